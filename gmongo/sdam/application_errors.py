@@ -1,8 +1,4 @@
-"""Effect of errors of operations on server descriptions and pools (SDAM specification, "Error handling").
-
-Pure functions implement the rules of the specification. :func:`handle_error` applies the rules to
-the topology.
-"""
+"""Effect of errors of operations on server descriptions and pools (SDAM specification, "Error handling")."""
 
 from __future__ import annotations
 
@@ -44,7 +40,7 @@ class ErrorAction(Enum):
 
 
 def error_action(error: BaseException, during_handshake: bool, max_wire_version: int) -> ErrorAction:
-    """Return the action by which the topology must handle an error of a connection.
+    """Return the action by which the topology must handle an error of a connection to a server.
 
     :param during_handshake: True if the error occurred before the connection was established.
     :param max_wire_version: highest wire version of the server; 0 before the hello.
@@ -53,16 +49,14 @@ def error_action(error: BaseException, during_handshake: bool, max_wire_version:
         return ErrorAction.NOTHING
     if during_handshake:
         if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):
-            # do not clear the pool, because the overloaded server is reachable, and a clear would
-            # add load
+            # The overloaded server is reachable, and a clear would add load.
             return ErrorAction.NOTHING
         # cancel the check, because a streaming monitor would otherwise continue to wait
         if is_network_error(error):
             return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
         of_server = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
         return ErrorAction.UNKNOWN_AND_CLEAR if of_server else ErrorAction.NOTHING
-    # Because the write succeeded, such a write concern error is no NotPrimaryError. However, the
-    # error reports that the state of the server has changed.
+    # This write concern error of a successful write is no NotPrimaryError, but reports a changed state of the server.
     changed = isinstance(error, WriteConcernError) and error.code in codes.STATE_CHANGE
     if changed or isinstance(error, NotPrimaryError):
         disconnects = max_wire_version < wire_versions.CONNECTIONS_SURVIVE_STEP_DOWN
@@ -89,18 +83,11 @@ class ErrorTarget(Protocol):
     description: TopologyDescription
     servers: dict[Address, Server]
 
-    def apply(self, new: ServerDescription, clear_cause: BaseException | None = None) -> None:
-        """Apply a new server description.
-
-        If `clear_cause` is an error, this error also clears the pool of the server.
-        """
+    def apply(self, new: ServerDescription, clear_cause: BaseException | None = None) -> None: ...
 
 
 def handle_error(topology: ErrorTarget, connection: Connection, error: BaseException, during_handshake: bool) -> None:
-    """Apply an error on a connection to the topology, unless the error is stale. Does not switch greenlets.
-
-    :param during_handshake: True if the error occurred before the connection was established.
-    """
+    """Apply an error on a connection to the topology, unless the error is stale. Does not switch greenlets."""
     server = topology.servers.get(connection.address)
     if server is None:
         return
@@ -141,8 +128,7 @@ def _mark_unknown(
 
 def _clear_service(server: Server, connection: Connection, error: BaseException, action: ErrorAction) -> None:
     """Behind a load balancer, clear the connections to the service of `connection`."""
-    if connection.service_id is None:
-        # the service is unknown, because the error occurred before the hello
+    if connection.service_id is None:  # the error occurred before the hello
         return
     if action in (ErrorAction.UNKNOWN_AND_CLEAR, ErrorAction.UNKNOWN_CLEAR_AND_CANCEL):
         server.pool.clear(without_frames(error), connection.service_id)

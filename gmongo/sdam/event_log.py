@@ -15,16 +15,10 @@ _KEPT = 100
 
 
 class SdamEvent(NamedTuple):
-    """SDAM event of a server.
+    """SDAM event of a server, or consecutive events with equal kinds and error classes.
 
-    Consecutive events of a server with equal kinds and error classes are merged into one event.
-
-    :param moment: time of the last merged event, as measured by :mod:`gmongo._clock`.
-    :param kind: kind of the event, such as "check failed".
-    :param address: address of the server.
-    :param error: error that caused the last merged event, or None.
-    :param times: number of merged events.
-    :param first: time of the first merged event, as measured by :mod:`gmongo._clock`.
+    `moment` is the time of the last merged event, and `first` of the first, as measured by :mod:`gmongo._clock`.
+    `error` is the error of the last event, or None. `times` is the number of merged events.
     """
 
     moment: float
@@ -44,14 +38,10 @@ class EventLog:
         self.events: deque[SdamEvent] = deque(maxlen=_KEPT)
 
     def check_failed(self, description: ServerDescription) -> None:
-        """Record a failed check of a monitor."""
         self._add("check failed", description.address, description.error)
 
     def changed(self, old: Mapping[Address, ServerDescription], new: Mapping[Address, ServerDescription]) -> None:
-        """Record the events that explain the difference between old and new server descriptions.
-
-        Does not switch greenlets.
-        """
+        """Record the events between old and new server descriptions, without a switch."""
         for address in new.keys() - old.keys():
             self._add("joined", address)
         for address in old.keys() - new.keys():

@@ -1,8 +1,7 @@
-"""Monitor greenlet of one server (Server Monitoring specification).
+"""Monitor greenlet of one server (Server Monitoring specification), with the streaming protocol or polling.
 
-The monitor uses the streaming protocol with servers that support this protocol, and polls other
-servers. A streaming server replies to an awaitable hello after each change of its state. Between
-checks, the greenlet sleeps until the next check is due or requested.
+A streaming server replies to an awaitable hello after each change of its state. Between checks, the greenlet sleeps
+until the next check is due or requested.
 """
 
 from __future__ import annotations
@@ -39,34 +38,23 @@ from gmongo.wire.transport import without_frames
 class MonitorOwner(Protocol):
     """The method of a topology that receives the results of checks."""
 
-    def server_checked(self, description: ServerDescription) -> None:
-        """Apply the result of a check to the topology."""
+    def server_checked(self, description: ServerDescription) -> None: ...
 
 
 class CheckCancelled(AutoReconnect):
-    """Error of a check that the client cancels, because the client is closed or an operation had a network error."""
+    """Error of a cancelled check: the client was closed, or an operation had a network error."""
 
 
 def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:
-    """Return True if ``serverMonitoringMode`` allows the streaming protocol.
+    """Return True if ``serverMonitoringMode`` allows the streaming protocol, in an environment with `variables`.
 
-    The mode `auto` does not allow the protocol in a serverless function, because the platform
-    freezes the process between calls.
-
-    :param variables: environment variables of the process.
+    The mode `auto` forbids the protocol in a serverless function, whose process is frozen between calls.
     """
     return mode == "stream" or (mode == "auto" and faas_name(variables) is None)
 
 
 class Monitor:
-    """Monitor of one server.
-
-    :param address: address of the server.
-    :param settings: topology settings of the client.
-    :param events: publisher of heartbeat events.
-    :param owner: receives the results of checks. The monitor has a weak reference to the owner, and stops when the
-        owner is deleted.
-    """
+    """Monitor of one server. The weak reference to `owner`, which receives the results of checks, ends the monitor."""
 
     def __init__(
         self, address: Address, settings: TopologySettings, events: TopologyEvents, owner: MonitorOwner
@@ -85,17 +73,14 @@ class Monitor:
         self._hello_command: str  # hello command of the current connection
         self._may_stream = allows_streaming(settings.monitoring_mode, os.environ)
         self._checking = False
-        # Result of the last check. The topology may replace this result by Unknown (for a stale
-        # primary or a wrong set name). The next awaitable hello must contain the topology version
-        # of this result, because the server replies immediately to another topology version.
+        # Result of the last check, which the topology may replace by Unknown. The next awaitable hello must contain the
+        # topology version of this result, because the server replies immediately to another topology version.
         self._outcome = ServerDescription(address)
-        # heartbeat in progress: its start, and True if its hello is awaitable
-        self._heartbeat: tuple[float, bool] | None = None
+        self._heartbeat: tuple[float, bool] | None = None  # start of the current heartbeat, and True if awaitable
         self._stopped = False
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
-        """Start the greenlet."""
         self._background.start()
 
     def request_check(self) -> None:
@@ -109,16 +94,11 @@ class Monitor:
         return None if progress is None else f"{address_text(self.address)}: {progress}"
 
     def cancel_check(self) -> None:
-        """Cancel a check in progress, and close the connection of the monitor.
-
-        Does not switch greenlets.
-        """
+        """Cancel a check in progress, and close the connection of the monitor, without a switch."""
         connection = self._connection
         if connection is None:
             return
-        # During a check, the monitor greenlet uses the connection. Interrupt the check, so that the
-        # greenlet closes the connection. Between checks, no greenlet uses the connection, so close
-        # the connection here.
+        # During a check, the interrupted greenlet closes the connection. Between checks, no greenlet uses it.
         if self._checking:
             connection.interrupt(self._cancelled())
         else:
@@ -126,7 +106,7 @@ class Monitor:
             connection.close()
 
     def stop(self) -> None:
-        """Stop the greenlet. Does not switch greenlets."""
+        """Stop the greenlet, without a switch."""
         self._stopped = True
         self.cancel_check()
         if self._rtt_monitor is not None:
@@ -151,9 +131,7 @@ class Monitor:
             self._rtt_monitor.mark_forked(error)
 
     def _owner_was_deleted(self, _reference: object) -> None:
-        # Do not call `stop` directly: garbage collection may run in any thread and inside a
-        # critical section. A callback of the event loop runs in the thread of the monitor, outside
-        # of critical sections.
+        # Garbage collection may run in any thread and inside a critical section. A callback of the event loop does not.
         self._loop.run_callback_threadsafe(self.stop)
 
     # The greenlet
@@ -168,10 +146,7 @@ class Monitor:
                 self._pause()
 
     def _check_and_report(self) -> bool:
-        """Perform one check, and report its result.
-
-        Return True if the next check follows without a pause.
-        """
+        """Perform one check, and report its result. Return True if the next check follows without a pause."""
         self._checking = True
         previous = self._outcome
         try:
@@ -181,8 +156,7 @@ class Monitor:
         if description is None:
             return False
         self._outcome = description
-        # Forget check requests that arrived during this check (SM-25). Requests of listeners that
-        # receive the result take effect.
+        # Forget requests that arrived during this check (SM-25), except requests of listeners that receive the result.
         self._wakeup.clear()
         self._report(description)
         return self._skips_pause(previous, description)
@@ -206,13 +180,9 @@ class Monitor:
         return True
 
     def _pause(self) -> None:
-        """Sleep until the next check is due or requested, but at least for the minimum pause (SM-119).
-
-        The minimum pause is 500 ms.
-        """
+        """Sleep until the next check is due or requested, but at least for the minimum pause of 500 ms (SM-119)."""
         earliest = _clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
-        # If a listener called `stop` during this check, the end of the check cleared the wakeup, so
-        # a sleep would last for the whole interval.
+        # The end of a check clears the wakeup. Without this check of `stop` in a listener, the sleep would be too long.
         if not self._stopped:
             self._wakeup.sleep(self._settings.heartbeat_frequency)
         while not self._stopped and _clock.monotonic() < earliest:
@@ -225,8 +195,7 @@ class Monitor:
         connection = self._connection or self._new_connection()
         awaited = connection.handshake_done and self._is_awaited(connection, previous)
         started = _clock.monotonic()
-        # Set `_heartbeat` before the event. If a listener then closes the client, `close` publishes
-        # the heartbeat failure.
+        # Set `_heartbeat` before the event: if a listener closes the client, `close` publishes the heartbeat failure.
         self._heartbeat = started, awaited
         try:
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
@@ -254,16 +223,14 @@ class Monitor:
         return unknown(self.address, without_frames(error))
 
     def _disconnect(self, error: Exception) -> None:
-        # Reset the attribute first, so that the next check opens a connection even if an exception
-        # interrupts a listener.
+        # Reset the attribute first, so that an interrupted listener does not prevent a new connection.
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
         self._publish_heartbeat_failure(connection, error)
 
     def _publish_heartbeat_failure(self, connection: ServerConnection | None, error: Exception) -> None:
-        # Reset the attribute before the event, so that a heartbeat has only one end event. The
-        # monitor greenlet and `close` may both call this method.
+        # The monitor greenlet and `close` may both call this method, but a heartbeat has only one end event.
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             started, awaited = heartbeat
@@ -284,10 +251,7 @@ class Monitor:
         return self._record_hello(hello)
 
     def _new_connection(self) -> ServerConnection:
-        """Return a new connection without a socket.
-
-        The check opens the socket, so that a failure to connect fails the check.
-        """
+        """Return a new connection without a socket, which the check opens."""
         self._hello_command = first_hello(self._settings.connection)
         self._connection = ServerConnection(self.address, ref=False, monitors=True)
         self._last_id += 1
@@ -331,12 +295,8 @@ class Monitor:
         return None if limit is None else limit + self._settings.heartbeat_frequency
 
     def _start_rtt_monitor(self, hello: Hello) -> None:
-        """Start the RTT monitor if the server supports streaming.
-
-        The RTT monitor has its own connection (SM-70, SM-71).
-        """
+        """Start the RTT monitor, with its own connection, if the server supports streaming (SM-70, SM-71)."""
         if self._rtt_monitor is None and self._may_stream and "topologyVersion" in hello.reply:
             self._rtt_monitor = RttMonitor(self.address, self._settings, self._rtt)
-            # Do not start the RTT monitor if a listener called `stop` during this check.
-            if not self._stopped:
+            if not self._stopped:  # a listener may have called `stop` during this check
                 self._rtt_monitor.start()

@@ -1,4 +1,4 @@
-"""Functions that classify errors as network errors and network timeouts."""
+"""Network errors and network timeouts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from gmongo.errors import (
 
 def is_network_error(error: BaseException) -> bool:
     """Return True if an error is a network error or a network timeout."""
-    return isinstance(error, AutoReconnect) and not isinstance(
-        error, (NotPrimaryError, PoolClearedError, ServerSelectionTimeoutError)
-    )
+    others = (NotPrimaryError, PoolClearedError, ServerSelectionTimeoutError)
+    return isinstance(error, AutoReconnect) and not isinstance(error, others)
 
 
 def is_network_timeout(error: BaseException) -> bool:

@@ -18,7 +18,6 @@ class RoundTripTime:
         self._recent: deque[float] = deque(maxlen=_SAMPLES_KEPT)
 
     def add_sample(self, seconds: float) -> None:
-        """Add the round trip time of one hello."""
         seconds = max(seconds, 0.0)
         self._recent.append(seconds)
         if self._average is None:
@@ -37,6 +36,5 @@ class RoundTripTime:
         return min(self._recent) if len(self._recent) >= 2 else 0.0
 
     def reset(self) -> None:
-        """Remove all samples."""
         self._average = None
         self._recent.clear()

@@ -1,7 +1,4 @@
-"""RTT monitor: the greenlet that measures the round trip time of a streaming server (SM-122 to SM-127).
-
-The RTT monitor publishes no events. Its errors and replies do not change the topology.
-"""
+"""RTT monitor, which measures the round trip time of a streaming server, without effect on the topology (SM-122)."""
 
 from __future__ import annotations
 
@@ -20,8 +17,7 @@ from gmongo.wire.address import Address
 class RttMonitor:
     """Measures the round trip time of one server every ``heartbeatFrequencyMS``.
 
-    :param samples: receives the round trip times. Only the :class:`~gmongo.sdam.monitor.Monitor` of
-        the server removes samples.
+    Only the :class:`~gmongo.sdam.monitor.Monitor` of the server removes `samples`.
     """
 
     def __init__(self, address: Address, settings: TopologySettings, samples: RoundTripTime) -> None:
@@ -35,11 +31,10 @@ class RttMonitor:
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
-        """Start the greenlet."""
         self._background.start()
 
     def stop(self) -> None:
-        """Stop the greenlet. Does not switch greenlets."""
+        """Stop the greenlet, without a switch."""
         self._stopped = True
         if self._connection is not None:
             self._connection.interrupt(AutoReconnect("measurement cancelled"))
@@ -55,8 +50,7 @@ class RttMonitor:
         while not self._stopped:
             try:
                 hello = self._measure()
-            except (PyMongoError, BSONError):
-                # report no error, because the monitor of the server will detect the failure
+            except (PyMongoError, BSONError):  # the monitor of the server will detect the failure
                 self._disconnect()
             else:
                 self._samples.add_sample(hello.duration)

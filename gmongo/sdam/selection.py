@@ -1,7 +1,4 @@
-"""Selection of the servers that are suitable for an operation (Server Selection specification).
-
-All functions are pure.
-"""
+"""Selection of the servers that are suitable for an operation (Server Selection specification), in pure functions."""
 
 from __future__ import annotations
 
@@ -20,8 +17,7 @@ if TYPE_CHECKING:
 
 _PRIMARY, _PRIMARY_PREFERRED, _SECONDARY, _SECONDARY_PREFERRED, _NEAREST = range(5)
 
-# An idle primary writes a no-op entry once in this number of seconds (idleWritePeriodMS of the
-# specification).
+# An idle primary writes a no-op entry once in this number of seconds (idleWritePeriodMS).
 _IDLE_WRITE_PERIOD = 10.0
 _SMALLEST_MAX_STALENESS = 90
 
@@ -52,12 +48,10 @@ class Candidates(Protocol):
     topology_type: int  # one of TOPOLOGY_TYPE
 
     @property
-    def known_servers(self) -> list[ServerDescription]:
-        """Servers whose last check succeeded."""
+    def known_servers(self) -> list[ServerDescription]: ...
 
     @property
-    def heartbeat_frequency(self) -> float:
-        """Seconds between checks."""
+    def heartbeat_frequency(self) -> float: ...
 
 
 def suitable_servers(
@@ -169,10 +163,8 @@ def _staleness_without_primary(topology: Candidates) -> _Staleness:
 
 def _check_max_staleness(topology: Candidates, selector: Selector) -> None:
     max_staleness = selector.max_staleness
-    if max_staleness == -1 or topology.topology_type not in (
-        TOPOLOGY_TYPE.ReplicaSetNoPrimary,
-        TOPOLOGY_TYPE.ReplicaSetWithPrimary,
-    ):
+    replica_sets = TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary
+    if max_staleness == -1 or topology.topology_type not in replica_sets:
         return
     if max_staleness < topology.heartbeat_frequency + _IDLE_WRITE_PERIOD:
         raise ConfigurationError(
@@ -180,9 +172,8 @@ def _check_max_staleness(topology: Candidates, selector: Selector) -> None:
             f"({topology.heartbeat_frequency:g} s) plus {_IDLE_WRITE_PERIOD:g} seconds"
         )
     if max_staleness < _SMALLEST_MAX_STALENESS:
-        raise ConfigurationError(
-            f"maxStalenessSeconds is {max_staleness}, but must be at least {_SMALLEST_MAX_STALENESS}"
-        )
+        least = _SMALLEST_MAX_STALENESS
+        raise ConfigurationError(f"maxStalenessSeconds is {max_staleness}, but must be at least {least}")
 
 
 def in_latency_window(servers: list[ServerDescription], local_threshold: float) -> list[ServerDescription]:

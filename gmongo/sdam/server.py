@@ -8,14 +8,9 @@ from gmongo.wire.address import Address
 
 
 class Server:
-    """Server of a topology.
+    """Server of a topology, without a monitor behind a load balancer.
 
-    :param address: address of the server.
-    :param pool: connection pool of the server.
-    :param monitor: monitor of the server; None behind a load balancer.
-
-    After each change of the server description, the topology copies `supports_retryable_writes`
-    from the description.
+    After each change of the server description, the topology copies `supports_retryable_writes` from the description.
     """
 
     __slots__ = ("address", "monitor", "pool", "supports_retryable_writes")
@@ -27,7 +22,6 @@ class Server:
         self.supports_retryable_writes = monitor is None
 
     def request_check(self) -> None:
-        """Request that the monitor checks the server soon."""
         if self.monitor is not None:
             self.monitor.request_check()
 
@@ -37,7 +31,6 @@ class Server:
             self.monitor.close()
 
     def close(self) -> None:
-        """Close the monitor and the pool."""
         self.end_checks()
         self.pool.close()
 

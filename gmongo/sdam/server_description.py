@@ -57,13 +57,7 @@ def _addresses(hello: Document) -> Iterator[Address]:
 
 
 def read_only(name: str, doc: str) -> Any:
-    """Return a read-only property that returns the attribute `name`.
-
-    The property is fast, because it calls no Python function.
-
-    :param name: attribute name.
-    :param doc: documentation of the property.
-    """
+    """Return a read-only property that returns the attribute `name` without a call of a Python function."""
     return property(attrgetter(name), doc=doc)
 
 
@@ -79,8 +73,7 @@ class ServerDescription:
     :param min_round_trip_time: minimum of the last ten round trip times in seconds.
     :param server_type: server type; None means the type from `hello`.
     :param topology_version: topology version; None means the topology version from `hello`.
-    :param last_update_time: time at which the hello or the error arrived, as measured by
-        :mod:`gmongo._clock`; None means now.
+    :param last_update_time: time of the hello or the error, as measured by :mod:`gmongo._clock`; None means now.
     """
 
     __slots__ = (
@@ -243,9 +236,7 @@ class ServerDescription:
             self._primary,
             self._logical_session_timeout_minutes,
             self._topology_version,
-            None
-            if self._error is None
-            else (type(self._error), getattr(self._error, "_stable_text", None) or str(self._error)),
+            self._error and (type(self._error), getattr(self._error, "_stable_text", None) or str(self._error)),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -263,10 +254,7 @@ class ServerDescription:
 
 
 def unknown(address: Address, error: BaseException | None) -> ServerDescription:
-    """Return a description of an Unknown server.
-
-    Its topology version is the topology version in `error`, or None.
-    """
+    """Return a description of an Unknown server, with the topology version in `error`."""
     return ServerDescription(address, error=error, topology_version=topology_version_of(error))
 
 

@@ -1,8 +1,4 @@
-"""Server selection for operations.
-
-The selector has a cache of suitable servers, and a queue of waiting greenlets. The pure functions
-in `selection` find suitable servers. This module has the state: the cache and the queue.
-"""
+"""Server selection for operations, with a cache of suitable servers and a queue of waiting greenlets."""
 
 from __future__ import annotations
 
@@ -24,8 +20,7 @@ from gmongo.wire.timeout import Seconds, limit_text
 
 Found = TypeVar("Found")
 
-# Greatest number of cache entries. The cache has an entry for each read preference. A change of the
-# topology description clears the cache.
+# Greatest number of cache entries, one for each read preference. A new topology description clears the cache.
 _CHOICES_KEPT = 64
 _NEGLIGIBLE = 0.001  # seconds
 
@@ -37,42 +32,29 @@ class Selectable(Protocol):
     servers: dict[Address, Server]
     hub: object
 
-    def open(self) -> None:
-        """Start the monitors at the first use of the client.
+    def open(self) -> None: ...
 
-        :raises InvalidOperation: the client is closed, or belongs to another native thread.
-        """
-
-    def request_checks(self) -> None:
-        """Request a check of all servers."""
+    def request_checks(self) -> None: ...
 
 
 class SelectingOperation(Protocol):
     """The attributes of an operation that server selection uses."""
 
     @property
-    def name(self) -> str:
-        """Name of the operation, for logs."""
+    def name(self) -> str: ...
 
     @property
-    def operation_id(self) -> int | None:
-        """ID of the operation, which the log messages of all its commands contain, or None."""
+    def operation_id(self) -> int | None: ...
 
 
 class ServerSelector:
-    """Selects servers of one topology.
-
-    Each method has the topology as a parameter, because an attribute would form a reference cycle.
-
-    :param settings: topology settings of the client.
-    """
+    """Selects servers of a topology, which is a parameter of each method: an attribute would form a cycle."""
 
     def __init__(self, settings: TopologySettings) -> None:
         self._settings = settings
         self._events = SelectionEvents(silent=settings.silent)
         self._is_logged = self._events.is_enabled
-        # id() of a selector -> (the selector, the suitable server if it is the only one, all
-        # suitable servers)
+        # id() of a selector -> (the selector, the suitable server if it is the only one, all suitable servers)
         self._choices: dict[int, tuple[Selector, Server | None, list[Server]]] = {}
         self._queue: WaitQueue[TopologyDescription] = WaitQueue()
 
@@ -86,10 +68,8 @@ class ServerSelector:
     ) -> Server:
         """Select a server for an operation, and wait if no server is suitable.
 
-        :param topology: topology that contains the servers.
-        :param selector: a read preference, or ``WRITABLE``.
-        :param deadline: time at which the operation ends, as measured by :mod:`gmongo._clock`; None
-            means no deadline. ``serverSelectionTimeoutMS`` also limits the wait.
+        :param deadline: end of the operation, as measured by :mod:`gmongo._clock`; None means no deadline.
+            ``serverSelectionTimeoutMS`` also limits the wait.
         :param deprioritized: servers to select only if no other server is suitable.
         :raises ServerSelectionTimeoutError: no server became suitable in time.
         :raises ConfigurationError: the wire versions of a server are not supported.
@@ -135,29 +115,21 @@ class ServerSelector:
 
     @property
     def waiting(self) -> int:
-        """Number of greenlets that wait for a server."""
         return len(self._queue.waiters)
 
     def waiters(self) -> list[Waiter[TopologyDescription]]:
-        """Return the waiters in the queue in order of arrival."""
         return list(self._queue.waiters)
 
     def clear_cache(self) -> None:
-        """Clear the cache, because the topology description has changed. Does not switch greenlets."""
+        """Clear the cache after a change of the topology description, without a switch."""
         self._choices.clear()
 
     def wake(self, description: TopologyDescription) -> None:
-        """Wake all waiters in order of arrival, so that each waiter repeats its selection.
-
-        Does not switch greenlets.
-        """
+        """Let all waiters repeat their selection, in order of arrival and without a switch."""
         self._queue.hand_over_to_all(description)
 
     def fail(self, make_error: Callable[[], Exception]) -> None:
-        """End the waits of all waiters with an error. Does not switch greenlets.
-
-        :param make_error: returns a new error object for each waiter.
-        """
+        """End the waits of all waiters with a new error object for each waiter, without a switch."""
         self._choices.clear()
         self._queue.evict(self._queue.detach(), make_error)
 
@@ -202,15 +174,12 @@ class ServerSelector:
     ) -> Found:
         """Wait until `find` succeeds, and return its result.
 
-        Every change of the topology wakes all waiters in order. The waiter keeps its place in the
-        queue until `find` succeeds. If each woken waiter rejoined the queue, the order of the
-        waiters would change.
+        Every change of the topology wakes all waiters in order. The waiter keeps its place in the queue until `find`
+        succeeds. If each woken waiter rejoined the queue, the order of the waiters would change.
 
-        :param find: returns the result, such as suitable servers, or a false value if the wait must
-            continue.
+        :param find: returns the result, or a false value if the wait must continue.
         :param end: time at which the wait times out, as measured by :mod:`gmongo._clock`.
-        :param explain_failure: returns the reason why no server is suitable, which the error text
-            contains.
+        :param explain_failure: returns the reason why no server is suitable, for the error text.
         :param operation: name of the operation, for error messages and statistics.
         """
         waiter, limit = self._queue.join(operation), end - _clock.monotonic()
@@ -236,14 +205,12 @@ class ServerSelector:
         return end if deadline is None else min(end, deadline)
 
     def _timed_out(self, topology: Selectable, reason: str, limit: float, end: float) -> ServerSelectionTimeoutError:
-        """Return the timeout error for a wait that had a limit of `limit` seconds and ended at `end`."""
+        """Return the error for a wait that had a limit of `limit` seconds and ended at `end`."""
         timeout, description = self._settings.server_selection_timeout, topology.description
         if limit < timeout - _NEGLIGIBLE:
             timeout = max(0.0, round(limit, 3))
         option = f" of {limit_text(end)}" if isinstance(end, Seconds) else " (serverSelectionTimeoutMS)"
-        # The error mentions TLS, because TLS may be the cause of the timeout. A server without TLS
-        # interprets a TLS handshake as the start of a message, and waits for the rest of this
-        # message.
+        # TLS may be the cause. A server without TLS interprets a TLS handshake as the start of a message, and waits.
         is_connecting = topology.servers and not description.has_known_servers
         tls = ", connecting with TLS" if self._settings.connection.tls and is_connecting else ""
         return ServerSelectionTimeoutError(
@@ -258,7 +225,7 @@ def less_busy_of_two(servers: list[Server]) -> Server:
 
 
 def _checks_in_progress(topology: Selectable) -> list[str]:
-    """Return a text with the stage and its duration for each server whose first check is in progress."""
+    """Return the stage and its duration for each server whose first check is in progress."""
     progress = [
         server.monitor.progress
         for address, server in topology.servers.items()
@@ -268,10 +235,7 @@ def _checks_in_progress(topology: Selectable) -> list[str]:
 
 
 def _reason(topology: TopologyDescription, selector: Selector, checks: Sequence[str] = ()) -> str:
-    """Return the reason why no server is suitable, which the error message contains.
-
-    :param checks: the texts from :func:`_checks_in_progress`.
-    """
+    """Return the reason why no server is suitable, with the texts from :func:`_checks_in_progress`."""
     servers = topology.server_descriptions()
     errors = [server.error for server in servers.values() if server.error]
     name = topology.replica_set_name

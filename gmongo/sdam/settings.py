@@ -23,28 +23,18 @@ class SrvRecords(Protocol):
     """SRV records of the host name in a ``mongodb+srv`` URI."""
 
     def verified_hosts(self) -> tuple[Sequence[Address], int]:
-        """Query DNS for the hosts, and omit the hosts whose domain the URI does not allow.
-
-        Return the hosts, and the time to live of the records in seconds.
-
-        :raises ConfigurationError: the query failed, or returned no allowed host.
-        """
+        """Query DNS for the hosts that the URI allows. Return the hosts, and the time to live in seconds."""
 
 
 @dataclass(frozen=True, eq=False)
 class TopologySettings:
     """Settings of server discovery, monitoring and server selection. Times are in seconds.
 
-    :param seeds: seed addresses.
-    :param listeners: all event listeners of the client.
     :param server_selector: custom selector of the application, which filters the suitable servers.
     :param monitoring_mode: ``serverMonitoringMode``: ``auto``, ``poll`` or ``stream``.
-    :param srv: SRV records of the host name in the URI, or None.
-    :param resolve: queries DNS, and returns settings that contain the seeds and options from DNS.
-        None if the seeds are known.
+    :param resolve: queries DNS, and returns settings with the seeds and options from DNS. None if the seeds are known.
     :param srv_max_hosts: greatest number of hosts from SRV records; 0 means no limit.
-    :param connection_made: called for each new pool connection, with the address of the server and
-        the seconds that the establishment took.
+    :param connection_made: called with the address and the establishment time in seconds of each new connection.
     :param silent: True if the client logs nothing and statistics omit the client.
     :param srv_rescan_interval: least number of seconds between SRV queries.
     """

@@ -1,6 +1,6 @@
-"""SRV monitor: the greenlet that queries DNS for SRV records (Polling SRV Records for mongos Discovery).
+"""SRV monitor: the greenlet that queries DNS for the seeds, and then for the hosts of a sharded cluster.
 
-The SRV monitor queries DNS once for the seeds, and then regularly for the hosts of a sharded cluster.
+Specification: Polling SRV Records for mongos Discovery.
 """
 
 from __future__ import annotations
@@ -41,15 +41,10 @@ class SrvOwner(Protocol):
 
 
 class SrvMonitor:
-    """Queries DNS repeatedly.
+    """Queries DNS repeatedly, for an owner with a weak reference that ends the monitor.
 
-    The interval is the longer of `srv_rescan_interval` and the time to live of the records. If the
-    settings have no seeds yet, the monitor first queries DNS for the seeds, and ends if the query
-    fails.
-
-    :param settings: topology settings of the client, with ``srv``.
-    :param owner: topology that receives the hosts. The monitor has a weak reference to the owner,
-        and stops when the owner is deleted.
+    The interval is the longer of `srv_rescan_interval` and the time to live of the records. If the settings have no
+    seeds yet, the monitor first queries DNS for the seeds, and ends if the query fails.
     """
 
     def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:
@@ -62,15 +57,11 @@ class SrvMonitor:
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
-        """Start the greenlet.
-
-        If the settings have no seeds yet, the first query is immediate. Otherwise an interval
-        precedes the first query.
-        """
+        """Start the greenlet. Without seeds, the first query is immediate, otherwise after an interval."""
         self._background.start()
 
     def stop(self) -> None:
-        """Stop the greenlet. Does not switch greenlets."""
+        """Stop the greenlet, without a switch."""
         self._background.stop()
 
     def _owner_was_deleted(self, _reference: object) -> None:
@@ -108,11 +99,7 @@ class SrvMonitor:
         try:
             hosts, ttl = self._records.verified_hosts()
         except ConfigurationError as error:
-            safely(
-                _log.warning,
-                "SRV polling failed, and the hosts stay unchanged: %s",
-                printable(str(error)),
-            )
+            safely(_log.warning, "SRV polling failed, and the hosts stay unchanged: %s", printable(str(error)))
             return self._settings.heartbeat_frequency
         # During the query, the client may have been deleted or closed, or may have discovered a replica set.
         owner = self._owner()

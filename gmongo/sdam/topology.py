@@ -1,10 +1,8 @@
 """Topology of one client: the topology description, the servers, and their changes.
 
-Each change replaces the immutable description. The topology replaces the description, creates and
-drops servers, and marks pools ready in a ``with self._delivery`` block, without a greenlet switch.
-In this block, the topology and its pools record events in order. After the block, the delivery
-publishes the events. `server_selector` selects servers, and `application_errors` handles errors of
-operations.
+Each change replaces the immutable description. The topology replaces the description, creates and drops servers, and
+marks pools ready in a ``with self._delivery`` block, without a greenlet switch. In this block, the topology and its
+pools record events in order. After the block, the delivery publishes the events.
 """
 
 from __future__ import annotations
@@ -46,10 +44,7 @@ _GRACE = 10.0  # seconds for which operations in progress may continue after a c
 
 
 class _PoolOwner:
-    """Object that forwards the callbacks of pools to the topology.
-
-    Its reference to the topology is weak, so that Python frees a deleted client immediately.
-    """
+    """Object that forwards the callbacks of pools through a weak reference, so that a deleted client is freed."""
 
     __slots__ = ("_topology",)
 
@@ -68,10 +63,7 @@ class _PoolOwner:
 
 
 class Topology:
-    """Topology of one client. The greenlets of the topology start at the first use, in the thread of the first use.
-
-    :param settings: topology settings of the client.
-    """
+    """Topology of one client. The greenlets of the topology start at the first use, in the thread of the first use."""
 
     def __init__(self, settings: TopologySettings) -> None:
         self.settings = settings
@@ -83,8 +75,7 @@ class Topology:
         self.servers: dict[Address, Server] = {}
         self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
-        # Hub of the thread that uses the client. None before the first use, after a close, and in a
-        # forked child until the child uses the client.
+        # Hub of the thread that uses the client. None before the first use, after a close, and after a fork.
         self.hub: Hub | None = None
         self.epoch = 0  # number of forks
         self._opened = False
@@ -97,9 +88,7 @@ class Topology:
     # Opening and closing
 
     def open(self) -> None:
-        """Start the monitors at the first use of the client.
-
-        If the seeds come from DNS, the monitors start after the DNS query.
+        """Start the monitors at the first use of the client, or after the DNS query for the seeds.
 
         :raises InvalidOperation: the client is closed, or belongs to another thread.
         """
@@ -109,8 +98,7 @@ class Topology:
         if self.hub is hub:
             return
         self.check_thread()
-        # Critical section: from here to the end of the block. If another greenlet finds that `hub`
-        # is set, the greenlet may wait for results of the monitors, so the monitors must exist.
+        # Critical section to the end of the block: if `hub` is set, other greenlets may wait for the monitors.
         self.hub = hub
         with self._delivery:
             if self._opened:
@@ -121,10 +109,7 @@ class Topology:
         self._delivery.deliver()
 
     def check_thread(self) -> None:
-        """Check that the current thread is the thread of the first use.
-
-        :raises InvalidOperation: the current thread is another native thread.
-        """
+        """Raise InvalidOperation if the current thread is not the thread of the first use."""
         if self.hub is not None and self.hub is not get_hub():
             raise InvalidOperation(
                 "a MongoClient belongs to the native thread that first used it, because gevent cannot switch between "
@@ -152,7 +137,7 @@ class Topology:
         return TopologyDescription(TOPOLOGY_TYPE.Unknown, {}, None, None, None, self.settings)
 
     def _restart_in_child(self) -> None:
-        """In a forked child, create new monitors and reset the pools at the first use of the client."""
+        """Create new monitors and reset the pools at the first use of the client in a forked child."""
         self.description = self.description.reset()
         self.selector.clear_cache()
         servers, self.servers = self.servers, {}
@@ -178,9 +163,8 @@ class Topology:
         """Stop all greenlets and close all pools. Operations in progress may continue for 10 seconds."""
         if self._closed:
             return
-        # Critical section: from here to the end of the block. Because there are no servers, later
-        # checks and errors have no effect. Because there is no hub, the next use of the client
-        # calls `open`, which raises InvalidOperation.
+        # Critical section to the end of the block. Without servers, later checks and errors have no effect. Without a
+        # hub, the next use of the client calls `open`, which raises InvalidOperation.
         self._closed = True
         self.hub = None
         record, events = self._delivery.record, self._events
@@ -199,9 +183,8 @@ class Topology:
                 record(events.topology_closed)
         pools = [server.pool for server in servers if server.pool.machine.in_use]
         if pools:
-            # If a server failed now, no monitor would interrupt these connections, because the
-            # monitors have stopped. Therefore a timer, which does not keep the event loop alive,
-            # interrupts the connections.
+            # The monitors have stopped, and cannot interrupt connections of failed servers. This timer does not keep
+            # the event loop alive.
             get_hub().loop.timer(_GRACE, ref=False).start(_interrupt, pools)
         self._delivery.deliver()
 
@@ -211,12 +194,8 @@ class Topology:
         return self._closed
 
     def mark_forked(self) -> None:
-        """In a forked child, mark the resources of the parent process before any greenlet runs.
-
-        Does no I/O.
-        """
-        # Copies of the parent's greenlets continue in the child. An operation in such a copy
-        # detects the changed epoch. Because there is no hub, the next operation creates new
+        """Mark the resources of the parent process in a forked child, before any greenlet runs, and without I/O."""
+        # Copies of the parent's greenlets detect the changed epoch. Without a hub, the next operation creates new
         # monitors and resets the pools.
         self.hub = None
         self._delivery.reset_after_fork()
@@ -229,29 +208,19 @@ class Topology:
 
     # Server selection
     def select_server(self, selector: Selector, name: str, deadline: float | None = None) -> Server:
-        """Select a server for a purpose that is not an operation of the application.
-
-        :meth:`ServerSelector.select` describes the other parameters.
-
-        :param name: name of the purpose, for logs.
-        """
+        """Select a server for a purpose that is not an operation of the application, with a name for logs."""
         return self.selector.select(self, selector, NamedOperation(name), deadline, frozenset())
 
     def ensure_open(self) -> None:
-        """Check that the client is open and belongs to this thread.
-
-        Start the monitors at the first use of the client.
-
-        :raises InvalidOperation: the client is closed, or belongs to another thread.
-        """
+        """Check that the client is open and belongs to this thread. Start the monitors at the first use."""
         if self.hub is not get_hub():
             self.open()
 
     def server_at(self, address: Address, deadline: float | None, wait: bool) -> Server:
         """Return the server at `address`, for the next command of a cursor or a transaction.
 
-        :param deadline: time at which the operation ends, as measured by :mod:`gmongo._clock`; None
-            means no deadline. ``serverSelectionTimeoutMS`` also limits the wait.
+        :param deadline: end of the operation, as measured by :mod:`gmongo._clock`; None means no deadline.
+            ``serverSelectionTimeoutMS`` also limits the wait.
         :param wait: True if this method waits while the server is Unknown.
         :raises AutoReconnect: the server is no longer part of the topology.
         :raises ServerSelectionTimeoutError: the server was still Unknown after the timeout.
@@ -260,7 +229,6 @@ class Topology:
         return self.selector.server_at(self, address, deadline, wait)
 
     def pools(self) -> list[Pool]:
-        """Return the pools of all servers."""
         return [server.pool for server in list(self.servers.values())]
 
     def request_checks(self) -> None:
@@ -277,30 +245,21 @@ class Topology:
         error = description.error
         if error is not None:
             self.history.check_failed(description)
-        # Critical section: mark the server Unknown and clear its pool. If greenlets switched
-        # between these actions, an operation that has selected the server could check out an old
-        # connection.
+        # Critical section: if greenlets switched between Unknown and the clear, an operation that has selected the
+        # server could check out an old connection.
         with self._delivery:
             self.apply(description, error, interrupt=error is not None and is_network_timeout(error))
-        # a monitor does not wait for listener calls of other greenlets
-        self._delivery.deliver(wait=False)
+        self._delivery.deliver(wait=False)  # a monitor does not wait for listener calls of other greenlets
 
     def is_polled(self) -> bool:
-        """Return True if the SRV monitor must query DNS for the hosts.
-
-        The SRV monitor does not query the hosts of replica sets and load balancers.
-        """
+        """Return True if the SRV monitor must query DNS for the hosts: not of replica sets and load balancers."""
         # `hub` is None in a forked child that has not used the client.
         in_use = self.hub is not None and self._opened
         return in_use and not self.settings.load_balanced and self.description.topology_type in POLLED
 
     def seeds_found(self, settings: TopologySettings) -> None:
-        """Start the topology with the seeds from DNS.
-
-        :param settings: topology settings with the seeds from DNS.
-        """
-        if self.hub is None or self._opened:
-            # the client is closed or forked, or an earlier query has started the topology
+        """Start the topology with the seeds in `settings`."""
+        if self.hub is None or self._opened:  # closed, forked, or already started by an earlier query
             return
         self.settings, self.description = settings, initial_description(settings)
         with self._delivery:
@@ -309,15 +268,11 @@ class Topology:
         self._delivery.deliver(wait=False)
 
     def seeds_not_found(self, error: Exception) -> None:
-        """Fail all operations that wait for the seeds. The next operation starts another query.
-
-        :param error: error of the query.
-        """
+        """Fail all operations that wait for the seeds. The next operation starts another query."""
         self._srv_monitor = None
         self.selector.fail(lambda: _copy_error(error))
 
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
-        """Apply the hosts from a new SRV query."""
         with self._delivery:
             self._replace(with_srv_hosts(self.description, hosts, self.settings.srv_max_hosts, _random.sample))
         self._delivery.deliver(wait=False)
@@ -339,25 +294,20 @@ class Topology:
 
     def handle_error(self, connection: Connection, error: BaseException, during_handshake: bool = False) -> None:
         """Apply an error on a connection to the topology, unless the error is stale."""
-        # Critical section: check that the error is not stale, and apply the error. If greenlets
-        # switched between these actions, an old error could replace the result of a newer check.
+        # Critical section: if greenlets switched after the check for staleness, an old error could replace the result
+        # of a newer check.
         with self._delivery:
             application_errors.handle_error(self, connection, error, during_handshake)
         self._delivery.deliver_after(error)
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
-        """Store a cluster time for later commands, if it is newer than the stored cluster time.
-
-        :param cluster_time: cluster time from a reply, whose schema the caller has checked.
-        """
+        """Store a checked cluster time for later commands, if it is newer than the stored cluster time."""
         known = self.cluster_time
         if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
             self.cluster_time = cluster_time
 
     def apply(self, new: ServerDescription, clear_cause: BaseException | None = None, interrupt: bool = False) -> None:
-        """Apply a new server description: update the topology description, the servers and the pool.
-
-        Does not switch greenlets.
+        """Apply a new server description: update the topology description, the servers and the pool. No switch.
 
         :param clear_cause: error because of which this method clears the pool of the server, or None.
         :param interrupt: True if the clear interrupts connections in use.
@@ -371,8 +321,7 @@ class Topology:
         if current is None:  # the new description removed the server from the topology
             return
         server = self.servers[new.address]
-        # Operations may use an arbiter or an uninitiated member only over a direct connection, so
-        # their pools become ready only in this case.
+        # Operations may use an arbiter or an uninitiated member only over a direct connection.
         if current.is_readable or (current.is_server_type_known and after.topology_type == TOPOLOGY_TYPE.Single):
             server.pool.ready()
         if clear_cause is not None:
@@ -381,9 +330,7 @@ class Topology:
     def _replace(
         self, after: TopologyDescription, changed: tuple[ServerDescription, ServerDescription] | None = None
     ) -> None:
-        """Replace the topology description, and record events in the order of the specification.
-
-        Does not switch greenlets.
+        """Replace the topology description, and record events in the order of the specification. No switch.
 
         :param changed: old and new description of the server that caused the change.
         """
@@ -410,13 +357,11 @@ class Topology:
         self._update_servers(new)
         for server in dropped:
             server.pool.close()
-        # Wake the waiters after the update of the servers, because the waiters select from the new
-        # servers.
+        # The waiters select from the new servers.
         self.selector.clear_cache()
         self.selector.wake(after)
 
     def _update_servers(self, descriptions: Mapping[Address, ServerDescription]) -> None:
-        """Create servers for new addresses, and update the attributes of all servers."""
         for address, description in descriptions.items():
             if address not in self.servers:
                 self.servers[address] = self._make_server(address, self._make_pool(address))

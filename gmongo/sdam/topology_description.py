@@ -28,9 +28,8 @@ class TopologyDescription:
     :param max_election_id: highest election ID of a primary.
     :param topology_settings: topology settings of the client.
 
-    `sessions_usable` is a number of seconds: a session is usable for this time after its last use.
-    This time is one minute less than the session timeout of the servers, and infinite if no session
-    timeout is known.
+    `sessions_usable` is the number of seconds for which a session is usable after its last use. This time is one minute
+    less than the session timeout of the servers, and infinite if no session timeout is known.
     """
 
     __slots__ = (
@@ -168,10 +167,8 @@ class TopologyDescription:
 
         :param selector: a read preference, or :data:`~gmongo.sdam.selection.WRITABLE`.
         :param address: restrict the result to the server with this address; None means all servers.
-        :param custom_selector: function of the application that receives the suitable servers, and
-            returns a part of these servers.
-        :param deprioritized_servers: addresses of servers that are returned only if no other server
-            is suitable.
+        :param custom_selector: function of the application that filters the list of suitable servers.
+        :param deprioritized_servers: addresses of servers that are returned only if no other server is suitable.
         """
         if address is not None:
             server = self._servers.get(address)

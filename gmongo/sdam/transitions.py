@@ -1,8 +1,4 @@
-"""Pure functions that compute the next topology description from a new server description.
-
-The methods implement the "TopologyType table" of the SDAM specification. Each method implements the
-rows of one topology type, or one action on a replica set.
-"""
+"""Pure functions that compute the next topology description, by the "TopologyType table" of the SDAM specification."""
 
 from __future__ import annotations
 
@@ -27,12 +23,9 @@ _NULL_ID = ObjectId("0" * 24)
 
 
 def is_stale(current: Document | None, new: Document | None, equal_is_stale: bool) -> bool:
-    """Return True if the topology version `new` is older than `current`.
+    """Return True if the topology version `new` is older than `current`, or equal with `equal_is_stale`.
 
-    Return False if a topology version is missing, or if the versions come from different server
-    processes.
-
-    :param equal_is_stale: True if `new` is stale even if the versions are equal.
+    Return False if a topology version is missing, or if the versions come from different server processes.
     """
     if current is None or new is None or current["processId"] != new["processId"]:
         return False
@@ -42,10 +35,7 @@ def is_stale(current: Document | None, new: Document | None, equal_is_stale: boo
 
 
 def updated(topology: TopologyDescription, server: ServerDescription) -> TopologyDescription:
-    """Return the topology description that results from a new description of one server.
-
-    :param server: new description of the server, after a check or an error.
-    """
+    """Return the topology description that results from a new description of one server."""
     return _Update(topology, server).result()
 
 
@@ -55,9 +45,7 @@ def with_srv_hosts(
     max_hosts: int,
     sample: Callable[[list[Address], int], list[Address]],
 ) -> TopologyDescription:
-    """Return the topology description after a DNS query that returned `hosts`.
-
-    Known servers that are in `hosts` stay unchanged.
+    """Return the topology description after a DNS query. Known servers in `hosts` stay unchanged.
 
     :param max_hosts: greatest number of hosts in the topology; 0 means no limit.
     :param sample: returns a random sample of a list of hosts.
@@ -72,10 +60,7 @@ def with_srv_hosts(
 
 
 def _election_key(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
-    """Return a key that orders elections from old to new.
-
-    A missing value sorts before all other values.
-    """
+    """Return a key that orders elections from old to new. A missing value sorts before all other values."""
     return election_id or _NULL_ID, -1 if set_version is None else set_version
 
 
@@ -159,7 +144,7 @@ class _Update:
     # Actions on a replica set
 
     def _update_from_primary(self) -> None:
-        """Apply the action updateRSFromPrimary of the specification."""
+        """Apply updateRSFromPrimary of the specification."""
         if self.set_name is None:
             self.set_name = self.server.replica_set_name
         elif self.set_name != self.server.replica_set_name:
@@ -178,10 +163,7 @@ class _Update:
         self._check_for_primary()
 
     def _is_stale_primary(self) -> bool:
-        """Return True if the election of this primary is older than the newest known election.
-
-        Otherwise, store the election of this primary as the newest known election.
-        """
+        """Return True for an older election than the newest known election. Otherwise, store the election."""
         election_id, set_version = self.server.election_id, self.server.set_version
         if self.server.max_wire_version >= wire_versions.ELECTION_ID_FIRST:
             if _election_key(election_id, set_version) < _election_key(self.election_id, self.set_version):
@@ -204,7 +186,7 @@ class _Update:
                 self.servers[address] = ServerDescription(address, error=error)
 
     def _update_from_member_without_primary(self) -> None:
-        """Apply the action updateRSWithoutPrimary of the specification."""
+        """Apply updateRSWithoutPrimary of the specification."""
         if self.set_name is None:
             self.set_name = self.server.replica_set_name
         elif self.set_name != self.server.replica_set_name:
@@ -215,10 +197,9 @@ class _Update:
             self._remove_server()
 
     def _update_from_member_with_primary(self) -> None:
-        """Apply the action updateRSWithPrimaryFromMember of the specification."""
-        if self.set_name != self.server.replica_set_name or (
-            self.server.me is not None and self.server.me != self.server.address
-        ):
+        """Apply updateRSWithPrimaryFromMember of the specification."""
+        moved = self.server.me is not None and self.server.me != self.server.address
+        if moved or self.set_name != self.server.replica_set_name:
             self._remove_server()
         self._check_for_primary()
 
