@@ -23,21 +23,14 @@ if TYPE_CHECKING:
 
 
 def authentication_of(connection: ServerConnection, options: ConnectionSettings) -> Authentication | None:
-    """Return the authentication of a new connection, or None if the client does not authenticate.
-
-    :raises ConfigurationError: the driver must not send the credential to this server.
-    """
+    """Return the authentication of a new connection, or None if the client does not authenticate."""
     if options.authenticator is None:
         return None
     return Authentication(connection, options, options.authenticator)
 
 
 class Authentication:
-    """Authentication of one connection.
-
-    :param options: connection settings of the client.
-    :param authenticator: credential and mechanism with which the client authenticates.
-    """
+    """Authentication of one connection with the credential and mechanism of the client."""
 
     __slots__ = ("_authenticator", "_connection", "_login", "_options")
 
@@ -48,15 +41,10 @@ class Authentication:
         self._login = authenticator.login(connection.address[0])
 
     def hello_fields(self) -> DocumentDict:
-        """Return the fields that the mechanism adds to the hello of the handshake."""
         return self._login.hello_fields()
 
     def begin(self, hello: Hello, limit: ConnectTimeout) -> None:
-        """Authenticate after the hello, and remove the authentication fields from the stored reply to the hello.
-
-        :param limit: timer of the connection attempt.
-        :raises OperationFailure: the server did not accept the credential.
-        """
+        """Authenticate after the hello, and remove the authentication fields from the stored reply to the hello."""
         reply = dict(hello.reply)
         hello.reply = {field: value for field, value in reply.items() if field not in _AUTHENTICATION_FIELDS}
         if reply.get("arbiterOnly"):
@@ -67,11 +55,7 @@ class Authentication:
 
     @clears_locals
     def again(self, seconds: float | None) -> None:
-        """Authenticate the connection again with the credential of the client.
-
-        :param seconds: seconds until the current operation ends; None means no limit.
-            ``connectTimeoutMS`` also limits the authentication.
-        """
+        """Authenticate again before the current operation ends in `seconds`, and within ``connectTimeoutMS``."""
         limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
         limit = min(limits) + self._login.extra_login_seconds if limits else None
         error = self._connection.timeout_error(self._options.connect_timeout, "connectTimeoutMS")

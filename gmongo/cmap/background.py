@@ -1,6 +1,6 @@
 """Background runs: a greenlet of the pool closes perished connections, and establishes ``minPoolSize`` connections.
 
-The background runs implement CMAP-172 to CMAP-177. :func:`populate` implements CMAP-94 to CMAP-103.
+Requirements: CMAP-172 to CMAP-177, and for :func:`populate` CMAP-94 to CMAP-103.
 """
 
 from __future__ import annotations
@@ -26,20 +26,17 @@ class MaintainedPool(Protocol):
     establisher: Establisher
 
     @property
-    def state(self) -> PoolState:
-        """State of the pool: paused, ready or closed."""
+    def state(self) -> PoolState: ...
 
-    def remove_perished(self) -> None:
-        """Close the available connections that have perished."""
+    def remove_perished(self) -> None: ...
 
-    def finish(self) -> None:
-        """Deliver the recorded events, and close the connections that the state machine dropped."""
+    def finish(self) -> None: ...
 
 
 def background_run(pool: MaintainedPool) -> float:
-    """Close perished connections, and start to establish a connection if the pool needs one. Does not wait.
+    """Close perished connections, and start to establish a connection if necessary, without a wait.
 
-    Returns the seconds until the next run, or a negative number if no run follows.
+    Return the seconds until the next run, or a negative number if no run follows.
     """
     interval = pool.options.background_interval
     if pool.state is PoolState.CLOSED or interval < 0:
@@ -72,8 +69,7 @@ def populate(pool: MaintainedPool) -> None:
     connection.set_ref(False)
     try:
         pool.establisher.establish(connection, ref=False)
-        # set this before `make_available`, which may hand the connection to a waiter
-        connection.set_ref(True)
+        connection.set_ref(True)  # before `make_available`, which may hand the connection to a waiter
         pool.machine.make_available(connection)
     finally:
         pool.finish()

@@ -14,14 +14,11 @@ from gmongo.cmap.connection import Connection
 
 
 def checked_out(in_use: Collection[Connection], max_connections: int | None = None) -> list[DocumentDict]:
-    """Return a mapping for each connection in use. The connection with the longest check-out is first.
+    """Return mappings for connections in use, at most `max_connections`, with the longest check-out first.
 
-    :param in_use: the connections that are checked out.
-    :param max_connections: greatest number of connections in the report; None means no limit.
-    :returns: mappings with five keys. ``connection`` is the ID of the connection. ``greenlet`` has
-        the names of the greenlet that checked out the connection and of its function. ``operation``
-        is the last command, or None. ``purpose`` is the kind of operation that uses the connection.
-        ``seconds`` is the time since the check-out.
+    ``connection`` is the ID. ``greenlet`` names the greenlet that checked out the connection and its function.
+    ``operation`` is the last command, or None. ``purpose`` is the kind of operation. ``seconds`` is the time since the
+    check-out.
     """
     now = _clock.monotonic()
     connections = list(in_use)  # an atomic copy, because another thread may call this function
@@ -41,10 +38,7 @@ def checked_out(in_use: Collection[Connection], max_connections: int | None = No
 
 
 def greenlet_name(user: greenlet | None) -> str:
-    """Return the names of a greenlet and its function.
-
-    The repr of a greenlet would show the arguments of its function, which may be secret or long.
-    """
+    """Return the names of a greenlet and its function, without arguments, which may be secret or long."""
     if user is None:
         return "a greenlet that is gone"
     name = getattr(user, "name", None)

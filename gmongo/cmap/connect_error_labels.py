@@ -13,10 +13,9 @@ from gmongo.wire.socks5 import ProxyError
 def label_connect_error(error: BaseException) -> None:
     """Add the overload labels to a connection error, if overload may be its cause.
 
-    An overloaded server closes a new connection before the handshake ends, or does not reply. A
-    retry is safe, because the client has sent no command. The caller ensures that the name lookup
-    succeeded. Certificate errors, missing TLS support of the server, proxy errors and pool clears
-    do not indicate overload.
+    An overloaded server closes a new connection before the handshake ends, or does not reply. A retry is safe, because
+    the client has sent no command. Certificate errors, missing TLS support, proxy errors and pool clears do not
+    indicate overload. The caller ensures that the name lookup succeeded.
     """
     if not isinstance(error, AutoReconnect) or isinstance(error, PoolClearedError):
         return

@@ -22,12 +22,8 @@ if TYPE_CHECKING:
 class ConnectTimeout:
     """Timer for ``connectTimeoutMS``, which limits first the name lookup, and then each connection attempt.
 
-    A connection attempt consists of the TCP connection to one address, the handshake and the
-    authentication.
-
-    :param connection: the new connection.
-    :param seconds: ``connectTimeoutMS`` in seconds; None means no limit.
-    :param ref: True if the timer keeps the event loop alive.
+    A connection attempt consists of the TCP connection to one address, the handshake and the authentication. `ref` is
+    True if the timer keeps the event loop alive.
     """
 
     __slots__ = ("_connection", "_limit", "seconds")
@@ -35,28 +31,19 @@ class ConnectTimeout:
     def __init__(self, connection: ServerConnection, seconds: float | None, ref: bool) -> None:
         self.seconds = seconds
         self._connection = connection
-        self._limit = (
-            None if seconds is None else TimeLimit(lambda _: connection.timeout_error(seconds, "connectTimeoutMS"), ref)
-        )
+        self._limit: TimeLimit | None = None
+        if seconds is not None:
+            self._limit = TimeLimit(lambda _: connection.timeout_error(seconds, "connectTimeoutMS"), ref)
 
     def begin(self, began: float | None = None) -> None:
-        """Start the timer.
-
-        :param began: time at which the current attempt started, if its TCP connection is complete;
-            None means that a new attempt starts now.
-        """
+        """Start the timer now, or at the time `began` of an attempt whose TCP connection is complete."""
         if self._limit is not None and self.seconds is not None:
             elapsed = 0.0 if began is None else _clock.monotonic() - began
             self._limit.begin(self.seconds, self._connection, elapsed)
             self._limit.extend_if_late()  # if the event loop was blocked until the TCP connection was complete
 
     def next_stage(self, extra_seconds: float = 0.0) -> None:
-        """Let the timer continue into the next stage.
-
-        If a blocked event loop delayed this call, extend the time limit.
-
-        :param extra_seconds: seconds to add to the time limit of the attempt.
-        """
+        """Let the timer continue into the next stage, with more time after a blocked event loop."""
         if self._limit is not None:
             self._limit.extend_if_late()
             self._limit.add(extra_seconds)
@@ -67,7 +54,6 @@ class ConnectTimeout:
             self._limit.end()
 
     def close(self) -> None:
-        """Close the timer."""
         if self._limit is not None:
             self._limit.end()
             self._limit.close()
@@ -76,11 +62,7 @@ class ConnectTimeout:
 def connect(
     connection: ServerConnection, options: ConnectionSettings, progress: Progress, limit: ConnectTimeout
 ) -> None:
-    """Connect to the server, directly or through the proxy, and perform the TLS handshake.
-
-    :param limit: the timer for ``connectTimeoutMS``, which the caller has started.
-    :raises AutoReconnect: the connection attempt failed.
-    """
+    """Connect to the server, directly or through the proxy, and perform the TLS handshake within a started timer."""
     proxy = None if connection.address[1] is None else options.proxy
     try:
         transport = _connect_stream(connection, options, progress, limit, proxy)

@@ -1,7 +1,4 @@
-"""Connection of a pool.
-
-The connection stores how the pool uses it, and can read the late reply to an interrupted request.
-"""
+"""Connection of a pool, with the data about its use, and with the reader of a late reply."""
 
 from __future__ import annotations
 
@@ -29,11 +26,7 @@ class Purpose(Enum):
 
 
 class Connection(ServerConnection):
-    """Connection that belongs to a pool, with the data about its use.
-
-    :param address: address of the server.
-    :param socket_timeout: limit in seconds for one exchange; None means no limit.
-    """
+    """Connection that belongs to a pool, with the data about its use."""
 
     __slots__ = (
         "checked_out_at",
@@ -52,14 +45,11 @@ class Connection(ServerConnection):
         self.generation = 0
         self.idle_since = 0.0
         self.purpose = Purpose.OTHER
-        # The greenlet that checked out the connection. This greenlet may have ended.
-        self.checked_out_by: weakref.ref[greenlet] | None = None
+        self.checked_out_by: weakref.ref[greenlet] | None = None  # this greenlet may have ended
         self.checked_out_at = 0.0  # time of the check-out, as measured by `_clock.monotonic()`
         self.last_command: str | None = None  # name of the last command on the connection
-        # seconds that the TCP connection, the handshake and the authentication took
-        self.established_in = 0.0
-        # function that handles a late reply, or None if the pool must not wait for a reply
-        self.late_reply: LateReply | None = None
+        self.established_in = 0.0  # seconds of the TCP connection, the handshake and the authentication
+        self.late_reply: LateReply | None = None  # handles a late reply; None if the pool must not wait
         self.reply_is_due = False  # True if `maxTimeMS` has elapsed, so that the server soon replies
 
     def __repr__(self) -> str:
@@ -68,10 +58,9 @@ class Connection(ServerConnection):
     def expect_late_reply(self, on_reply: LateReply, is_due: bool) -> None:
         """Allow the pool to read the late reply to an interrupted request, so that the pool can keep the connection.
 
-        Does nothing if no reply or several replies are outstanding, or if the connection is pinned
-        to a cursor or a transaction.
+        Do nothing if not exactly one reply is outstanding, or if the connection is pinned.
 
-        :param on_reply: receives the body of the reply; raises an exception if the reply is invalid.
+        :param on_reply: receives the body of the reply, and raises an exception for an invalid reply.
         :param is_due: True if ``maxTimeMS`` has elapsed, so that the server soon replies with an error.
         """
         if self.unanswered is not None and self.purpose is Purpose.OTHER:
@@ -79,15 +68,9 @@ class Connection(ServerConnection):
             self.reply_is_due = is_due
 
     def read_late_reply(self, seconds: float, max_bytes: int) -> None:
-        """Read the late reply to an interrupted request, so that the connection can be used again.
+        """Read the late reply to an interrupted request, within `seconds` and a size limit, and allow another use.
 
-        If the reply announces another reply, `mid_message` stays true, and the pool must close the
-        connection.
-
-        :param seconds: seconds until the reply must be complete.
-        :param max_bytes: greatest size of the reply in bytes, compressed and decompressed.
-        :raises PyMongoError: the reply is incomplete after `seconds`, too long or invalid. The pool must close the
-            connection.
+        After an exception, or if `mid_message` stays true for another reply, the pool must close the connection.
         """
         handle, request_id = self.late_reply, self.unanswered
         assert handle is not None and request_id is not None
@@ -100,8 +83,7 @@ class Connection(ServerConnection):
         handle(body)
         if not transport.release():
             raise ProtocolError("the server sent more than the reply")
-        # Reset `error` last: after an exception above, `error` must remain set, so that the pool
-        # closes the connection.
+        # Reset `error` last: after an exception above, the pool closes the connection.
         transport.max_message_size = longest
         self.set_ref(True)
         self.error = self.late_reply = self.unanswered = None

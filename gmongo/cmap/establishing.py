@@ -16,30 +16,21 @@ from gmongo.wire.timeout import TimeLimit, remaining
 
 
 class PoolOwner(Protocol):
-    """Callbacks by which a pool reports connections to the topology.
-
-    The callbacks must not switch greenlets or raise.
-    """
+    """Callbacks, without switches and exceptions, by which a pool reports connections to the topology."""
 
     def connection_established(self, connection: Connection) -> None:
         """Handle a connection whose handshake and authentication succeeded."""
 
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
-        """Handle an error of connecting, handshake or authentication, before the connection is closed (CMAP-A13).
+        """Handle an error before the connection is closed (CMAP-A13).
 
-        The pool does not report a kill of the greenlet, or a timeout of the application or the
-        operation. The server did not cause these exceptions.
+        The server did not cause a kill of the greenlet, or a timeout of the application or the operation. The pool does
+        not report these exceptions.
         """
 
 
 class Establisher:
-    """Establishes the connections of one pool.
-
-    :param machine: state machine of the pool.
-    :param options: connection settings.
-    :param delivery: delivers the events of the pool.
-    :param owner: topology that handles established connections and failures.
-    """
+    """Establishes the connections of one pool."""
 
     __slots__ = ("_delivery", "_machine", "_options", "_owner")
 
@@ -54,12 +45,9 @@ class Establisher:
     def establish(self, connection: Connection, deadline: float | None = None, ref: bool = True) -> None:
         """Connect to the server, perform the handshake and authenticate.
 
-        After a success, the connection is still pending. After a failure, the state machine has
-        dropped the connection.
-
-        :param deadline: time at which the operation ends, as measured by :mod:`gmongo._clock`; None
-            means no deadline. ``connectTimeoutMS`` also limits each attempt.
-        :param ref: True if the connection keeps the event loop alive.
+        After a success, the connection is still pending. After a failure, the state machine has dropped the connection.
+        `deadline` is the end of the operation. ``connectTimeoutMS`` also limits each attempt. `ref` is True if the
+        connection keeps the event loop alive.
         """
         machine, started = self._machine, _clock.monotonic()
         seconds = remaining(deadline)
@@ -89,8 +77,7 @@ class Establisher:
                 machine.established(connection, duration)
             self._delivery.deliver()
         except BaseException as error:
-            # The server did not cause a kill of the greenlet, or a timeout of the application or
-            # the operation.
+            # The server did not cause a kill of the greenlet, or a timeout of the application or the operation.
             by_server = isinstance(error, Exception) and error is not expired
             del expired  # the error refers to this frame, and must not form a cycle with the frame
             self._failed(connection, error, by_server)

@@ -1,7 +1,4 @@
-"""Pool generations.
-
-Each clear begins a new generation, so older connections are stale (CMAP-31, CMAP-166 to CMAP-168).
-"""
+"""Pool generations. Each clear makes older connections stale (CMAP-31, CMAP-166 to CMAP-168)."""
 
 from __future__ import annotations
 
@@ -9,17 +6,13 @@ from bson.objectid import ObjectId
 
 
 class Generations:
-    """Generation of a pool.
-
-    Behind a load balancer, each service has its own generation and number of connections.
-    """
+    """Generation of a pool. Behind a load balancer, each service has its own generation and connection count."""
 
     __slots__ = ("_services", "current")
 
     def __init__(self) -> None:
         self.current = 0
-        # service ID -> [generation, number of connections]
-        self._services: dict[ObjectId, list[int]] = {}
+        self._services: dict[ObjectId, list[int]] = {}  # service ID -> [generation, number of connections]
 
     def of(self, service_id: ObjectId | None) -> int:
         """Return the current generation of a service, or of the pool if `service_id` is None."""
@@ -42,10 +35,7 @@ class Generations:
         return entry[0]
 
     def leave(self, service_id: ObjectId | None) -> None:
-        """Subtract a closed connection from the count of its service.
-
-        Forget the service if it has no other connection.
-        """
+        """Subtract a closed connection from the count of its service. Forget a service without connections."""
         if service_id in self._services:
             entry = self._services[service_id]
             entry[1] -= 1

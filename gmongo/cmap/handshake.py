@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
 
 def first_hello(options: ConnectionSettings) -> str:
-    """Return the name of the first hello command.
-
-    The name is ``hello`` with the Stable API or behind a load balancer, otherwise the legacy name ``ismaster``.
-    """
+    """Return the name of the first hello command: ``hello`` with the Stable API or a load balancer, or ``ismaster``."""
     return "hello" if options.server_api or options.load_balanced else "ismaster"
 
 
@@ -50,13 +47,11 @@ def establish(
 ) -> Hello:
     """Connect to the server, perform the handshake and authenticate.
 
-    Connections of monitors do not authenticate. ``connectTimeoutMS`` limits the name lookup, and
-    then each attempt: TCP connection, handshake and authentication.
+    Connections of monitors do not authenticate. ``connectTimeoutMS`` limits the name lookup, and then each attempt: TCP
+    connection, handshake and authentication.
 
     :param ref: True if the timer for ``connectTimeoutMS`` keeps the event loop alive.
     :param on_hello: called between the hello and the authentication; must not switch greenlets.
-    :raises AutoReconnect: the connection attempt failed, or the server closed the connection.
-    :raises OperationFailure: the server refused the handshake or the credential.
     """
     authentication = None if connection.monitors else authentication_of(connection, options)
     command = handshake_command(options)
@@ -92,11 +87,7 @@ def establish(
 
 
 def say_hello(connection: ServerConnection, command: Document, timeout: float | None) -> Hello:
-    """Send a hello command. Check and return the reply of the server.
-
-    :param timeout: seconds until the reply must be complete; None means no limit.
-    :raises OperationFailure: the server replied with an error.
-    """
+    """Send a hello command within `timeout` seconds. Check and return the reply of the server."""
     request_id = next_request_id()
     body = bson.encode(command if "hello" not in command else {**command, "$db": "admin"})
     if "hello" in command:

@@ -1,7 +1,4 @@
-"""Reply to a hello command.
-
-The module checks every field, because the peer may not be a MongoDB server.
-"""
+"""Reply to a hello command. The module checks every field, because the peer may not be a MongoDB server."""
 
 from __future__ import annotations
 
@@ -14,11 +11,7 @@ from gmongo.wire.reply_schema import ERROR, HELLO, HELLO_NUMBERS, check
 
 
 class Hello:
-    """Reply to a hello command. The attributes are the values that connections and commands use.
-
-    :param reply: the reply document, whose fields have the right types.
-    :param duration: seconds from request to reply.
-    """
+    """Checked reply to a hello command after `duration` seconds, with the values that connections and commands use."""
 
     __slots__ = (
         "connection_id",
@@ -58,11 +51,7 @@ class Hello:
 
 
 def read_hello(reply: Document, duration: float) -> Hello:
-    """Check that a hello command succeeded and that the fields of its reply have the right types.
-
-    :raises OperationFailure: the server replied with an error.
-    :raises ProtocolError: a field has the wrong type.
-    """
+    """Check that a hello command succeeded and that the fields of its reply have the right types."""
     check(reply, ERROR, "a hello")
     if not reply.get("ok"):
         message = reply.get("errmsg") or reply.get("$err") or "hello failed"
@@ -70,9 +59,8 @@ def read_hello(reply: Document, duration: float) -> Hello:
     check(reply, HELLO, "a hello")
     fields = {field: value for field, value in reply.items() if value is not None}
     for field in HELLO_NUMBERS.keys() & fields.keys():
-        # Omit a number that is out of range. If the hello failed instead, each operation would wait
-        # until server selection times out. If a wire version is missing, the compatibility check
-        # fails immediately.
+        # Omit a number that is out of range. If the hello failed, each operation would wait until server selection
+        # times out. Without a wire version, the compatibility check fails immediately.
         number = fields.pop(field)
         if HELLO_NUMBERS[field](number) is None:
             fields[field] = int(number)

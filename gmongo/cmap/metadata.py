@@ -24,8 +24,7 @@ _FAAS_VARIABLES = {
     "gcp.func": ("K_SERVICE", "FUNCTION_NAME"),
     "vercel": ("VERCEL",),
 }
-# Name of each platform -> its metadata fields: name of the field -> (environment variable, type of
-# the value).
+# Name of each platform -> its metadata fields: name of the field -> (environment variable, type of the value).
 _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
     "aws.lambda": {"region": ("AWS_REGION", str), "memory_mb": ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", int)},
     "azure.func": {},
@@ -39,11 +38,7 @@ _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
 
 
 def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> DocumentDict:
-    """Return the `client` document of a handshake, which has at most 512 bytes.
-
-    :param wrappers: libraries that use this driver. If the document is too long, the document omits
-        the last libraries.
-    """
+    """Return the `client` document of a handshake, with at most 512 bytes, and the fitting wrapping libraries."""
     document = _document(app_name, wrappers)
     while not _shorten(document) and len(wrappers) > 1:
         wrappers = wrappers[:-1]
@@ -59,8 +54,7 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
     document: DocumentDict = {"application": {"name": app_name}} if app_name else {}
     document["driver"] = {
         "name": "|".join([_OWN["name"], *(info.name for info in wrappers if info.name)]),
-        # The texts `name` and `version` list the libraries in equal order, so an empty text stands
-        # for a missing version.
+        # The texts `name` and `version` list the libraries in equal order. An empty text is a missing version.
         "version": "|".join([_OWN["version"], *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
     }
     document["os"] = {
@@ -79,10 +73,7 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
 
 
 def faas_name(variables: Mapping[str, str]) -> str | None:
-    """Return the function-as-a-service platform of the process.
-
-    Return None if no platform, or several platforms, match.
-    """
+    """Return the function-as-a-service platform of the process, or None if not exactly one platform matches."""
     matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
     if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
         matches.append("aws.lambda")
@@ -112,10 +103,7 @@ def _environment(variables: Mapping[str, str]) -> DocumentDict:
 
 
 def _shorten(document: DocumentDict) -> bool:
-    """Remove fields in the order of the specification until the document has at most 512 bytes.
-
-    Return True if the shortened document has at most 512 bytes.
-    """
+    """Remove fields in the order of the specification. Return True if the document has at most 512 bytes."""
     if _fits(document):
         return True
     if "name" in document.get("env", {}):
@@ -129,7 +117,7 @@ def _shorten(document: DocumentDict) -> bool:
 
 
 def _cut(document: DocumentDict, parent: DocumentDict, field: str, min_bytes: int = 0) -> None:
-    """Truncate `parent[field]` until the document has at most 512 bytes. Keep at least `min_bytes` of the text."""
+    """Truncate `parent[field]` until the document has at most 512 bytes, but keep at least `min_bytes`."""
     surplus = len(bson.encode(document)) - _MAX_SIZE
     if surplus > 0:
         text = parent[field].encode()

@@ -1,9 +1,7 @@
-"""Reader of late replies.
+"""Reader of late replies. After the late reply to an interrupted operation, the pool can use the connection again.
 
-After the late reply to an interrupted operation, the pool can use the connection again. A
-background greenlet reads the reply, within a time limit and a size limit. During this time, the
-connection is neither available nor in use. A clear or close of the pool, or a fork, ends the wait
-and closes the connection.
+A background greenlet reads the reply, within a time limit and a size limit. During this time, the connection is neither
+available nor in use. A clear or close of the pool, or a fork, closes the connection.
 """
 
 from __future__ import annotations
@@ -16,9 +14,7 @@ from gevent import Greenlet
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool_settings import PoolSettings
 
-# Seconds to wait for the MaxTimeMSExpired error of the server after the operation timed out in the
-# client.
-_TIME_FOR_DUE_REPLY = 0.25
+_TIME_FOR_DUE_REPLY = 0.25  # seconds for the MaxTimeMSExpired error after the operation timed out in the client
 
 
 class DrainingPool(Protocol):
@@ -26,15 +22,13 @@ class DrainingPool(Protocol):
 
     options: PoolSettings
 
-    def end_draining(self, connection: Connection) -> None:
-        """Make a connection available after its late reply, or drop the connection if the reply did not come."""
+    def end_draining(self, connection: Connection) -> None: ...
 
 
 def start_reading_late_reply(pool: DrainingPool, connection: Connection) -> None:
-    """Start a greenlet that reads the late reply of a connection. Does not switch greenlets.
+    """Start a greenlet that reads the late reply of a connection, without a switch.
 
-    A link of the greenlet notifies the pool when the greenlet ends. A `finally` clause in the
-    greenlet would not run if a kill precedes its start.
+    A link notifies the pool when the greenlet ends, even after a kill that precedes its start.
     """
     options, reference = pool.options, weakref.ref(pool)
     seconds = options.drain_time if options.drains else _TIME_FOR_DUE_REPLY
@@ -46,8 +40,7 @@ def start_reading_late_reply(pool: DrainingPool, connection: Connection) -> None
 def _read(connection: Connection, seconds: float, max_bytes: int) -> None:
     try:
         connection.read_late_reply(seconds, max_bytes)
-    except BaseException:
-        # after any exception, the connection keeps its error, and the link notifies the pool
+    except BaseException:  # the connection keeps its error, and the link notifies the pool
         pass
 
 

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 
 
 class PinnedConnection:
-    """Connection that is pinned to one or more owners: a cursor, or a transaction and its cursors (LB-43).
-
-    :param pool: pool of the connection.
-    :param connection: checked-out connection.
-    :param purpose: kind of the first owner: a cursor or a transaction.
-    """
+    """Connection that is pinned to one or more owners: a cursor, or a transaction and its cursors (LB-43)."""
 
     __slots__ = ("_hub", "_owners", "_user", "connection", "pool")
 
@@ -32,32 +27,23 @@ class PinnedConnection:
         self._user: object = None
 
     def share(self) -> PinnedConnection:
-        """Add an owner of the connection. Each owner must call :meth:`release`."""
+        """Add an owner, which must call :meth:`release`."""
         self._owners += 1
         return self
 
     def release(self, error: BaseException | None = None) -> None:
-        """Remove an owner of the connection. Check in the connection if no owner remains.
-
-        :param error: error that ended the use; None after a success.
-        """
+        """Remove an owner, after a success or an error. Check in the connection if no owner remains."""
         self._owners -= 1
         if self._owners == 0:
             self.connection.purpose = Purpose.OTHER
             self.pool.check_in(self.connection, error)
 
     def release_soon(self) -> None:
-        """Call :meth:`release` in a new greenlet.
-
-        Finalizers use this method, because they run in any thread and must not switch greenlets.
-        """
+        """Call :meth:`release` in a new greenlet, for finalizers in any thread, which must not switch greenlets."""
         self._hub.loop.run_callback_threadsafe(spawn, self.release)
 
     def check_free(self) -> None:
-        """Check that no other greenlet uses the connection (LB-51).
-
-        :raises InvalidOperation: another greenlet uses the connection.
-        """
+        """Raise InvalidOperation if another greenlet uses the connection (LB-51)."""
         if self._user is not None and self._user is not getcurrent():
             raise InvalidOperation(
                 "the connection that is pinned to this cursor or transaction is in use by another greenlet; "

@@ -1,8 +1,7 @@
 """Connection pool of one server.
 
-The module `pool_state` has all state of the pool, and does no I/O. This module waits, connects,
-closes connections and delivers events. Each of these actions may switch greenlets, so each action
-begins only when the state is consistent.
+The module `pool_state` has all state of the pool, and does no I/O. This module waits, connects, closes connections and
+delivers events. Each of these actions may switch greenlets, and begins only when the state is consistent.
 """
 
 from __future__ import annotations
@@ -33,20 +32,11 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import limit_text, remaining
 
-# Number of connections that the error of a check-out timeout lists. The number is small, because a
-# thousand waiters may time out simultaneously.
-_CHECK_OUTS_SHOWN = 5
+_CHECK_OUTS_SHOWN = 5  # connections in the error of a check-out timeout; a thousand waiters may time out at once
 
 
 class Pool:
-    """Connection pool of one server.
-
-    :param address: address of the server.
-    :param options: pool settings.
-    :param connection_options: connection settings.
-    :param events: publisher of pool events.
-    :param owner: topology that handles established connections and failures.
-    """
+    """Connection pool of one server, for an owner that handles established connections and failures."""
 
     def __init__(
         self,
@@ -67,9 +57,8 @@ class Pool:
 
     def _start_background_runs(self) -> None:
         wakeup = self.machine.background_wakeup
-        # A forked child inherits a copy of the background greenlet. The copy ends when it wakes,
-        # because the child has a new wakeup. The child does not kill the copy, because closing its
-        # timer may crash libuv.
+        # A copy of the background greenlet in a forked child ends when it wakes, because the child has a new wakeup.
+        # The child does not kill the copy, because closing its timer may crash libuv.
         self._background = spawn_for(
             self, wakeup, lambda pool: background_run(pool) if pool.machine.background_wakeup is wakeup else END
         )
@@ -82,30 +71,23 @@ class Pool:
 
     @property
     def state(self) -> PoolState:
-        """State of the pool: paused, ready or closed."""
         return self.machine.state
 
     @property
     def generations(self) -> Generations:
-        """Generations of the pool, and of its services behind a load balancer."""
         return self.machine.generations
 
     @property
     def generation(self) -> int:
-        """Current generation of the pool. Each clear increases the generation."""
         return self.machine.generations.current
 
     @property
     def operation_count(self) -> int:
-        """Number of operations in progress on the server.
-
-        Server selection prefers a server with fewer operations.
-        """
+        """Number of operations in progress on the server, of which server selection prefers a low number."""
         machine = self.machine
         return len(machine.in_use) + len(machine.draining) + len(machine.pending) + len(machine.queue.waiters)
 
     def stats(self) -> DocumentDict:
-        """Return the current statistics of the pool."""
         machine = self.machine
         return {
             "address": self.address,
@@ -127,8 +109,8 @@ class Pool:
     def check_out(self, deadline: float | None = None) -> Connection:
         """Check out a connection. After the use, the caller must call :meth:`check_in`.
 
-        :param deadline: time at which the operation ends, as measured by :mod:`gmongo._clock`; None
-            means no deadline. ``waitQueueTimeoutMS`` also limits the wait.
+        :param deadline: end of the operation, as measured by :mod:`gmongo._clock`; None means no deadline.
+            ``waitQueueTimeoutMS`` also limits the wait.
         :raises PoolClosedError: the pool is closed.
         :raises PoolClearedError: the pool is paused, or was cleared during the check-out.
         :raises WaitQueueTimeoutError: no connection became available in time.
@@ -165,8 +147,8 @@ class Pool:
         """Return an available connection, immediately or after a wait in the queue, or establish a new connection."""
         machine = self.machine
         offer = machine.request()
-        # The offer is a connection or a place in the wait queue. After any exception below, this
-        # method returns the offer to the pool, so that the next waiter gets the connection.
+        # After any exception below, the offer (a connection or a place in the wait queue) returns to the pool, so that
+        # the next waiter gets the connection.
         try:
             self.finish()
             connection = self._wait(offer, deadline) if isinstance(offer, Waiter) else offer
@@ -182,7 +164,6 @@ class Pool:
         return connection
 
     def _wait(self, waiter: Waiter[Connection], deadline: float | None) -> Connection:
-        """Wait in the queue until the pool hands over a connection, and return the connection."""
         limit, left = self.options.wait_queue_timeout, remaining(deadline)
         if left is not None:
             limit = left if limit is None else min(limit, left)
@@ -191,10 +172,7 @@ class Pool:
         return connection
 
     def _wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
-        """Return the error for a wait of `limit` seconds.
-
-        The text names the pool options, because logs show only the text.
-        """
+        """Return the error for a wait of `limit` seconds. Its text names the pool options for logs."""
         options, machine = self.options, self.machine
         users = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
@@ -217,15 +195,14 @@ class Pool:
     # Checking in and closing
 
     def check_in(self, connection: Connection, error: BaseException | None = None) -> None:
-        """Check in a connection after its use. Close the connection if it cannot be used again.
+        """Check in a connection after its use, or close the connection if it cannot be used again.
 
         :param error: error that ended the use; None after a success.
         :raises InvalidOperation: the connection belongs to another pool, or is not checked out (CMAP-133).
         """
         machine = self.machine
         if connection not in machine.in_use:
-            if connection.inherited:
-                # after a fork, the pool of the child does not contain the inherited connection
+            if connection.inherited:  # after a fork, the pool of the child does not contain the connection
                 return connection.close()
             raise InvalidOperation(f"{connection!r} is not checked out of {self!r}")
         connection.record_failure(error)
@@ -237,12 +214,10 @@ class Pool:
     def finish(self, error: BaseException | None = None) -> None:
         """Finish a step of the state machine: deliver the events of the step, and close the dropped connections.
 
-        :param error: error that ended the step, or None. After a kill of the greenlet or a timeout
-            of the application, the delivery does not wait for other greenlets.
+        After a kill of the greenlet or a timeout of the application, the delivery does not wait for other greenlets.
         """
-        # Take the dropped connections before the delivery, because a listener may switch to a
-        # greenlet that finishes another step. Close these connections after the delivery, even if
-        # the delivery raises an exception.
+        # A listener may switch to a greenlet that finishes another step, so take the dropped connections first. Close
+        # the connections after the delivery, even if the delivery raises an exception.
         dropped = self.machine.take_dropped()
         try:
             self._delivery.deliver_after(error)
@@ -258,22 +233,17 @@ class Pool:
     # Ready, clear, close
 
     def ready(self) -> None:
-        """Mark a paused pool ready. Does nothing if the pool is ready or closed."""
         self.machine.ready()
         self.finish()
 
     def clear(
         self, cause: BaseException | None = None, service_id: ObjectId | None = None, interrupt: bool = False
     ) -> None:
-        """Clear and pause the pool.
-
-        Behind a load balancer, clear only the connections of one service, and do not pause.
+        """Clear and pause the pool, or behind a load balancer clear only the connections of one service.
 
         :param cause: error that caused the clear, for the text of :class:`PoolClearedError`.
-        :param service_id: service whose connections the pool clears; required behind a load
-            balancer, and forbidden without a load balancer.
-        :param interrupt: True if the clear interrupts connections in use
-            (``interruptInUseConnections``).
+        :param service_id: service whose connections the pool clears; only behind a load balancer.
+        :param interrupt: True if the clear interrupts connections in use (``interruptInUseConnections``).
         """
         if self.state is not PoolState.CLOSED and self._load_balanced is (service_id is None):
             raise InvalidOperation("clear requires a service_id behind a load balancer, and accepts none otherwise")
@@ -289,10 +259,7 @@ class Pool:
         self.finish()
 
     def interrupt(self, error: BaseException) -> None:
-        """Interrupt the connections in use: the operations on these connections raise `error`.
-
-        Does not switch greenlets.
-        """
+        """Interrupt the connections in use: the operations on these connections raise `error`. No switch."""
         for connection in list(self.machine.in_use):
             connection.interrupt(error)
 
@@ -304,19 +271,15 @@ class Pool:
     # Forking
 
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
-        """Pause the pool of a forked child before any greenlet runs. Does no I/O, and does not switch greenlets.
+        """Pause the pool of a forked child before any greenlet runs, without I/O and switches.
 
-        :param make_error: returns the error for each greenlet that uses an inherited connection or
-            waits in the queue.
+        `make_error` returns the error for each greenlet with an inherited connection or in the queue.
         """
         self.machine.mark_forked(make_error)
         self._delivery.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """Drop the connections of the parent process at the first use of the pool in a forked child.
-
-        Implements CMAP-45 and CMAP-A26.
-        """
+        """Drop the connections of the parent process at the first use in a child (CMAP-45, CMAP-A26)."""
         self.machine.reset_after_fork()
         self.finish()
         self._start_background_runs()

@@ -18,20 +18,14 @@ if TYPE_CHECKING:
 class ConnectionSettings:
     """Connection settings. Times are in seconds, and None means no limit.
 
-    :param connect_timeout: limit for the name lookup, and for each connection attempt, including
-        its handshake and authentication.
+    :param connect_timeout: limit for the name lookup, and for each attempt including handshake and authentication.
     :param socket_timeout: limit for one request and its reply.
-    :param metadata: the client metadata of the handshake.
-    :param compressors: names of compressors. The preferred compressor is first.
-    :param zlib_level: compression level of zlib.
+    :param compressors: names of compressors in the order of preference.
     :param server_api: the Stable API fields of every command; empty without the Stable API.
-    :param load_balanced: True if the client connects to a load balancer.
     :param tls: TLS settings; None disables TLS.
     :param proxy: SOCKS5 proxy; None means that the client connects directly.
-    :param authenticator: credential and mechanism of pool connections; None disables
-        authentication.
-    :param order: order in which a new connection tries the addresses of a host. Addresses that
-        failed come last. All connections of the client share this order.
+    :param authenticator: credential and mechanism of pool connections; None disables authentication.
+    :param order: order of the addresses of a host for all connections of the client. Failed addresses come last.
     """
 
     connect_timeout: float | None = 20.0
@@ -54,17 +48,13 @@ class PoolSettings:
     :param max_pool_size: greatest number of connections of the pool; 0 means no limit.
     :param min_pool_size: number of connections that the background runs of a ready pool maintain.
     :param max_idle_time: greatest idle time of an available connection; None means no limit.
-    :param max_connecting: greatest number of connections that the pool may establish
-        simultaneously.
-    :param wait_queue_timeout: greatest time that a check-out may wait in the wait queue; None means
-        no limit.
+    :param max_connecting: greatest number of connections that the pool may establish simultaneously.
+    :param wait_queue_timeout: greatest wait of a check-out; None means no limit.
     :param drains: True if the pool waits for late replies to interrupted operations.
     :param drain_time: greatest time that the pool waits for a late reply.
     :param drain_bytes: greatest size of a late reply in bytes.
-    :param background_interval: pause between two background runs; a negative number disables
-        background runs.
-    :param specified: the pool options that the application set, which events and logs show. The
-        keys are the names in the CMAP specification, and times are in milliseconds.
+    :param background_interval: pause between two background runs; a negative number disables background runs.
+    :param specified: the set pool options for events and logs, with CMAP names and times in milliseconds.
     """
 
     max_pool_size: int = 100

@@ -1,10 +1,9 @@
 """State of a pool: four sets of connections, the wait queue, the generations, and the pool state (such as paused).
 
-This state machine does no I/O, and only its methods change the state. Every method is a critical
-section: no method switches greenlets, and the state is consistent before and after each method.
-Methods record events in the order of the specification. Methods return or store the connections
-that the pool must establish, interrupt or close. The sizes of the sets are the connection counts of
-the specification.
+This state machine does no I/O, and only its methods change the state. Every method is a critical section: no method
+switches greenlets, and the state is consistent before and after each method. Methods record events in the order of the
+specification, and return or store the connections that the pool must establish, interrupt or close. The sizes of the
+sets are the connection counts of the specification.
 """
 
 from __future__ import annotations
@@ -27,9 +26,7 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 
-# Seconds that the background greenlet waits after its first failed connection attempt. Each further
-# failure doubles this backoff.
-_FIRST_BACKOFF = 1.0
+_FIRST_BACKOFF = 1.0  # seconds after the first failed attempt of the background greenlet, doubled by each failure
 
 
 class PoolState(Enum):
@@ -41,13 +38,7 @@ class PoolState(Enum):
 
 
 class StateMachine:
-    """State of one pool, and its transitions.
-
-    :param address: address of the server.
-    :param options: pool settings.
-    :param connection_options: connection settings.
-    :param events: publisher of pool events, through which the state machine records events.
-    """
+    """State of one pool, and its transitions."""
 
     __slots__ = (
         "_cause",
@@ -78,15 +69,13 @@ class StateMachine:
         self.address = address
         self.state = PoolState.PAUSED
         self.generations = Generations()
-        # A connection of this generation needs no further check before use. If the value is None,
-        # every connection needs a check.
+        # Connections of this generation need no further check before use. None means that all need a check.
         self.fit_generation: int | None = None
         self.queue: WaitQueue[Connection] = WaitQueue()
         self.pending: set[Connection] = set()  # connections that are not yet established
         self.available: deque[Connection] = deque()  # the right end is the most recently used connection
         self.in_use: set[Connection] = set()  # checked out
-        # connections that wait for a late reply after their check-in
-        self.draining: set[Connection] = set()
+        self.draining: set[Connection] = set()  # wait for a late reply after their check-in
         self.background_wakeup = Wakeup()  # wakes the background greenlet
         self._options = options
         self._connection_options = connection_options
@@ -94,12 +83,9 @@ class StateMachine:
         self._last_id = 0
         self._cause: BaseException | None = None  # error that caused the last pause of the pool
         self._dropped: list[Connection] = []  # connections that the pool must close
-        # True after the delivery of the ready event, from which on the background may connect
-        # (CMAP-81)
-        self._may_populate = False
+        self._may_populate = False  # True after the delivery of the ready event (CMAP-81)
         self._populating: Connection | None = None
-        # seconds that the background greenlet waits after its last failed attempt
-        self._populate_backoff = 0.0
+        self._populate_backoff = 0.0  # seconds that the background greenlet waits after its last failed attempt
         self._populate_backoff_ends = 0.0  # end of this wait, as measured by _clock.monotonic()
         events.record(events.pool_created, options.specified)
 
@@ -123,12 +109,9 @@ class StateMachine:
     # Checking out
 
     def check_out_available(self) -> Connection | None:
-        """Check out the most recently used connection, if it needs no check and no greenlet waits.
-
-        This method is a hot path.
-        """
-        # Critical section: a connection moves from `available` to `in_use` before another greenlet
-        # runs. If greenlets wait in the queue, they get available connections first.
+        """Check out the most recently used connection, if it needs no check and no greenlet waits. Hot path."""
+        # Critical section: a connection moves from `available` to `in_use` before another greenlet runs. Greenlets in
+        # the queue get available connections first.
         available = self.available
         if available and available[-1].generation == self.fit_generation and not self.queue.waiters:
             connection = available.pop()
@@ -143,9 +126,8 @@ class StateMachine:
         """
         if self.state is not PoolState.READY:
             raise self._refusal()
-        # Critical section: no greenlet may run between `_take` and `join`. If a check-in ran
-        # between these calls, it would find no waiter, and this check-out would wait although a
-        # connection is available.
+        # Critical section: if a check-in ran between `_take` and `join`, it would find no waiter, and this check-out
+        # would wait although a connection is available.
         connection = None if self.queue.waiters else self._take()  # greenlets that already wait come first
         return connection or self.queue.join()
 
@@ -165,10 +147,7 @@ class StateMachine:
         return connection
 
     def _serve_waiters(self) -> None:
-        """Hand connections to the waiters in order, while the pool has or may establish a connection.
-
-        Each method that may free a connection or a slot calls this method.
-        """
+        """Hand connections or free slots to the waiters in order. Call after each change that may free one."""
         while self.queue.waiters and self.state is PoolState.READY:
             connection = self._take()
             if connection is None:
@@ -177,25 +156,18 @@ class StateMachine:
 
     def _leave_pending(self, connection: Connection) -> None:
         """Free the ``maxConnecting`` slot of a connection: first for a waiter, then for the background (CMAP-97)."""
-        # Waiters get the slot first, because the background greenlet wakes in a later iteration of
-        # the event loop.
+        # Waiters are first, because the background greenlet wakes in a later iteration of the event loop.
         self.pending.discard(connection)  # after a fork, the child has already removed the connection
         self._serve_waiters()
         self._wake_background()
 
     def _wake_background(self) -> None:
-        """Wake the background greenlet if it should establish a connection."""
         if self.needs_connection():
             self.background_wakeup.set()
 
     def confirm(self, connection: Connection) -> None:
-        """Check that a waiter that resumes may still use the connection that the pool handed over.
-
-        :raises PoolClearedError: the pool was cleared since the hand-over.
-        :raises PoolClosedError: the pool was closed since the hand-over.
-        """
-        # The pool may have been cleared or closed before the waiter resumed. The waiter does not
-        # rejoin the queue, because it would then be behind later waiters.
+        """Check that a waiter that resumes may still use the connection that the pool handed over."""
+        # After a clear, the waiter does not rejoin the queue, because it would be behind later waiters.
         if self.state is not PoolState.READY or (
             connection not in self.pending and self._broken_reason(connection) is not None
         ):
@@ -203,8 +175,7 @@ class StateMachine:
 
     def give_up(self, offer: Connection | Waiter[Connection]) -> None:
         """Return the result of :meth:`request` to the pool after a failed check-out, without a check-in event."""
-        # An exception may interrupt a waiter after the pool handed over a connection. `leave`
-        # returns this connection, so that the pool does not lose the connection.
+        # If an exception interrupts a waiter after the hand-over, `leave` returns the connection to the pool.
         connection = self.queue.leave(offer) if isinstance(offer, Waiter) else offer
         if connection in self.pending:
             self._leave_pending(connection)
@@ -227,11 +198,9 @@ class StateMachine:
             connection.generation = self.generations.join(connection.service_id)
 
     def established(self, connection: Connection, duration: float) -> None:
-        """Record that a pending connection is established, and record its ready event.
+        """Record that a pending connection was established in `duration` seconds.
 
         The connection stays pending until :meth:`check_out_established` or :meth:`make_available`.
-
-        :param duration: seconds that the establishment took.
         """
         connection.established_in = duration
         self._events.record(self._events.connection_ready, connection.id, duration)
@@ -239,9 +208,7 @@ class StateMachine:
         self._populate_backoff = self._populate_backoff_ends = 0.0
 
     def check_out_established(self, connection: Connection) -> None:
-        """Move an established connection to the connections in use.
-
-        The check-out that established the connection calls this method.
+        """Move a connection that a check-out established to the connections in use.
 
         :raises PoolClosedError: the pool was closed during the establishment (CMAP-A20).
         """
@@ -262,9 +229,8 @@ class StateMachine:
         """Drop a pending connection after a failed establishment."""
         self.pending.discard(connection)
         if connection is self._populating:
-            self._populate_backoff = min(
-                2 * self._populate_backoff or _FIRST_BACKOFF, self._options.background_interval
-            )
+            backoff = 2 * self._populate_backoff or _FIRST_BACKOFF
+            self._populate_backoff = min(backoff, self._options.background_interval)
             self._populate_backoff_ends = _clock.monotonic() + self._populate_backoff
         self._end_populating(connection)
         self._drop(connection, self._broken_reason(connection) or ClosedReason.ERROR)
@@ -273,7 +239,7 @@ class StateMachine:
     # Checking in and closing
 
     def check_in(self, connection: Connection) -> bool:
-        """Check in a connection in use. This method is a hot path.
+        """Check in a connection in use. Hot path.
 
         :returns: True if there may be events to deliver, connections to close, or a late reply to read. If the
             connection is in `draining`, the caller reads its late reply and then calls :meth:`end_draining`.
@@ -289,9 +255,8 @@ class StateMachine:
             else:
                 self._release(connection)
             return True
-        # Hand the connection directly to the first waiter. If the connection became available
-        # instead, the current greenlet could check out the connection again and again before the
-        # waiter runs.
+        # Hand the connection directly to the first waiter. Otherwise the current greenlet could check out the
+        # connection again and again before the waiter runs.
         if self.queue.waiters:
             self.queue.hand_over(connection)
         else:
@@ -300,10 +265,7 @@ class StateMachine:
         return observed
 
     def _release(self, connection: Connection) -> None:
-        """Drop a connection that cannot be used, hand a usable connection to the first waiter, or make it available.
-
-        The connection must be in none of the four sets.
-        """
+        """Drop a broken connection that is in no set, hand a usable connection to a waiter, or make it available."""
         reason = self._broken_reason(connection)
         if reason is not None:
             self._drop(connection, reason)
@@ -317,11 +279,7 @@ class StateMachine:
             self.available.append(connection)
 
     def _drop(self, connection: Connection, reason: str) -> None:
-        """Store a connection that the pool must close.
-
-        Wake the background greenlet, which may replace the connection. The connection must be in
-        none of the four sets.
-        """
+        """Store a connection that is in no set, for the pool to close, and wake the background greenlet."""
         self._events.record(self._events.connection_closed, connection.id, reason, connection.error)
         if connection.service_id is not None:
             self.generations.leave(connection.service_id)
@@ -336,10 +294,7 @@ class StateMachine:
         return expected and self.state is PoolState.READY and not self._is_stale(connection)
 
     def end_draining(self, connection: Connection) -> None:
-        """Make a connection available after its late reply, or drop the connection if the reply did not come.
-
-        Does nothing if a clear, a close or a fork has already ended the wait.
-        """
+        """Make a connection available after its late reply, or drop it, unless the wait has already ended."""
         if connection in self.draining:
             self.draining.remove(connection)
             self._release(connection)
@@ -369,10 +324,7 @@ class StateMachine:
     # Ready, clear, close
 
     def ready(self) -> None:
-        """Mark a paused pool ready.
-
-        The background greenlet connects only after the delivery of the ready event (CMAP-81).
-        """
+        """Mark a paused pool ready. The background connects after the delivery of the ready event (CMAP-81)."""
         if self.state is PoolState.PAUSED:
             self._set_state(PoolState.READY)
             generation = self.generations.current
@@ -380,10 +332,7 @@ class StateMachine:
                 self._allow_populating(generation)
 
     def _publish_ready(self, generation: int) -> None:
-        """Publish the ready event, and then allow the background greenlet to connect.
-
-        The delivery of events calls this method.
-        """
+        """Publish the ready event during the delivery, and then allow the background greenlet to connect."""
         try:
             self._events.pool_ready()
         finally:
@@ -395,17 +344,14 @@ class StateMachine:
             self.background_wakeup.set()
 
     def clear(self, cause: BaseException | None, service_id: ObjectId | None, interrupt: bool) -> list[Connection]:
-        """Clear and pause the pool.
+        """Clear and pause the pool, or behind a load balancer clear only one service (CMAP-A07).
 
-        Behind a load balancer, clear only the connections of one service (CMAP-A07).
-
-        :returns: the pending connections and the connections in use that the pool must interrupt (CMAP-157, CMAP-A09).
+        :returns: the connections that the pool must interrupt (CMAP-157, CMAP-A09).
         """
         if self.state is PoolState.CLOSED:
             return []
-        # Critical section: first advance the generation, so that the connections in use and the
-        # pending connections become stale. Then evict the waiters, before a waiter runs and
-        # requests a connection again.
+        # Critical section: first advance the generation, so that connections become stale. Then evict the waiters,
+        # before a waiter runs and requests a connection again.
         self.generations.advance(service_id)
         if service_id is not None or self.state is PoolState.READY:
             self._events.record(self._events.pool_cleared, service_id, interrupt)
@@ -426,14 +372,10 @@ class StateMachine:
         self.queue.evict(self.queue.detach(), self._refusal)
 
     def close(self) -> list[Connection]:
-        """Close the pool. The pool closes the connections in use when they are checked in.
-
-        :returns: the pending connections to interrupt.
-        """
+        """Close the pool, but connections in use at their check-in. Return the pending connections to interrupt."""
         if self.state is PoolState.CLOSED:
             return []
-        # Critical section: change the state first, because evicted waiters and later check-ins read
-        # the state.
+        # Critical section: change the state first, which evicted waiters and later check-ins read.
         self._set_state(PoolState.CLOSED)
         while self.available:
             self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)
@@ -444,11 +386,7 @@ class StateMachine:
         return sorted(self.pending, key=attrgetter("id"))
 
     def _set_state(self, state: PoolState) -> None:
-        """Change the state.
-
-        The caller advances the generation before this call, because this method copies the
-        generation.
-        """
+        """Change the state, and copy the generation, which the caller has advanced."""
         self.state = state
         self._may_populate = False
         examined = self._connection_options.load_balanced or self._options.max_idle_time is not None
@@ -457,11 +395,7 @@ class StateMachine:
     # Populating
 
     def needs_connection(self) -> bool:
-        """Return True if the background greenlet should establish a connection now.
-
-        The background greenlet establishes one connection at a time. Operations can use the other
-        ``maxConnecting`` slots.
-        """
+        """Return True if the background greenlet should establish a connection now, but only one at a time."""
         return (
             self.state is PoolState.READY
             and self._may_populate
@@ -472,14 +406,11 @@ class StateMachine:
         )
 
     def remaining_backoff(self) -> float:
-        """Return how many seconds the background greenlet must still wait after its failed attempt."""
+        """Return the remaining backoff of the background greenlet in seconds."""
         return max(0.0, self._populate_backoff_ends - _clock.monotonic())
 
     def begin_populating(self) -> Connection | None:
-        """Return a pending connection for the background greenlet to establish.
-
-        Return None if the pool needs no connection.
-        """
+        """Return a pending connection for the background greenlet to establish, or None."""
         if not self.needs_connection():
             return None
         self._populating = self._add_pending()
@@ -488,8 +419,7 @@ class StateMachine:
     def _end_populating(self, connection: Connection) -> None:
         if connection is self._populating:
             self._populating = None
-            # Background runs started no other connection during this attempt, so start a background
-            # run now. After a failure, this run schedules the next run at the end of the backoff.
+            # No other connection was started during this attempt. After a failure, the run schedules the next run.
             self.background_wakeup.set()
 
     # Forking
@@ -497,11 +427,8 @@ class StateMachine:
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
         """Pause the pool of a forked child before any greenlet runs. All connections belong to the parent process.
 
-        While the pool is paused, greenlets that the child inherited cannot open connections: the
-        background greenlet, and greenlets in a check-out.
-
-        :param make_error: returns the error for each greenlet that uses an inherited connection or
-            waits in the queue.
+        While the pool is paused, inherited greenlets cannot open connections. `make_error` returns the error for each
+        greenlet with an inherited connection or in the queue.
         """
         error = make_error()
         for connection in (*self.pending, *self.available, *self.in_use, *self.draining):
@@ -512,10 +439,7 @@ class StateMachine:
         self.queue.evict(self.queue.detach(), make_error)
 
     def reset_after_fork(self) -> None:
-        """Drop the connections of the parent process at the first use of the pool in a forked child.
-
-        Implements CMAP-45 and CMAP-A26.
-        """
+        """Drop the connections of the parent process at the first use in a child (CMAP-45, CMAP-A26)."""
         self._dropped += [*self.pending, *self.available, *self.in_use, *self.draining]
         self.pending, self.available, self.in_use, self.draining = set(), deque(), set(), set()
         self.generations.advance()
@@ -536,10 +460,7 @@ class StateMachine:
         )
 
     def _broken_reason(self, connection: Connection) -> str | None:
-        """Return the reason to close a connection, or None if the connection is usable.
-
-        CMAP-A21 sets the order of the reasons.
-        """
+        """Return the reason to close a connection, in the order of CMAP-A21, or None."""
         if self.state is PoolState.CLOSED:
             return ClosedReason.POOL_CLOSED
         stale = self._is_stale(connection)
@@ -555,10 +476,7 @@ class StateMachine:
         return connection.generation != current
 
     def _perished_reason(self, connection: Connection) -> str | None:
-        """Return the reason to close an available connection, or None if the connection is usable.
-
-        Check the idle time last.
-        """
+        """Return the reason to close an available connection, at last the idle time, or None."""
         reason = self._broken_reason(connection)
         limit = self._options.max_idle_time
         if reason is None and limit is not None and _clock.monotonic() - connection.idle_since > limit:

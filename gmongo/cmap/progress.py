@@ -25,11 +25,8 @@ _CLOSED = (errno.ECONNRESET, errno.EPIPE)
 class Progress:
     """Current stage of the establishment of a connection, which the texts of errors name.
 
-    :param host: host name of the server.
-    :param options: connection settings.
-
-    `race` contains the TCP connections in progress, if the host has several addresses. `peer` is
-    the address of the current attempt, or empty if this address equals `host`.
+    `race` contains the TCP connections in progress, if the host has several addresses. `peer` is the address of the
+    current attempt, or empty if this address equals `host`.
     """
 
     __slots__ = ("_address", "_host", "_order", "_since", "peer", "race", "stage")
@@ -43,24 +40,17 @@ class Progress:
         self.begin(NAME_LOOKUP)
 
     def begin(self, stage: str) -> None:
-        """Record that the establishment enters a stage."""
         self.stage = stage
         self._since = _clock.monotonic()
 
     def record_address(self, address: SocketAddress, *, is_only_address: bool) -> None:
-        """Record the address to which the connection was or will be opened.
-
-        :param is_only_address: True if the host has no other address.
-        """
+        """Record the address to which the connection was or will be opened."""
         self._address = None if is_only_address else address
         host = address if isinstance(address, str) else str(address[0])
         self.peer = "" if host == self._host else host
 
     def has_result(self, transport: Transport) -> bool:
-        """Return True if the first bytes of the result of the stage have arrived.
-
-        Does not switch greenlets.
-        """
+        """Return True if the first bytes of the result of the stage have arrived. No switch."""
         return transport.has_peer() if self.stage.startswith(TCP) else transport.has_arrived()
 
     def record_failure(self) -> None:
@@ -69,7 +59,6 @@ class Progress:
             self._order.note_failure(self._address)
 
     def __str__(self) -> str:
-        """Return the stage, the address, and the time since the stage began."""
         racing = "" if self.race is None or self.stage != TCP else str(self.race)
         if racing:
             return f"{TCP} to {racing}"
@@ -77,10 +66,7 @@ class Progress:
         return f"{self.stage}{peer} for {milliseconds(_clock.monotonic() - self._since)}"
 
     def likely_reason(self, error: TransportError, transport: Transport | None) -> str:
-        """Return the likely reason why the server closed the connection before its reply to the hello.
-
-        Return an empty text for other errors.
-        """
+        """Return a likely reason if the server closed the connection before the hello, or an empty text."""
         closed = error.errno in _CLOSED or str(error) == "connection closed by the server"
         if self.stage != HELLO or not closed:
             return ""

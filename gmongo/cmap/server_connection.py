@@ -33,21 +33,18 @@ Lost = TypeVar("Lost", bound=AutoReconnect)
 class Reauthentication(Protocol):
     """Authentication that a connection repeats if the server demands a reauthentication."""
 
-    def again(self, seconds: float | None) -> None:
-        """Authenticate the connection again within `seconds`."""
+    def again(self, seconds: float | None) -> None: ...
 
 
 class ServerConnection:
     """Connection to one server. The constructor does no I/O.
 
-    :param address: address of the server.
     :param socket_timeout: limit in seconds for one exchange; None means no limit.
     :param ref: True if waiting on the connection keeps the event loop alive.
     :param monitors: True for the connection of a monitor, which never authenticates.
 
-    `mid_message` is true from the first byte of a request to the last byte of its reply. If a
-    connection is checked in during this time, the pool must close the connection, because its next
-    bytes belong to the old reply.
+    `mid_message` is true from the first byte of a request to the last byte of its reply. Later bytes of such a
+    connection belong to the old reply, so that the pool must close it.
     """
 
     __slots__ = (
@@ -83,17 +80,13 @@ class ServerConnection:
         self.id = 0
         self.service_id: ObjectId | None = None
         self.hello: Hello
-        # True if this process is a forked child, and the parent opened the connection
-        self.inherited = False
+        self.inherited = False  # True if the parent of this forked child opened the connection
         self.mid_message = False
         self.error: BaseException | None = None  # error that made the connection unusable
-        # After an interruption: the ID of the request whose reply is outstanding.
-        self.unanswered: int | None = None
-        # None until the connection has authenticated
-        self.authentication: Reauthentication | None = None
+        self.unanswered: int | None = None  # after an interruption: ID of the request with an outstanding reply
+        self.authentication: Reauthentication | None = None  # None until the connection has authenticated
         self.progress: Progress | None = None  # None except during the establishment
-        # None except while TCP connections to several addresses are in progress
-        self.race: Race | None = None
+        self.race: Race | None = None  # None except while TCP connections to several addresses are in progress
         self._ref = ref
         self._limit: TimeLimit | None = None  # the first exchange with a timeout creates this timer
         self._transport: Transport | None = None
@@ -129,22 +122,20 @@ class ServerConnection:
         """Set the transport that has the socket."""
         self.race = None
         self._transport = transport
-        # If the pool was cleared or closed during the name lookup, there was no socket to
-        # interrupt. Interrupt the new transport now.
+        # A clear or close of the pool during the name lookup found no socket to interrupt.
         if self._interruption is not None:
             transport.interrupt(self._interruption)
 
     def attach_race(self, race: Race) -> None:
-        """Set the race between several TCP connections. This connection will use the transport of the winner."""
+        """Set the race between several TCP connections, whose winner becomes the transport."""
         self.race = race
         if self._interruption is not None:
             race.interrupt(self._interruption)
 
     def has_arrived(self) -> bool:
-        """Return True if a result of the current stage may have arrived.
+        """Return True if a result of the current stage may have arrived. No switch.
 
-        Does not switch greenlets. Always return True during a name lookup and a race of TCP
-        connections, because their progress is unknown.
+        The progress of a name lookup and of a race of TCP connections is unknown.
         """
         transport = self._transport
         if transport is None or self.progress is None:
@@ -152,19 +143,14 @@ class ServerConnection:
         return self.progress.has_result(transport)
 
     def established(self, hello: Hello, compressor: Compressor | None) -> None:
-        """Store the results of the hello. Authentication may follow.
-
-        :param compressor: compressor of later requests; None means no compression.
-        """
+        """Store the results of the hello. Authentication may follow."""
         self.hello = hello
         self._compressor = compressor
         self._open_transport().limit_messages(hello.max_message_size + sizes.COMMAND_OVERHEAD)
 
     def reauthenticate(self, seconds: float | None = None) -> None:
-        """Authenticate the connection again, because the server replied with error code 391 (ReauthenticationRequired).
+        """Authenticate again within `seconds`, because the server replied with ReauthenticationRequired (391).
 
-        :param seconds: seconds until the current operation ends; None means no limit.
-            ``connectTimeoutMS`` also limits the authentication.
         :raises InvalidOperation: the connection has never authenticated.
         :raises OperationFailure: the server refused the credential. The connection is then unusable.
         """
@@ -173,8 +159,7 @@ class ServerConnection:
         try:
             self.authentication.again(seconds)
         except BaseException as error:
-            # close the connection even if a late reply arrives, because the authenticated user is
-            # unknown
+            # Close the connection even if a late reply arrives, because the authenticated user is unknown.
             self.unanswered = None
             self.error = self.error or without_frames(error)
             raise
@@ -195,17 +180,15 @@ class ServerConnection:
         During a stream of replies, send nothing and return the next reply of the stream.
 
         :param timeout: seconds until the reply must be complete; None means no limit.
-        :param decode: decodes the body of the reply. `decode` must not keep a body below 64 KiB,
-            because the connection reuses its memory.
-        :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` after a timeout. If
-            no time was left before the driver sent data, the connection remains usable.
+        :param decode: decodes the body. It must not keep a body below 64 KiB, whose memory the connection reuses.
+        :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` after a timeout. If no time was left
+            before the driver sent data, the connection remains usable.
         :raises ProtocolError: the reply violates the protocol.
         """
         if self.mid_message:
             return self._next_of_stream(buffers, timeout, decode)
-        # Set `mid_message` before the first byte of the request, and reset `mid_message` after the
-        # last byte of the reply. If a kill, a timeout or a socket error interrupts the exchange,
-        # the pool thus closes the connection.
+        # Set `mid_message` before the first byte of the request, and reset it after the last byte of the reply. After
+        # an interruption, the pool thus closes the connection.
         self.mid_message = True
         limit = None
         try:
@@ -235,9 +218,7 @@ class ServerConnection:
                 self._note_unanswered(error, request_id)
                 if isinstance(error, Exception):
                     raise self._failed(error)
-            # raise this object and no copy, because applications compare a `gevent.Timeout` by
-            # identity
-            raise
+            raise  # this object and no copy, because applications compare a `gevent.Timeout` by identity
         try:
             return decode(body)
         except InvalidBSON as error:
@@ -259,10 +240,7 @@ class ServerConnection:
     def _next_of_stream(
         self, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
     ) -> Decoded:
-        """Return the next reply of a stream of replies.
-
-        Refuse any other request while a reply is outstanding.
-        """
+        """Return the next reply of a stream of replies, and refuse any other request."""
         if not allows_stream(buffers):
             raise InvalidOperation(f"{self!r} is in the middle of another request")
         if self.error is not None:
@@ -270,11 +248,7 @@ class ServerConnection:
         return self.next_reply(timeout, decode)
 
     def next_reply(self, timeout: float | None, decode: Callable[[Buffer], Decoded]) -> Decoded:
-        """Return the next reply of a stream of replies.
-
-        If `mid_message` is true afterwards, another reply follows. Raises the same exceptions as
-        :meth:`exchange`.
-        """
+        """Return the next reply of a stream. If `mid_message` is true afterwards, another reply follows."""
         transport = self._open_transport()
         try:
             with interrupt_after(timeout, self.timeout_error(timeout), self._ref):
@@ -306,7 +280,7 @@ class ServerConnection:
         return body
 
     def send(self, buffers: Sequence[bytes], timeout: float | None) -> None:
-        """Send a request that has no reply. Raises the same exceptions as :meth:`exchange`."""
+        """Send a request that has no reply."""
         self.mid_message = True
         try:
             with interrupt_after(timeout, self.timeout_error(timeout), self._ref):
@@ -343,10 +317,7 @@ class ServerConnection:
         return error
 
     def network_error(self, error: TransportError) -> AutoReconnect:
-        """Convert a transport error to an AutoReconnect error.
-
-        During establishment, the error text names the stage.
-        """
+        """Convert a transport error to an AutoReconnect error, which names the stage of the establishment."""
         kind = NetworkTimeout if isinstance(error, AttemptsTimedOut) else AutoReconnect
         text = f"{address_text(self.address)}: {error}"
         progress = self.progress
@@ -359,8 +330,7 @@ class ServerConnection:
     def timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
         """Return the error for a timeout.
 
-        :param seconds: the length of the timeout; 0 or less if no time was left for the request;
-            None means no limit.
+        :param seconds: the length of the timeout; 0 or less if no time was left; None means no limit.
         :param option: name of the option that sets the timeout; None means the usual option of an exchange.
         """
         progress = self.progress
@@ -374,30 +344,20 @@ class ServerConnection:
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
-        """Name and value in seconds of the option that usually limits an exchange.
-
-        The value None matches any timeout.
-        """
+        """Name and seconds of the option that usually limits an exchange. None matches any timeout."""
         return ("connectTimeoutMS", None) if self.monitors else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def mark_unusable(self, error: BaseException) -> None:
-        """Prevent further requests because of `error`."""
         if self.error is None:
             self.error = without_frames(error)
 
     def record_failure(self, error: BaseException | None) -> None:
-        """Store the error if it interrupted an exchange, so that the pool closes the connection.
-
-        :param error: the exception that ended the use of the connection; None after a success.
-        """
+        """Store an error that interrupted an exchange, so that the pool closes the connection."""
         if error is not None and self.mid_message and self.error is None:
             self.error = without_frames(error)
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise `error` in the current or next use of the connection, and close the socket.
-
-        Does not switch greenlets.
-        """
+        """Raise `error` in the current or next use of the connection, and close the socket. No switch."""
         self.error = self._interruption = without_frames(error)
         link = self._transport or self.race
         if link is not None:
@@ -429,7 +389,7 @@ def _with_stable_text(error: Lost, text_without_duration: str, progress: Progres
 def _timeout_error(
     address: Address, usual_limit: tuple[str, float | None], seconds: float | None, option: str | None = None
 ) -> NetworkTimeout:
-    """Return the error for a timeout. The error text names the option and the length of the timeout."""
+    """Return the error for a timeout, which names the option and the length of the timeout."""
     where = address_text(address)
     if seconds is None or seconds <= 0:
         return NetworkTimeout(f"{where}: timed out ({limit_text(seconds)} ended before)")

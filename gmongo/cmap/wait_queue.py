@@ -1,8 +1,7 @@
 """First-in, first-out wait queue of greenlets (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113).
 
-The pool hands each connection to the waiter at the head. After a timeout or a kill, a waiter leaves
-the queue immediately. If the waiter has already received a connection, the pool gets the connection
-back.
+The pool hands each connection to the waiter at the head. After a timeout or a kill, a waiter leaves the queue
+immediately, and the pool gets back a received connection.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ Item = TypeVar("Item")
 
 
 class Waiter(Generic[Item]):
-    """Greenlet that waits in the queue, and the result of its wait: an item or an error.
-
-    :param purpose: name of the waiting operation, for error messages and statistics.
-    """
+    """Greenlet that waits in the queue for a purpose, and the result of its wait: an item or an error."""
 
     __slots__ = ("_asleep", "_hub", "_waking", "error", "greenlet", "item", "purpose", "since")
 
@@ -45,7 +41,6 @@ class Waiter(Generic[Item]):
         """Wait until :meth:`WaitQueue.hand_over` hands over an item, and return the item.
 
         :param limit: greatest wait in seconds; None means no limit.
-        :param make_timeout_error: returns the error that a timeout raises.
         :raises BaseException: the error of a timeout or an eviction, or an exception that is thrown into the greenlet.
         """
         if limit is None:
@@ -85,15 +80,10 @@ class Waiter(Generic[Item]):
             self._asleep = False
             waking, self._waking = self._waking, None
             if waking is not None:
-                # cancel the switch, which would resume the greenlet at a later, unrelated wait
-                waking.stop()
+                waking.stop()  # the switch would resume the greenlet at a later, unrelated wait
 
     def wake(self) -> None:
-        """Resume a sleeping greenlet in the next iteration of the event loop. Does not switch greenlets.
-
-        Woken greenlets run in the order of the calls. A second call before the greenlet runs moves
-        the greenlet to the end of this order.
-        """
+        """Resume a sleeping greenlet in the next iteration of the event loop, in the order of the last calls."""
         if self._asleep:
             if self._waking is not None:
                 self._waking.stop()
@@ -107,16 +97,12 @@ class WaitQueue(Generic[Item]):
 
     def __init__(self) -> None:
         self._keep_alive: IWatcher | None = None  # timer that keeps the event loop alive
-        # an ordered dictionary, because its removals are fast at any position
-        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()
+        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # removals are fast at any position
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:
-        """Add the current greenlet to the queue, and return its waiter. Does not switch greenlets.
+        """Add the current greenlet to the queue, and return its waiter, without a switch.
 
-        After this call, the caller calls :meth:`Waiter.sleep`. If `sleep` raises an exception, the
-        caller calls :meth:`leave`.
-
-        :param purpose: name of the waiting operation, for error messages and statistics.
+        Then the caller calls :meth:`Waiter.sleep`, and after an exception :meth:`leave`.
         """
         waiter: Waiter[Item] = Waiter(purpose)
         self.waiters[waiter] = None
@@ -124,7 +110,7 @@ class WaitQueue(Generic[Item]):
         return waiter
 
     def leave(self, waiter: Waiter[Item]) -> Item | None:
-        """Remove a waiter, and return the item that the waiter has received, or None. Does not switch greenlets."""
+        """Remove a waiter, and return its received item or None, without a switch."""
         self.waiters.pop(waiter, None)  # `hand_over` or `detach` may have removed the waiter already
         self._update_keep_alive()
         return waiter.item
@@ -148,21 +134,16 @@ class WaitQueue(Generic[Item]):
         waiter.wake()
 
     def hand_over_to_all(self, item: Item) -> None:
-        """Hand `item` to all waiters.
+        """Hand `item` to all waiters, which stay in the queue until :meth:`leave`, without a switch.
 
-        Each waiter stays in the queue until it calls :meth:`leave`. Does not switch greenlets. The
-        waiters run in the order of the queue, even if an earlier call has already woken some
-        waiters.
+        The waiters run in the order of the queue, even if an earlier call has already woken some waiters.
         """
         for waiter in self.waiters:
             waiter.item = item
             waiter.wake()
 
     def detach(self) -> list[Waiter[Item]]:
-        """Remove and return all waiters, so that the caller can :meth:`evict` them.
-
-        Removed waiters receive no more items.
-        """
+        """Remove and return all waiters, which receive no more items, so that the caller can :meth:`evict` them."""
         detached = list(self.waiters)
         self.waiters.clear()
         self._update_keep_alive()

@@ -321,7 +321,8 @@ class Topology:
         if current is None:  # the new description removed the server from the topology
             return
         server = self.servers[new.address]
-        # Operations may use an arbiter or an uninitiated member only over a direct connection.
+        # Operations may use an arbiter or an uninitiated member only over a direct connection, so
+        # their pools become ready only in this case.
         if current.is_readable or (current.is_server_type_known and after.topology_type == TOPOLOGY_TYPE.Single):
             server.pool.ready()
         if clear_cause is not None:
