@@ -274,7 +274,8 @@ class Cursor(Generic[DocumentType]):
         self._check_unsent()
         self._limit = _checked_integer("limit", limit)
         self._empty = False
-        self._check_exhaust()
+        if self._flags & _EXHAUST:
+            raise InvalidOperation("an exhaust cursor cannot have a limit")
         return self
 
     def batch_size(self, batch_size: int) -> Cursor[DocumentType]:

@@ -304,7 +304,19 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def get_database(
         self,
         name: str | None = None,
-        codec_options: CodecOptions[OtherType] = ...,
+        *,
+        codec_options: CodecOptions[OtherType],
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
+    ) -> Database[OtherType]: ...
+
+    @overload
+    def get_database(
+        self,
+        name: str | None,
+        codec_options: CodecOptions[OtherType],
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
@@ -354,7 +366,19 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def get_default_database(
         self,
         default: str | None = None,
-        codec_options: CodecOptions[OtherType] = ...,
+        *,
+        codec_options: CodecOptions[OtherType],
+        read_preference: _ReadPreference | None = None,
+        write_concern: WriteConcern | None = None,
+        read_concern: ReadConcern | None = None,
+        timeout_ms: float | None = None,
+    ) -> Database[OtherType]: ...
+
+    @overload
+    def get_default_database(
+        self,
+        default: str | None,
+        codec_options: CodecOptions[OtherType],
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,

@@ -49,7 +49,7 @@ class Connection(ServerConnection):
         self.checked_out_at = 0.0  # time of the check-out, as measured by `_clock.monotonic()`
         self.last_command: str | None = None  # name of the last command on the connection
         self.established_in = 0.0  # seconds of the TCP connection, the handshake and the authentication
-        self.late_reply: LateReply | None = None  # handles a late reply; None if the pool must not wait
+        self.late_reply: LateReply | None = None  # handles a late reply. None if the pool must not wait
         self.reply_is_due = False  # True if `maxTimeMS` has elapsed, so that the server soon replies
 
     def __repr__(self) -> str:

@@ -32,7 +32,7 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import limit_text, remaining
 
-_CHECK_OUTS_SHOWN = 5  # connections in the error of a check-out timeout; a thousand waiters may time out at once
+_CHECK_OUTS_SHOWN = 5  # connections in the error of a check-out timeout, which may affect a thousand waiters at once
 
 
 class Pool:
@@ -147,8 +147,8 @@ class Pool:
         """Return an available connection, immediately or after a wait in the queue, or establish a new connection."""
         machine = self.machine
         offer = machine.request()
-        # After any exception below, the offer (a connection or a place in the wait queue) returns to the pool, so that
-        # the next waiter gets the connection.
+        # After any exception below, the offer (a connection or a place in the wait queue) returns to the pool. The next
+        # waiter then gets the connection.
         try:
             self.finish()
             connection = self._wait(offer, deadline) if isinstance(offer, Waiter) else offer

@@ -1,4 +1,1 @@
-"""Lowest layer of the driver: message bytes and sockets.
-
-This layer does not depend on commands, pools or servers.
-"""
+"""Lowest layer of the driver: message bytes and sockets, without commands, pools and servers."""

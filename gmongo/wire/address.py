@@ -20,12 +20,8 @@ def address_text(address: Address) -> str:
 
 
 def parse_address(text: str) -> Address:
-    """Parse an address in a server reply. Host names become lower case.
-
-    :raises ValueError: the host is empty or not printable, or the port is not a number from 1 to 65535.
-    """
-    if not text.isprintable():
-        # reject such a text, because it is no host name, and could control a terminal
+    """Parse an address in a server reply. Host names become lower case. Raise ValueError for an invalid address."""
+    if not text.isprintable():  # such a text is no host name, and could control a terminal
         raise ValueError(f"{text!r} cannot be printed")
     if text.endswith(".sock"):
         return text, None

@@ -1,8 +1,7 @@
 """CRC-32C, the optional checksum at the end of an OP_MSG. Sources: OP_MSG specification, "sections", and RFC 3720.
 
-MongoDB servers send checksums only to clients that send checksums, and gmongo sends no checksums.
-Other servers may always send a checksum, which gmongo verifies. This Python code is slow (about 10
-MB per second), but needs no library.
+MongoDB servers send checksums only to clients that send checksums, and gmongo sends no checksums. Other servers may
+always send a checksum, which gmongo verifies. This Python code is slow (about 10 MB per second), but needs no library.
 """
 
 from __future__ import annotations
@@ -20,18 +19,14 @@ _POLYNOMIAL = 0x82F63B78
 _WORDS = struct.Struct("<II")
 _CHECKSUM = struct.Struct("<I")
 CHECKSUM_SIZE = _CHECKSUM.size
-# Number of bytes that one step processes, in about 1 ms. The number is a multiple of 8, because the
-# calculation reads two words at a time.
+# Number of bytes that one step processes, in about 1 ms. The calculation reads two words (8 bytes) at a time.
 _PIECE = 8 * 1024
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 def crc32c(data: Buffer, value: int = 0) -> int:
-    """Return the CRC-32C of `data`. Lets other greenlets run during a long calculation.
-
-    :param value: checksum of the preceding data; 0 if there is no preceding data.
-    """
+    """Return the CRC-32C of `data` after data with the checksum `value`. Other greenlets run in between."""
     view = memoryview(data)
     work = LongWork()
     value ^= 0xFFFFFFFF
@@ -57,10 +52,7 @@ def _add_piece(piece: memoryview, value: int) -> int:
 
 @cache
 def _tables() -> Sequence[Sequence[int]]:
-    """Return eight tables.
-
-    For each byte value, table n contains the CRC remainder of this byte followed by n zero bytes.
-    """
+    """Return eight tables. For each byte, table n contains the CRC remainder of this byte and n zero bytes."""
     first = []
     for byte in range(256):
         for _bit in range(8):
@@ -73,20 +65,12 @@ def _tables() -> Sequence[Sequence[int]]:
 
 
 def with_checksum(message: bytes) -> bytes:
-    """Append the checksum to a message.
-
-    The length and flags of the message must already announce the checksum.
-    """
+    """Append the checksum to a message whose length and flags already announce the checksum."""
     return message + _CHECKSUM.pack(crc32c(message))
 
 
 def verify(header: Buffer, payload: memoryview) -> None:
-    """Verify the checksum at the end of a message.
-
-    :param header: header of the message.
-    :param payload: message without its header, with the checksum at the end.
-    :raises ProtocolError: the checksum is wrong.
-    """
+    """Verify the checksum at the end of the payload of a message."""
     actual = crc32c(payload[:-CHECKSUM_SIZE], crc32c(header))
     (stated,) = _CHECKSUM.unpack_from(payload, len(payload) - CHECKSUM_SIZE)
     if actual != stated:

@@ -13,26 +13,12 @@ from gevent import get_hub
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED, OP_MSG
 
-# A native thread compresses or decompresses messages of at least this size in bytes, because the
-# work would block the event loop.
-_IN_A_THREAD = 128 * 1024
-# Offset of the command name in an OP_MSG: after header, flags, section kind, document length and
-# element type.
+_IN_A_THREAD = 128 * 1024  # bytes: a native thread works on larger messages, which would block the event loop
+# Offset of the command name in an OP_MSG: after header, flags, section kind, document length and element type.
 _NAME_AT = HEADER_SIZE + 4 + 1 + 4 + 1
 _NEVER_COMPRESSED = frozenset(
-    {
-        b"hello",
-        b"ismaster",
-        b"saslstart",
-        b"saslcontinue",
-        b"getnonce",
-        b"authenticate",
-        b"createuser",
-        b"updateuser",
-        b"copydbsaslstart",
-        b"copydbgetnonce",
-        b"copydb",
-    }
+    b"hello ismaster saslstart saslcontinue getnonce authenticate createuser updateuser copydbsaslstart "
+    b"copydbgetnonce copydb".split()
 )
 _HEAD = struct.Struct("<iiiiiiB")
 _WRAPPER = struct.Struct("<iiB")
@@ -48,11 +34,7 @@ _LIBRARIES = {"snappy": ("snappy", "gmongo[snappy]"), "zstd": ("zstandard", "gmo
 
 
 class Compressor(NamedTuple):
-    """Compressor of the requests of a connection.
-
-    :param id: compressor ID in OP_COMPRESSED.
-    :param compress: function that compresses bytes.
-    """
+    """Compressor of the requests of a connection, with its ID in OP_COMPRESSED."""
 
     id: int
     compress: Callable[[bytes], bytes]
@@ -63,10 +45,7 @@ class _Mismatch(Exception):
 
 
 def missing_package(name: str) -> str | None:
-    """Return the name of the package to install for a compressor, or None if the compressor is available.
-
-    :param name: ``snappy``, ``zlib`` or ``zstd``.
-    """
+    """Return the name of the package to install for a compressor, or None if the compressor is available."""
     if name not in _LIBRARIES:
         return None
     module, package = _LIBRARIES[name]
@@ -78,11 +57,7 @@ def missing_package(name: str) -> str | None:
 
 
 def make_compressor(name: str, zlib_level: int) -> Compressor:
-    """Return the compressor `name`. The library of the compressor must be installed.
-
-    :param zlib_level: compression level from 0 (no compression) to 9 (best compression); -1 means
-        the default level of zlib.
-    """
+    """Return an installed compressor. `zlib_level` is from 0 to 9 (best compression), or -1 for the default."""
     if name == "zlib":
         return Compressor(ZLIB, lambda data: zlib.compress(data, zlib_level))
     if name == "snappy":
@@ -111,13 +86,7 @@ def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[byt
 
 
 def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
-    """Return the opcode and the payload of the message that an OP_COMPRESSED contains.
-
-    May switch greenlets for a long message.
-
-    :param payload: OP_COMPRESSED message without its header.
-    :raises ProtocolError: the compressor is unknown, the content is corrupt, or its size is wrong.
-    """
+    """Return the opcode and the payload of the message in an OP_COMPRESSED. May switch for a long message."""
     if len(payload) < _WRAPPER.size:
         raise ProtocolError(f"OP_COMPRESSED of {len(payload)} bytes after the header is too short")
     opcode, size, identifier = _WRAPPER.unpack_from(payload)
@@ -141,10 +110,9 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
 
 
 def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
-    """Call `work` in a native thread, and return its result or its exception.
+    """Call `work`, in a native thread for a large size, and return its result or its exception.
 
-    An exception that this function raises comes from another greenlet, which threw it into the
-    current greenlet.
+    Another greenlet may have thrown an exception that this function raises.
     """
     if size < _IN_A_THREAD:
         return _result_or_error(work, data, *arguments)
@@ -182,8 +150,7 @@ def _varint(data: bytes) -> int:
 
 def _decompress_zlib(data: bytes, size: int) -> bytes:
     stream = zlib.decompressobj()
-    # at least 1, because `zlib` decompresses without a limit if the limit is 0
-    inflated = stream.decompress(data, size + 1)
+    inflated = stream.decompress(data, size + 1)  # `zlib` decompresses without a limit if the limit is 0
     if not stream.eof and len(inflated) <= size:
         raise _Mismatch("it is truncated")
     return inflated
@@ -207,10 +174,7 @@ _DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
 
 
 def choose(offered: Sequence[str], accepted: object, zlib_level: int) -> Compressor | None:
-    """Return the first offered compressor that the server supports, or None if there is none.
-
-    :param accepted: field ``compression`` of the hello reply.
-    """
+    """Return the first offered compressor in the server's `accepted` compressors, or None."""
     if not offered or not isinstance(accepted, (list, tuple)):
         return None
     name = next((name for name in offered if name in accepted and name in _IDS), None)

@@ -15,8 +15,7 @@ from gmongo.wire.race import AddressOrder, Endpoint, Race
 from gmongo.wire.tls import Tls, TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 
-# TCP keepalive detects a dead peer after about 210 seconds: 120 idle seconds, and 9 probes at
-# intervals of 10 seconds.
+# TCP keepalive detects a dead peer after about 210 seconds: 120 idle seconds, and 9 probes every 10 seconds.
 _KEEPALIVE = (("TCP_KEEPIDLE", 120), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 9))
 _getaddrinfo = _socket.getaddrinfo
 AddressInfo: TypeAlias = tuple[int, int, int, str, SocketAddress]
@@ -26,14 +25,10 @@ _NUMERIC_FAMILIES = (_socket.AF_INET, _socket.AF_INET6)
 def connect(
     address: Address, attach: Callable[[Transport | Race], None], ref: bool = True, tls: Tls | None = None
 ) -> Transport:
-    """Connect to `address`. The caller limits the duration.
+    """Connect to `address`, without a time limit, and return the connected transport.
 
-    :param attach: receives each transport or race, so that the caller can interrupt or close the
-        connection attempt.
+    :param attach: receives each transport or race, so that the caller can interrupt or close the attempt.
     :param ref: True if waiting on the socket keeps the event loop alive.
-    :param tls: TLS settings; None disables TLS.
-    :returns: the connected transport, which `attach` received last.
-    :raises TransportError: no address accepted the connection.
     """
     endpoints = resolve(address, ref)
     if len(endpoints) > 1:
@@ -55,20 +50,15 @@ def connect(
 
 
 def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transport:
-    """Open an unconnected socket, and return its transport.
-
-    :raises TransportError: the process cannot open a socket of this family.
-    """
+    """Open an unconnected socket, and return its transport."""
     sock = _open(family)
     return Transport(sock, ref) if tls is None else tls.transport(sock, ref, host)
 
 
 def resolve(address: Address, ref: bool) -> list[Endpoint]:
-    """Return the addresses of a host, in the order of the resolver.
+    """Return the addresses of a host in the order of the resolver, but IPv4 first for `localhost`.
 
-    The IPv4 addresses of `localhost` come first, because another program may listen on the same port of ::1.
-
-    :raises TransportError: the name lookup failed or returned no address.
+    Another program may listen on the same port of ::1.
     """
     host, port = address
     if port is None:
@@ -79,8 +69,7 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
         except OSError:
             continue
         return [(family, (host, port))]
-    try:
-        # reject invalid names here, because gevent would print the error of the resolver thread
+    try:  # gevent would print the error of an invalid name in the resolver thread
         host.encode("idna")
     except UnicodeError as error:
         raise TransportError(f"{host!r} cannot be a host name: {error}") from error
@@ -89,8 +78,7 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
         try:
             raise TransportError(*results.args) from results
         finally:
-            # an error in `results` refers to this frame, and must not form a cycle with the frame
-            del results
+            del results  # an error in `results` refers to this frame, and must not form a cycle with the frame
     endpoints = list(dict.fromkeys((int(family), sockaddr) for family, _, _, _, sockaddr in results))
     if not endpoints:
         raise TransportError(f"{host} has no address")
@@ -100,11 +88,9 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
 
 
 def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
-    """Query the gevent resolver that the application has configured.
+    """Query the gevent resolver of the application, or replace the default resolver by a native thread.
 
-    The default resolver of gevent calls `getaddrinfo` in a thread, and always keeps the event loop
-    alive. This function replaces the default resolver with its own native thread, which keeps the
-    event loop alive only if `ref` is true.
+    The default resolver always keeps the event loop alive, but this thread only if `ref` is true.
     """
     resolver = get_hub().resolver
     if type(resolver) is Resolver:

@@ -1,7 +1,7 @@
 """Messages of the MongoDB wire protocol: OP_MSG, and OP_QUERY/OP_REPLY for the legacy hello.
 
-The functions do no I/O, and check every length from the network before its use. For invalid data, a
-function raises :class:`~gmongo.errors.ProtocolError`, whose text names the field and the value.
+The functions do no I/O, and check every length from the network before its use. Invalid data raise
+:class:`~gmongo.errors.ProtocolError`, whose text names the field and the value.
 """
 
 from __future__ import annotations
@@ -37,19 +37,16 @@ _INT32 = struct.Struct("<i")
 _FLAGS = struct.Struct("<I")
 _FLAGS_KIND_AND_SIZE = struct.Struct("<IBi")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
-# Reads these fields at the start of an OP_MSG: length, responseTo, opcode, flags, kind of the first
-# section, and size of its document.
+# Reads length, responseTo, opcode, flags, kind of the first section, and size of its document in an OP_MSG.
 read_beginning = struct.Struct("<i4xiiIBi").unpack_from
 
 # Header of a message (16 bytes): length, request ID, responseTo, opcode.
 Header = tuple[int, int, int, int]
 Buffer: TypeAlias = bytes | bytearray | memoryview
-# Pair: the encoded body of a reply, and True if another reply follows without a request.
+# The encoded body of a reply, and True if another reply follows without a request.
 Reply = tuple[Buffer, bool]
-# Pair: the name and the encoded documents of a document sequence section, such as ``documents`` of
-# an insert.
+# The name and the encoded documents of a document sequence section, such as ``documents`` of an insert.
 DocumentSequence = tuple[str, Sequence[bytes]]
-
 
 REQUEST_IDS = range(1, 2**31)
 next_request_id: Callable[[], int] = chain.from_iterable(repeat(REQUEST_IDS)).__next__
@@ -74,11 +71,9 @@ def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[
 
 
 def encode_op_msg_of_one(request_id: int, flags: int, body: bytes, identifier: bytes, document: bytes) -> list[bytes]:
-    """Return the buffers of an OP_MSG with one document sequence that contains one document.
+    """Return the buffers of an OP_MSG with one document sequence of one document, for single writes.
 
-    Single writes use this function.
-
-    :param identifier: encoded name of the document sequence, which ends with a zero byte.
+    `identifier` is the encoded name of the document sequence, which ends with a zero byte.
     """
     section = 4 + len(identifier) + len(document)
     length = 22 + len(body) + section
@@ -122,11 +117,7 @@ class OutOfStepError(ProtocolError):
 def decode_header(
     buffer: Buffer, offset: int, max_message_size: int, request_id: int, other_request_id: int | None = None
 ) -> Header:
-    """Read and check the header at `offset` of a reply to `request_id`.
-
-    :param other_request_id: a second request ID that responseTo may have, or None.
-    :raises OutOfStepError: the length is not from 16 to `max_message_size` bytes, or responseTo is wrong.
-    """
+    """Read and check the header at `offset` of a reply to one of two request IDs, or raise OutOfStepError."""
     header: Header = _HEADER.unpack_from(buffer, offset)
     if not HEADER_SIZE <= header[0] <= max_message_size:
         raise OutOfStepError(f"message length {header[0]} is not between {HEADER_SIZE} and {max_message_size} bytes")
@@ -138,10 +129,7 @@ def decode_header(
 def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id: int = 0) -> Reply:
     """Return the body of a reply, and True if another reply follows without a request.
 
-    :param payload: reply without its header.
-    :param reply_id: request ID in the header of the reply, for the checksum.
-    :param request_id: responseTo in the header of the reply, for the checksum.
-    :raises ProtocolError: the message is not a reply, or a length or the checksum is wrong.
+    `reply_id` and `request_id` are the request ID and responseTo in the header, for the checksum.
     """
     if opcode != OP_MSG:
         return _decode_op_reply(opcode, payload)
@@ -159,7 +147,7 @@ def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id
 
 
 def _find_body(payload: memoryview, end: int) -> memoryview:
-    """Return the body of an OP_MSG with several sections. Skip its document sequences."""
+    """Return the body of an OP_MSG with several sections."""
     body = None
     position = 4
     while position < end:

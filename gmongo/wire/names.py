@@ -21,13 +21,10 @@ class _Certificate(NamedTuple):
 
 
 def certificate_matches(certificate: bytes, server: str) -> bool:
-    """Return True if a name in a certificate matches a server. Invalid names do not match.
+    """Return True if a name in a DER certificate, whose trust chain OpenSSL has accepted, matches a server.
 
-    This function parses only the names. The package `cryptography` would reject a certificate
-    because of any malformed extension, but OpenSSL accepts such a certificate.
-
-    :param certificate: certificate in DER, whose trust chain OpenSSL has accepted.
-    :param server: host name or IP address.
+    This function parses only the names. The package `cryptography` would reject a certificate because of any malformed
+    extension, but OpenSSL accepts such a certificate.
     """
     address = ip_of(server)
     for tag, value in _names(certificate):

@@ -1,7 +1,6 @@
 """Adapter from pyOpenSSL to the interface of the module ``ssl``, which does not support stapled OCSP responses.
 
-:class:`~gmongo.wire.tls.TlsTransport` works with the contexts of ``ssl`` and of this module. Their
-method ``wrap_bio`` returns an object that performs TLS in memory. The extra ``gmongo[ocsp]``
+:class:`~gmongo.wire.tls.TlsTransport` works with the contexts of ``ssl`` and of this module. The extra ``gmongo[ocsp]``
 installs the required packages.
 """
 
@@ -26,8 +25,7 @@ T = TypeVar("T")
 Key: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
 _PIECE = 64 * 1024
-# Number of a certificate error -> message of OpenSSL. The table is necessary, because pyOpenSSL
-# returns only the number.
+# Number of a certificate error, which pyOpenSSL returns -> message of OpenSSL.
 _REFUSALS = {
     3: "unable to get certificate CRL",
     7: "certificate signature failure",
@@ -42,8 +40,7 @@ _REFUSALS = {
     24: "invalid CA certificate",
     26: "unsupported certificate purpose",
 }
-# Name of a TLS alert -> prefix of this name in the module ``ssl``. Alerts that are not in the table
-# have the prefix SSLV3.
+# Name of a TLS alert -> prefix of this name in the module ``ssl``. Other alerts have the prefix SSLV3.
 _PROTOCOLS = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
 
 
@@ -52,11 +49,8 @@ class Trust:
     """Certificate settings. All files are PEM files that the client has already read successfully.
 
     :param ciphers: ciphers of TLS 1.2 in the syntax of OpenSSL.
-    :param ca_file: file of trusted certificate authorities; None means the authorities of the
-        system.
-    :param crl_file: file of the certificate revocation list, or None.
+    :param ca_file: trusted certificate authorities; None means the authorities of the system.
     :param key_file: file of the client certificate and its key, or None.
-    :param password: password of the key, or None.
     :param check_name: True if the server certificate must match the server name.
     """
 
@@ -69,12 +63,9 @@ class Trust:
 
 
 class Session:
-    """TLS session that shortens the next handshake.
+    """TLS session that shortens the next handshake, in which the server does not send its certificate.
 
-    In a shortened handshake, the server does not send its certificate.
-
-    :param valid_until: time at which the certificate status becomes invalid, in seconds since 1970;
-        None means that the next handshake must be full.
+    :param valid_until: end of the certificate status, in seconds since 1970; None requires a full handshake.
     """
 
     __slots__ = ("raw", "valid_until")
@@ -85,18 +76,12 @@ class Session:
 
     @property
     def has_ticket(self) -> bool:
-        """True if the next handshake may use the session.
-
-        ``ssl.SSLSession`` has an attribute with this name.
-        """
+        """True if the next handshake may use the session, like the attribute of ``ssl.SSLSession``."""
         return self.valid_until is not None
 
 
 class OpenSslContext:
-    """TLS context of a client.
-
-    :param trust: certificate settings of the client.
-    """
+    """TLS context of a client."""
 
     verify_mode = ssl.CERT_REQUIRED
 
@@ -106,8 +91,7 @@ class OpenSslContext:
         context.set_min_proto_version(SSL.TLS1_2_VERSION)
         context.set_cipher_list(trust.ciphers.encode("ascii"))
         context.set_options(ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION)
-        # disable this cache, because `Tls` caches sessions by host
-        context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
+        context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # `Tls` caches sessions by host
         context.set_verify(SSL.VERIFY_PEER, _verify)
         context.set_ocsp_client_callback(_keep_staple)
         if trust.key_file is not None:
@@ -122,10 +106,7 @@ class OpenSslContext:
     def wrap_bio(
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_hostname: str, session: Session | None = None
     ) -> OpenSslObject:
-        """Return the TLS object of one connection. ``SSLContext.wrap_bio`` has the same parameters.
-
-        :raises ValueError: the server name is invalid.
-        """
+        """Return the TLS object of one connection. ``SSLContext.wrap_bio`` has the same parameters."""
         peer = Peer(server_hostname.encode("idna").decode("ascii"), self.check_hostname)
         connection = SSL.Connection(self._context, None)
         connection.set_app_data(peer)
@@ -142,12 +123,8 @@ class OpenSslContext:
 class Peer:
     """Results of a TLS handshake with a server.
 
-    :param name: requested server name.
-    :param check_name: True if the server certificate must match the name.
-
-    `sent_certificate` is true if the server sent its certificate. In a resumed session, the server sends no
-    certificate. `staple` is the stapled OCSP response, or empty. `refusal` is the reason to reject
-    the certificate, or empty. `valid_until` is the time at which the session becomes invalid.
+    `sent_certificate` is false in a resumed session. `staple` is the stapled OCSP response, or empty. `refusal` is the
+    reason to reject the certificate, or empty. `valid_until` is the time at which the session becomes invalid.
     """
 
     __slots__ = ("check_name", "name", "refusal", "sent_certificate", "staple", "valid_until")
@@ -162,13 +139,7 @@ class Peer:
 
 
 class OpenSslObject:
-    """TLS object with the methods and exceptions of ``ssl.SSLObject`` that a transport uses.
-
-    :param connection: pyOpenSSL connection without a socket.
-    :param peer: receives the results of the handshake.
-    :param incoming: bytes from the server.
-    :param outgoing: bytes for the server.
-    """
+    """TLS object with the methods and exceptions of ``ssl.SSLObject`` that a transport uses."""
 
     __slots__ = ("_connection", "_incoming", "_may_have_more", "_outgoing", "peer")
 
@@ -182,10 +153,6 @@ class OpenSslObject:
         self.peer = peer
 
     def do_handshake(self) -> None:
-        """Perform the handshake.
-
-        This method and the next four members have the interface of ``SSLObject``.
-        """
         self._step(self._connection.do_handshake)
 
     def write(self, data: bytes | memoryview) -> int:
@@ -205,10 +172,7 @@ class OpenSslObject:
         return None if raw is None else Session(raw, self.peer.valid_until)
 
     def verified_chain(self) -> list[x509.Certificate]:
-        """Return the verified certificate chain, which begins with the server certificate.
-
-        The list is empty after a resumed session.
-        """
+        """Return the verified chain from the server certificate on, or [] after a resumed session."""
         if not self.peer.sent_certificate:
             return []
         return [each.to_cryptography() for each in self._connection.get_verified_chain() or ()]
@@ -239,14 +203,9 @@ class OpenSslObject:
 
 
 def _verify(connection: SSL.Connection, certificate: crypto.X509, error_number: int, depth: int, ok: int) -> bool:
-    """Accept or reject one certificate of a chain.
+    """Accept or reject a certificate of a chain, at last the server certificate (depth 0).
 
-    OpenSSL calls this function for each certificate of the chain, and for the server certificate
-    last.
-
-    :param error_number: number of the error that OpenSSL found.
-    :param depth: position in the chain; 0 for the server certificate.
-    :param ok: 1 if OpenSSL found no error, otherwise 0.
+    `ok` is 1 if OpenSSL found no error, otherwise 0.
     """
     peer: Peer = connection.get_app_data()
     if ok and depth == 0:
@@ -264,7 +223,7 @@ def _keep_staple(connection: SSL.Connection, response: bytes, _data: object) -> 
 
 
 def _name_mismatch(name: str, certificate: crypto.X509) -> str:
-    """Return the reason why a certificate does not match a server name, or an empty text if the names match."""
+    """Return the reason why a certificate does not match a server name, or an empty text."""
     if certificate_matches(crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate), name):
         return ""
     kind = "Hostname" if ip_of(name) is None else "IP address"
@@ -272,10 +231,7 @@ def _name_mismatch(name: str, certificate: crypto.X509) -> str:
 
 
 def _as_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
-    """Convert a pyOpenSSL error to the corresponding error of the module ``ssl``.
-
-    :param refusal: reason to reject the certificate, or empty.
-    """
+    """Convert a pyOpenSSL error, or the reason to reject the certificate, to an error of the module ``ssl``."""
     if refusal:
         refused = ssl.SSLCertVerificationError(1, refusal)
         refused.verify_message = refusal
@@ -310,14 +266,13 @@ def _client_key(path: str, password: str | None) -> Key:
 
 
 def _load_authorities(context: SSL.Context, path: str | None) -> None:
-    """Load the certificate authorities of a file. If `path` is None, load the default authorities of ``ssl``.
+    """Load the certificate authorities of a file, or the default authorities of ``ssl``.
 
-    The default paths of ``ssl`` are explicit, because pyOpenSSL may use an OpenSSL library with other default paths.
+    pyOpenSSL may use an OpenSSL library with other default paths.
     """
     usual = ssl.get_default_verify_paths()
-    places: Mapping[str, str | None] = (
-        {"cafile": usual.cafile, "capath": usual.capath} if path is None else {"cafile": path}
-    )
+    places: Mapping[str, str | None] = {"cafile": usual.cafile, "capath": usual.capath}
+    places = places if path is None else {"cafile": path}
     if any(places.values()):
         context.load_verify_locations(**places)
     else:

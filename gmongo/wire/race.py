@@ -1,7 +1,4 @@
-"""Concurrent TCP connection attempts to the addresses of one host (RFC 8305).
-
-The first complete connection wins.
-"""
+"""Concurrent TCP connection attempts to the addresses of one host (RFC 8305). The first complete connection wins."""
 
 from __future__ import annotations
 
@@ -38,29 +35,23 @@ class AddressOrder:
     __slots__ = ("_failed",)
 
     def __init__(self) -> None:
-        # keys: the addresses that failed, in the order of the failures
-        self._failed: dict[SocketAddress, None] = {}
+        self._failed: dict[SocketAddress, None] = {}  # in the order of the failures
 
     def __repr__(self) -> str:
         return f"<AddressOrder {len(self._failed)} failed>"
 
     def sorted(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-        """Sort addresses in the order in which the next race tries them.
-
-        Address families alternate, as RFC 8305 requires.
-        """
+        """Sort addresses in the order of the next race. Address families alternate (RFC 8305)."""
         order = {address: position for position, address in enumerate(self._failed, 1)}
         return sorted(_interleaved(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
 
     def note_failure(self, address: SocketAddress) -> None:
-        """Move `address` to the end of the order."""
         self.forget_failure(address)
         self._failed[address] = None
         if len(self._failed) > _MOST_REMEMBERED:
             del self._failed[next(iter(self._failed))]
 
     def forget_failure(self, address: SocketAddress) -> None:
-        """Forget that a connection to `address` failed."""
         self._failed.pop(address, None)
 
 
@@ -78,12 +69,7 @@ def _interleaved(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
 
 
 class Attempt:
-    """Connection attempt to one address in a race.
-
-    :param address: address of the peer.
-    :param transport: transport with the socket. The race owns the transport until the attempt wins.
-    :param began: time at which the attempt started, as measured by :mod:`gmongo._clock`.
-    """
+    """Connection attempt to one address in a race, which owns the transport until the attempt wins."""
 
     __slots__ = ("address", "began", "transport")
 
@@ -96,10 +82,8 @@ class Attempt:
 class Race:
     """Concurrent connection attempts to the addresses of one host. One greenlet runs all attempts.
 
-    :param endpoints: socket family and address of each attempt.
     :param make_transport: opens an unconnected socket of a socket family.
     :param seconds: time limit of each attempt; None means no limit.
-    :param order: order of the attempts, in which the race also records the addresses that failed.
     :param ref: True if waiting for the sockets keeps the event loop alive.
     """
 
@@ -142,12 +126,7 @@ class Race:
         return ", ".join(f"{each.address[0]} for {milliseconds(now - each.began)}" for each in self._attempts)
 
     def run(self) -> Attempt:
-        """Connect to the host.
-
-        :returns: the first attempt that connected. The caller then owns its transport, and must
-            close the transport.
-        :raises TransportError: no address accepted the connection.
-        """
+        """Connect to the host. Return the first attempt that connected, whose transport the caller must close."""
         try:
             while True:
                 if self._interruption is not None:
@@ -164,10 +143,7 @@ class Race:
                 attempt.transport.close()
 
     def _take_connected(self) -> Attempt | None:
-        """Return a connected attempt, or None if no attempt is connected.
-
-        Drop failed and timed-out attempts.
-        """
+        """Return a connected attempt, or None. Drop failed and timed-out attempts."""
         now = _clock.monotonic()
         for attempt in list(self._attempts):
             try:
@@ -180,10 +156,7 @@ class Race:
         return None
 
     def _start_due(self) -> Attempt | None:
-        """Start the attempts that are due.
-
-        Return an attempt that connected immediately, or None.
-        """
+        """Start the attempts that are due. Return an attempt that connected immediately, or None."""
         while self._waiting and (not self._attempts or _clock.monotonic() >= self._next_start):
             family, address = self._waiting.popleft()
             now = _clock.monotonic()
@@ -202,10 +175,7 @@ class Race:
         return None
 
     def _drop(self, attempt: Attempt, error: TransportError) -> None:
-        """Close a failed attempt.
-
-        If this attempt started last, the next attempt may start without a delay.
-        """
+        """Close a failed attempt. After the last started attempt, the next attempt needs no delay."""
         now = _clock.monotonic()
         if attempt is self._attempts[-1]:
             self._next_start = now
@@ -220,24 +190,17 @@ class Race:
     def _finish(self, winner: Attempt) -> None:
         self._attempts.remove(winner)
         for attempt in self._attempts:
-            if attempt.began < winner.began:
-                # move the address of the slower attempt to the end, so that later connections do
-                # not wait for this address
+            if attempt.began < winner.began:  # later connections do not wait for this slower address
                 self._order.note_failure(attempt.address)
         self._order.forget_failure(winner.address)
 
     def _failure(self) -> TransportError:
-        kind = (
-            AttemptsTimedOut
-            if any(isinstance(error, AttemptsTimedOut) for _, error, _ in self.failures)
-            else TransportError
+        timed_out = any(isinstance(error, AttemptsTimedOut) for _, error, _ in self.failures)
+        texts = (
+            f"{address[0]}: {error.strerror or error} after {milliseconds(seconds)}"
+            for address, error, seconds in self.failures
         )
-        return kind(
-            ", ".join(
-                f"{address[0]}: {error.strerror or error} after {milliseconds(seconds)}"
-                for address, error, seconds in self.failures
-            )
-        )
+        return (AttemptsTimedOut if timed_out else TransportError)(", ".join(texts))
 
     def _sleep(self) -> None:
         """Wait until a socket is ready, the start of the next attempt is due, or an attempt times out."""
@@ -270,22 +233,16 @@ class Race:
     # Methods that a race and a transport have in common
 
     def interrupt(self, error: BaseException) -> None:
-        """End the race: :meth:`run` closes the sockets and raises `error`.
-
-        Does not switch greenlets.
-        """
+        """End the race: :meth:`run` closes the sockets and raises `error`. No switch."""
         if self._interruption is None:
             self._interruption = error
         if self._greenlet is not None:
             self._hub.loop.run_callback(self._wake)
 
     def mark_forked(self, error: BaseException) -> None:
-        """Mark the race as inherited in a forked child.
-
-        The race ends with `error` when its greenlet runs.
-        """
+        """Mark the race as inherited in a forked child, where it ends with `error`."""
         self._interruption = error
 
     def close(self) -> None:
-        """End the race. Does not switch greenlets."""
+        """End the race. No switch."""
         self.interrupt(TransportError("connection closed"))

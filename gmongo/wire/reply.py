@@ -1,8 +1,7 @@
 """Decode replies that contain documents of the application.
 
-The codec options apply only to these documents. Decoding a 15 MB batch takes 0.1 seconds, which
-would block the event loop. Therefore this module removes a large batch from its reply, and decodes
-the batch in small runs while the application iterates over the cursor.
+The codec options apply only to these documents. Decoding a 15 MB batch takes 0.1 seconds, which would block the event
+loop. Therefore the driver decodes a large batch in small runs while the application iterates over the cursor.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from gmongo._documents import DocumentDict, Value
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import Buffer
 
-# The driver decodes a reply of fewer bytes in one step, which takes at most about 0.3 ms. The
-# driver decodes a longer batch in runs.
+# The driver decodes a reply of fewer bytes in one step (at most about 0.3 ms), and a longer batch in runs.
 WHOLE_BELOW = 64 * 1024
 _RUN_SIZE = 32 * 1024
 
@@ -32,17 +30,12 @@ _DOCUMENT, _ARRAY = 3, 4
 _SHORTEST_DOCUMENT = 5
 _EMPTY_ARRAY = b"\x05\x00\x00\x00\x00"
 _FIXED_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 0xFF: 0, 0x7F: 0}
-# BSON type of a value that begins with an int32 length -> number of bytes that this length does not
-# include
+# BSON type of a value that begins with an int32 length -> number of bytes that this length does not include
 _LENGTH_PREFIXED = {2: 4, 13: 4, 14: 4, 5: 5, 3: 0, 4: 0, 12: 16, 15: 0}
 
 
 class Batch:
-    """Batch of encoded documents. The driver decodes the documents in runs.
-
-    :param array: BSON array of documents.
-    :param codec_options: codec options for the documents.
-    """
+    """Batch of encoded documents. The driver decodes the documents in runs."""
 
     __slots__ = ("_array", "_codec_options", "_position", "_ready")
 
@@ -55,10 +48,7 @@ class Batch:
     def decode_run(self) -> list[Value]:
         """Decode and return the next documents: about 32 KB, but at least one document.
 
-        Return [] at the end of the batch. If this method raises an error, the next call decodes the
-        same documents again.
-
-        :raises ProtocolError: an element is not a document, or a length is wrong.
+        Return [] at the end of the batch. After an error, the next call decodes the same documents again.
         """
         while not self._ready:
             if not self._decode():
@@ -80,8 +70,7 @@ class Batch:
     def decode_ahead(self) -> bool:
         """Decode the next documents, and store them for :meth:`decode_run`.
 
-        :returns: True if documents were decoded. False at the end of the batch, or after an error. The next
-            :meth:`decode_run` raises this error.
+        Return False at the end of the batch, or after an error, which the next :meth:`decode_run` raises.
         """
         try:
             return self._decode()
@@ -94,10 +83,7 @@ class Batch:
         return bool(self._ready) or self._array[self._position] != 0
 
     def count(self) -> int:
-        """Return the number of documents that are not yet decoded.
-
-        :raises ProtocolError: a length is wrong.
-        """
+        """Return the number of documents that are not yet decoded."""
         count = 0
         position = self._position
         work = LongWork()
@@ -108,10 +94,7 @@ class Batch:
         return count
 
     def __iter__(self) -> Iterator[Value]:
-        """Iterate over all documents of the batch from the first document.
-
-        Decode the documents in runs.
-        """
+        """Iterate over all documents of the batch from the first document, in runs."""
         fresh = Batch(self._array, self._codec_options)
         while run := fresh.decode_run():
             yield from run
@@ -121,7 +104,6 @@ class Batch:
         return _decode_documents(self._array, 4, len(self._array) - 1, self._codec_options)
 
     def raw(self) -> bytes:
-        """Return the encoded bytes of all documents."""
         work = LongWork()
         documents = []
         for document in _documents(self._array, 4, len(self._array) - 1):
@@ -131,10 +113,7 @@ class Batch:
 
 
 def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
-    """Yield the encoded documents in a part of an array.
-
-    :raises ProtocolError: an element is not a document, or a length is wrong.
-    """
+    """Yield the encoded documents in a part of an array."""
     while start < end:
         if array[start] != _DOCUMENT:
             raise _not_a_document(array[start])
@@ -144,10 +123,9 @@ def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
 
 
 def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode the documents in a part of an array, in the order of the array.
+    """Decode the documents in a part of an array.
 
-    Do not decode the array with a custom document class, which may reorder or drop the keys of the
-    array.
+    A custom document class may reorder or drop the keys of the array, and must not decode the array.
     """
     if codec_options.document_class is dict:
         return _decode_values(array[start:end], codec_options)
@@ -155,11 +133,7 @@ def _decode_documents(array: memoryview, start: int, end: int, codec_options: Co
 
 
 def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode array elements.
-
-    Put the elements into a document with one array field, because the decoder accepts only
-    documents.
-    """
+    """Decode array elements in a document with one array field, because the decoder accepts only documents."""
     size = len(elements) + _SHORTEST_DOCUMENT
     document = b"".join((_INT32.pack(size + 8), b"\x040\x00", _INT32.pack(size), elements, b"\x00\x00"))
     (values,) = bson.decode(document, codec_options).values()
@@ -169,12 +143,8 @@ def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> 
 def _run_end(array: memoryview, start: int) -> int:
     """Return the offset after the run of documents that begins at `start`: about 32 KB, but at least one document.
 
-    At the end of the array, return `start`.
-
-    The fast path assumes that each key has the length of the previous key, because array keys are
-    consecutive numbers.
-
-    :raises ProtocolError: an element is not a document, or a length is wrong.
+    At the end of the array, return `start`. The fast path assumes that each key has the length of the previous key,
+    because array keys are consecutive numbers.
     """
     end, limit, enough, key = start, len(array), start + _RUN_SIZE, 3
     while end < enough and (kind := array[end]) != 0:
@@ -201,20 +171,15 @@ def decode_cursor(
 ) -> DocumentDict:
     """Decode a reply with a batch of documents.
 
-    :param codec_options: codec options for the documents of the batch.
-    :param error_options: codec options for an error reply; None means `codec_options`.
-
-    Decode a small reply completely. In a large reply, ``cursor.firstBatch`` or ``cursor.nextBatch``
-    becomes a :class:`Batch`. With custom types, a small reply also has a :class:`Batch`, because
-    custom types must not apply to server fields.
+    Decode a small reply completely. In a large reply, or with custom types, which must not apply to server fields,
+    ``cursor.firstBatch`` or ``cursor.nextBatch`` becomes a :class:`Batch`. `error_options` are for an error reply.
     """
     if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)
     return cut_batch(body, codec_options, error_options)
 
 
-# Replace invalid UTF-8, because error messages of the server may quote invalid UTF-8 of the
-# application.
+# Error messages of the server may quote invalid UTF-8 of the application.
 PLAIN_REPLY = DEFAULT_CODEC_OPTIONS.with_options(unicode_decode_error_handler="replace")
 
 
@@ -226,12 +191,7 @@ def reply_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
 
 
 def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -> DocumentDict:
-    """Decode a reply whose field `field` is a document or an array of the application.
-
-    Apply the codec options only to this field.
-
-    :raises ProtocolError: a length inside the reply is wrong.
-    """
+    """Decode a reply. The codec options apply only to the document or array `field` of the application."""
     if decodes_plainly(codec_options):
         return bson.decode(body, codec_options)
     reply: DocumentDict = bson.decode(body, _error_options(codec_options))
@@ -253,11 +213,7 @@ def decodes_plainly(codec_options: CodecOptions[Value]) -> bool:
 
 
 def _error_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
-    """Return codec options for error replies.
-
-    Use the document class of the application only if it derives from dict, because `details` of an
-    error is a dict.
-    """
+    """Return codec options for error replies, whose `details` must be a dict."""
     if issubclass(codec_options.document_class, dict):
         return DEFAULT_CODEC_OPTIONS.with_options(document_class=codec_options.document_class)
     return DEFAULT_CODEC_OPTIONS
@@ -280,14 +236,7 @@ def is_well_formed(body: Buffer) -> bool:
 def cut_batch(
     body: Buffer, codec_options: CodecOptions[Value], error_options: CodecOptions[Value] | None = None
 ) -> DocumentDict:
-    """Decode a reply.
-
-    If the reply has a batch, convert the batch to a :class:`Batch` without decoding its documents.
-
-    :param codec_options: codec options for the documents of the batch.
-    :param error_options: codec options for an error reply; None means `codec_options`.
-    :raises ProtocolError: a length inside the reply is wrong.
-    """
+    """Decode a reply, but convert its batch, if any, to a :class:`Batch` without decoding its documents."""
     view = memoryview(body)
     if len(view) < _SHORTEST_DOCUMENT or _INT32.unpack_from(view)[0] != len(view):
         raise ProtocolError(f"a reply of {len(view)} bytes does not have the length that it states")
@@ -306,19 +255,13 @@ def cut_batch(
     if not isinstance(reply["cursor"], dict):
         raise ProtocolError("a reply has two fields with the name 'cursor'")
     field = "nextBatch" if "nextBatch" in reply["cursor"] else "firstBatch"
-    # Copy the batch of a small message, because the next message overwrites the buffer of the
-    # transport.
+    # Copy the batch of a small message, because the next message overwrites the buffer of the transport.
     reply["cursor"][field] = Batch(bytes(array) if len(view) < WHOLE_BELOW else array, codec_options)
     return reply
 
 
 def _find(view: memoryview, document: int, name: bytes, kind: int) -> int | None:
-    """Return the offset of the value of an element, or None if the document has no such element.
-
-    :param document: offset of the document that may contain the element.
-    :param name: name of the element.
-    :param kind: BSON type of the element.
-    """
+    """Return the offset of the value of an element with this name and BSON type in the document, or None."""
     position = document + 4
     while view[position] != 0:
         end = _element_end(view, position)
@@ -337,10 +280,7 @@ def _value_start(view: memoryview, element: int) -> int:
 
 
 def _element_end(view: memoryview, element: int) -> int:
-    """Return the offset of the end of the element that begins at the offset `element`.
-
-    :raises ProtocolError: the element does not end within the document.
-    """
+    """Return the offset of the end of the element that begins at the offset `element`."""
     try:
         end = _claimed_end(view, element)
     except (IndexError, struct.error) as error:

@@ -1,7 +1,6 @@
 """Rules for the values of reply fields. A peer may send malformed replies.
 
-The driver checks only the fields that it reads. After a malformed reply, the driver closes only the
-connection that received the reply.
+The driver checks only the fields that it reads. After a malformed reply, the driver closes only the connection.
 """
 
 from __future__ import annotations
@@ -22,36 +21,25 @@ from gmongo.wire.address import parse_address
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-# Greatest message size in bytes that a server may announce, which limits the memory for one reply.
-# Current servers announce 48 MB. The limit is ten times this size, because later servers may
-# announce more.
+# Greatest message size in bytes that a server may announce, which limits the memory for one reply. Current servers
+# announce a tenth, 48 MB.
 _LARGEST_SIZE = 480_000_000
-# Greatest number of addresses in a list of the reply. A replica set has at most 50 members.
-_MOST_HOSTS = 256
-# Greatest size in bytes of a cluster time. The size is limited, because every command contains the
-# cluster time. A typical cluster time has about 100 bytes.
-_LARGEST_CLUSTER_TIME = 1024
+_MOST_HOSTS = 256  # in a list of the reply. A replica set has at most 50 members
+_LARGEST_CLUSTER_TIME = 1024  # bytes. Every command contains the cluster time, which usually has about 100 bytes
 _LONGEST_HASH = 64
 _SHOWN = 100
 
-# A check is a function that returns None for a valid value. For an invalid value, the check returns
-# a rule: the text after "must be" in the error.
+# A check is a function that returns None for a valid value, or a rule: the text after "must be" in the error.
 Check = Callable[[Value], str | None]
 
 
 def of_type(rule: str, *types: type) -> Check:
-    """Return a check that a value has one of the types.
-
-    :param rule: text after "must be" in the error.
-    """
+    """Return a check that a value has one of the types. The rule is the text after "must be" in the error."""
     return lambda value: None if isinstance(value, types) else rule
 
 
 def integer(lowest: int, highest: int = INT32_MAX) -> Check:
-    """Return a check that a value is an integer in a range.
-
-    Doubles with an integer value are valid, because some servers send doubles.
-    """
+    """Return a check that a value is an integer in a range, or the equal double of some servers."""
     rule = f"an integer from {lowest} to {highest}"
 
     def check(value: Value) -> str | None:
@@ -68,10 +56,7 @@ def is_integer(value: object) -> bool:
 
 
 def list_of(elements: str, is_valid: Callable[[Value], bool]) -> Check:
-    """Return a check that a value is a list whose elements all satisfy `is_valid`.
-
-    :param elements: plural noun for the elements, which the error names.
-    """
+    """Return a check that a value is a list whose elements, a plural noun in errors, all satisfy `is_valid`."""
     rule = f"a list of {elements}"
     return lambda value: None if isinstance(value, list) and all(map(is_valid, value)) else rule
 
@@ -153,11 +138,7 @@ ERROR: Mapping[str, Check] = {
 }
 """Checks of the fields that report an error, in any reply."""
 
-WRITE_CONCERN_ERROR: Mapping[str, Check] = {
-    "code": ERROR["code"],
-    "errmsg": TEXT,
-    "errInfo": DOCUMENT,
-}
+WRITE_CONCERN_ERROR: Mapping[str, Check] = {"code": ERROR["code"], "errmsg": TEXT, "errInfo": DOCUMENT}
 """Checks of a ``writeConcernError``."""
 
 WRITE_ERROR: Mapping[str, Check] = {"index": integer(0), "code": ERROR["code"], "errmsg": TEXT}
@@ -220,10 +201,7 @@ WRITE: Mapping[str, Check] = {
 
 
 def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
-    """Return the name of the first field with an invalid value, and the rule for this field.
-
-    Return None if the document is valid. Missing and null fields are valid.
-    """
+    """Return the first field with an invalid value and the violated rule, or None. Missing and null are valid."""
     for field, check in checks.items():
         value = document.get(field)
         if value is not None:
@@ -234,12 +212,7 @@ def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[st
 
 
 def check(document: Document, checks: Mapping[str, Check], document_name: str = "a reply") -> None:
-    """Check a reply or a part of a reply.
-
-    :param checks: field name -> check of the value.
-    :param document_name: name of the document, which the error names.
-    :raises ProtocolError: a field violates its rule.
-    """
+    """Check a reply or a part of a reply, with the name that errors show, or raise ProtocolError."""
     violation = first_violation(document, checks)
     if violation is not None:
         field, rule = violation
@@ -247,10 +220,7 @@ def check(document: Document, checks: Mapping[str, Check], document_name: str = 
 
 
 def unexpected(subject: str, rule: str, value: object) -> ProtocolError:
-    """Return the error for an invalid value.
-
-    The error text contains the rule and the beginning of the value.
-    """
+    """Return the error for an invalid value, with the rule and the beginning of the value."""
     return ProtocolError(f"{subject} must be {rule}, not {_short(value)}")
 
 

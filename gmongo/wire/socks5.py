@@ -34,12 +34,7 @@ class ProxyError(TransportError):
 
 @dataclass(frozen=True)
 class Proxy:
-    """SOCKS5 proxy.
-
-    :param address: address of the proxy.
-    :param username: username for the proxy. The client sends `username` and `password` if the proxy
-        requires authentication.
-    """
+    """SOCKS5 proxy. The client sends the user name and password if the proxy requires authentication."""
 
     address: Address
     username: str | None = field(default=None, repr=False)
@@ -47,11 +42,7 @@ class Proxy:
 
 
 def connect_through(proxy: Proxy, transport: Transport, destination: Address) -> None:
-    """Connect to `destination` through a proxy. The proxy resolves the host name.
-
-    :param transport: transport that is connected to the proxy.
-    :raises ProxyError: the proxy refused the request, or the peer is not a SOCKS5 proxy.
-    """
+    """Connect to `destination` through a proxy with a connected transport. The proxy resolves the host name."""
     try:
         _authenticate(transport, proxy)
         _request(transport, destination)

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
 
 _NO_LIMIT: AbstractContextManager[None] = nullcontext()
-# If a timer fires more than this number of seconds late, the application has blocked the event
-# loop.
-_LATE = 0.05
+_LATE = 0.05  # seconds. If a timer fires later, the application has blocked the event loop
 
 
 class Seconds(float):
@@ -41,7 +39,7 @@ def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
 
 
 def remaining(deadline: float | None) -> float | None:
-    """Return the seconds until `deadline`, or None without a deadline. After the deadline, the seconds are negative."""
+    """Return the seconds until `deadline`, negative after the deadline, or None without a deadline."""
     if deadline is None or deadline == inf:
         return None
     left = deadline - _clock.monotonic()
@@ -59,26 +57,22 @@ def limit_text(value: float | None) -> str:
 class Source(Protocol):
     """Object from which the limited code receives its result, such as a transport."""
 
-    def has_arrived(self) -> bool:
-        """Return True if the first bytes of the result have arrived. Does not switch greenlets."""
+    def has_arrived(self) -> bool: ...
 
 
 class TimeLimit:
     """Reusable time limit.
 
-    The timer throws an error into the greenlet, at most two loop iterations after the limit. The
-    timer fires late if the application blocks the event loop. The reply may have arrived during
-    this delay, so a late timer first checks the socket. If a part of the reply has arrived, the
-    greenlet gets extra time: the delay, but at most the limit. If no byte has arrived, the timer
-    throws the error immediately. If the limit has no source, a late timer waits one more iteration
-    of the event loop.
+    The timer throws an error into the greenlet, at most two loop iterations after the limit. If the application blocks
+    the event loop, the reply may have arrived during the delay, so a late timer first checks the socket. If a part of
+    the reply has arrived, the greenlet gets extra time: the delay, but at most the limit. If no byte has arrived, the
+    timer throws the error immediately. Without a source, a late timer waits one more iteration of the event loop.
 
-    :meth:`end` does not stop the timer. If a later use of the limit is in progress when the timer
-    fires, the timer starts again for the rest of this use. A new timer for each exchange would
-    double the Python time of an exchange.
+    :meth:`end` does not stop the timer. If a later use of the limit is in progress when the timer fires, the timer
+    starts again. A new timer for each exchange would double the Python time of an exchange.
 
-    :param make_error: returns the error for a limit in seconds. This function must not refer to the
-        owner of the limit, because the event loop would keep the owner alive.
+    :param make_error: returns the error for a limit in seconds. This function must not refer to the owner of the limit,
+        because the event loop would keep the owner alive.
     :param ref: True if the timer keeps the event loop alive.
     """
 
@@ -98,8 +92,7 @@ class TimeLimit:
         self._make_error = make_error
         self._ref = ref
         self._greenlet: greenlet | None = None  # greenlet of the current use
-        # State of the current use of the limit. `_due` is the time at which the limit ends.
-        # `_extended` is true if a late timer has extended the limit.
+        # Current use: `_due` is the end of the limit. `_extended` is true if a late timer has extended the limit.
         self._seconds: float
         self._due: float
         self._extended: bool
@@ -108,13 +101,10 @@ class TimeLimit:
         self._fires_at = inf
 
     def begin(self, seconds: float, source: Source | None = None, elapsed: float = 0.0) -> None:
-        """Start the limit for the current greenlet.
-
-        After the limited code, the caller must call :meth:`end`. Does not switch greenlets.
+        """Start the limit for the current greenlet until :meth:`end`, without a switch.
 
         :param seconds: the limit; if 0 or less, this method raises the error.
-        :param source: object that receives the result, such as a transport; None if there is no
-            such object.
+        :param source: object that receives the result, such as a transport, or None.
         :param elapsed: seconds of the limit that have already elapsed.
         """
         if seconds <= 0:
@@ -128,14 +118,10 @@ class TimeLimit:
             self._start(seconds - elapsed)
 
     def add(self, seconds: float) -> None:
-        """Add `seconds` to the current limit."""
         self._due += seconds
 
     def extend_if_late(self) -> None:
-        """Extend the limit if it ended while the event loop was blocked.
-
-        The caller has received the result of a stage.
-        """
+        """Extend the limit after the result of a stage, if the limit ended while the event loop was blocked."""
         late = _clock.monotonic() - self._due
         if late > _LATE and not self._extended:
             self._extend(late, min(late, self._seconds))
@@ -145,11 +131,9 @@ class TimeLimit:
         self._due += late + extra_seconds
 
     def end(self) -> None:
-        """End the current use of the limit."""
         self._greenlet = self._source = None
 
     def close(self) -> None:
-        """Close the timer after the last use."""
         self._fires_at = inf
         timer, self._timer = self._timer, None
         if timer is not None:
@@ -195,12 +179,10 @@ class _TimeoutBlock:
 
 
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[None]:
-    """Return a context manager that raises `error` in its body after `seconds`.
+    """Return a context manager that raises `error` in its body after `seconds`, unless `seconds` is None.
 
-    If `seconds` is None, the body has no limit. The body raises the object `error`, not a copy, so
-    callers can distinguish `error` from timeouts of the application.
-
-    :param ref: True if the timer keeps the event loop alive; False for background greenlets.
+    The body raises no copy, so that callers can distinguish `error` from timeouts of the application. `ref` is True if
+    the timer keeps the event loop alive.
     """
     if seconds is None:
         return _NO_LIMIT

@@ -1,8 +1,7 @@
 """Transport with TLS.
 
-OpenSSL works in memory, and the transport sends and receives the encrypted bytes. Therefore
-interruption, closing and forking work as in a transport without TLS. A close sends no TLS alert to
-the server.
+OpenSSL works in memory, and the transport sends and receives the encrypted bytes. Interruption, closing and forking
+therefore work as without TLS. A close sends no TLS alert to the server.
 """
 
 from __future__ import annotations
@@ -18,12 +17,10 @@ from gmongo._background import LongWork
 from gmongo.wire.message import joined
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
-# Logger of the OCSP package. This module creates the logger, because it is always loaded: the
-# PyMongo stand-in renames only the loggers of loaded modules.
+# Logger of the OCSP package. The PyMongo stand-in renames only the loggers of loaded modules, such as this module.
 ocsp_log = logging.getLogger("gmongo.ocsp")
 
-# Number of bytes that the driver encrypts in one step. The steps are short, so that a long message
-# does not block the event loop.
+# Number of bytes that the driver encrypts in one step, so that a long message does not block the event loop.
 _CHUNK_SIZE = 64 * 1024
 _BUFFER_SIZE = 32 * 1024
 
@@ -32,7 +29,6 @@ _BUFFER_SIZE = 32 * 1024
 class Tls:
     """TLS settings and TLS sessions of a client.
 
-    :param context: TLS context, which contains the certificates.
     :param renew: returns a new context if the certificate files have changed; None if the options name no files.
     """
 
@@ -49,14 +45,10 @@ class Tls:
         return self.context
 
     def transport(self, sock: _socket.socket, ref: bool, host: str) -> TlsTransport:
-        """Return a transport, which is encrypted after :meth:`TlsTransport.shake_hands`.
-
-        :param host: server name, which the certificate must match.
-        """
+        """Return a transport to a named server, which is encrypted after :meth:`TlsTransport.shake_hands`."""
         return TlsTransport(sock, ref, self, host)
 
     def session(self, host: str) -> ssl.SSLSession | None:
-        """Return the TLS session of an earlier connection to the host, or None."""
         return self._sessions.get(host)
 
     def remember(self, host: str, session: ssl.SSLSession | None, context: ssl.SSLContext) -> None:
@@ -65,16 +57,11 @@ class Tls:
             self._sessions[host] = session
 
     def forget(self, host: str) -> None:
-        """Remove the TLS session of a host."""
         self._sessions.pop(host, None)
 
 
 class TlsTransport(Transport):
-    """Connected stream socket with TLS.
-
-    :param tls: TLS settings of the client.
-    :param host: server name.
-    """
+    """Connected stream socket with TLS."""
 
     __slots__ = ("_chunk", "_context", "_engine", "_host", "_incoming", "_outgoing", "_tls")
 
@@ -90,10 +77,7 @@ class TlsTransport(Transport):
         self._engine: ssl.SSLObject
 
     def shake_hands(self) -> None:
-        """Perform the TLS handshake on a connected socket.
-
-        :raises TransportError: the handshake failed.
-        """
+        """Perform the TLS handshake on a connected socket."""
         try:
             self._engine = self._make_engine()
             self._perform(self._engine.do_handshake)
@@ -151,10 +135,7 @@ class TlsTransport(Transport):
         return count
 
     def _perform(self, step: Callable[..., Any], *arguments: object) -> Any:
-        """Repeat a step of the TLS engine until the step succeeds.
-
-        Between the repetitions, move bytes between the engine and the socket.
-        """
+        """Repeat a step of the TLS engine until the step succeeds, and move bytes between engine and socket."""
         if self._interruption is not None:
             raise without_frames(self._interruption)
         while True:

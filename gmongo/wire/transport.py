@@ -1,8 +1,7 @@
 """Stream socket under gevent, without a gevent socket object.
 
-Per round trip, a raw non-blocking socket with two reused watchers needs a third of the time of
-``gevent.socket``. One greenlet at a time uses a transport. Any greenlet may call
-:meth:`Transport.interrupt` or :meth:`Transport.close`.
+Per round trip, a raw non-blocking socket with two reused watchers needs a third of the time of ``gevent.socket``. One
+greenlet at a time uses a transport. Any greenlet may call :meth:`Transport.interrupt` or :meth:`Transport.close`.
 """
 
 from __future__ import annotations
@@ -30,11 +29,9 @@ if TYPE_CHECKING:
 _READ = 1
 _WRITE = 2
 _SHORTEST = BEFORE_BODY + 5  # size in bytes of a reply with an empty document
-# Size of a buffer in bytes. Most replies fit into a buffer. Larger replies get separate memory.
-_BUFFER_SIZE = 64 * 1024
-# Free buffers. A transport uses a buffer from the first byte of a reply until the reply is decoded.
-# Therefore idle connections need no buffer. Busy connections share few buffers, which stay in the
-# processor cache.
+_BUFFER_SIZE = 64 * 1024  # bytes. Most replies fit into a buffer. Larger replies get separate memory
+# A transport uses a buffer from the first byte of a reply until the reply is decoded. Idle connections need no buffer.
+# Busy connections share few buffers, which stay in the processor cache.
 _free_buffers: list[memoryview] = []
 _KEPT_FREE = 4
 _CHUNK_SIZE = 512 * 1024
@@ -43,9 +40,8 @@ _CHUNK_SIZE = 512 * 1024
 class TransportError(OSError):
     """Error: a socket failed, was closed, or could not be opened.
 
-    If a transport raises an exception of another class, another greenlet or a timer threw this
-    exception. The class may even be an ``OSError``, for example after ``gevent.Timeout(1,
-    TimeoutError)``.
+    Another greenlet or a timer threw an exception of another class, which may even be an ``OSError``, as of
+    ``gevent.Timeout(1, TimeoutError)``.
     """
 
 
@@ -73,8 +69,7 @@ class Transport:
         "out_of_step",
     )
 
-    # True if `_fill` waits for the socket before it receives. False in a subclass that buffers
-    # bytes, because the socket may have no more bytes.
+    # True if `_fill` waits for the socket before it receives. A subclass that buffers bytes may need no more bytes.
     _waits_first = True
 
     def __init__(self, sock: _socket.socket, ref: bool) -> None:
@@ -84,15 +79,13 @@ class Transport:
         self._writable = self._hub.loop.io(sock.fileno(), _WRITE, ref=ref)
         self._waiting: greenlet | None = None  # greenlet that waits for the socket
         self._interruption: BaseException | None = None
-        # the default in bytes, until the hello sets another limit
-        self.max_message_size = sizes.MAX_MESSAGE_SIZE
+        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # bytes, until the hello sets another limit
         self._view: memoryview | None = None  # buffer for received bytes, or None
         self._start = 0  # start of the unread bytes in the buffer
         self._end = 0  # end of the unread bytes in the buffer
         self._large: memoryview | None = None  # message that is too long for the buffer
         self._received_size: int  # number of received bytes of the message in `_large`
-        # True after a partly sent request or a partly received reply, because the next message
-        # boundary is unknown.
+        # True after a partly sent request or a partly received reply: the next message boundary is unknown.
         self.out_of_step = False
 
     def __repr__(self) -> str:
@@ -100,11 +93,9 @@ class Transport:
 
     @property
     def closed(self) -> bool:
-        """True if the socket is closed."""
         return self._socket.fileno() == -1
 
     def limit_messages(self, max_message_size: int) -> None:
-        """Reject later replies of more than `max_message_size` bytes."""
         self.max_message_size = max_message_size
 
     def set_ref(self, keep_loop_alive: bool) -> None:
@@ -113,21 +104,13 @@ class Transport:
             self._readable.ref = self._writable.ref = keep_loop_alive
 
     def connect(self, sockaddr: SocketAddress) -> None:
-        """Connect the socket.
-
-        :raises TransportError: the connection failed.
-        """
+        """Connect the socket."""
         if not self.start_connecting(sockaddr):
             self._wait(self._writable)
             self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
 
     def start_connecting(self, sockaddr: SocketAddress) -> bool:
-        """Begin to connect the socket.
-
-        Return True if the connection is complete immediately. Does not switch greenlets.
-
-        :raises TransportError: the connection failed.
-        """
+        """Begin to connect the socket, without a switch. Return True if the connection is complete."""
         if self._interruption is not None:
             raise self._interruption
         error = self._socket.connect_ex(sockaddr)
@@ -137,20 +120,12 @@ class Transport:
         return True
 
     def is_connected(self) -> bool:
-        """Return True if the connection that :meth:`start_connecting` began is complete.
-
-        Does not switch greenlets.
-
-        :raises TransportError: the connection failed.
-        """
+        """Return True if the connection is complete, without a switch, or raise its error."""
         self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
         return self.has_peer()
 
     def has_peer(self) -> bool:
-        """Return True if the connection is complete.
-
-        Does not switch greenlets, and does not consume the error of a failed connection.
-        """
+        """Return True if the connection is complete, without a switch and without consuming its error."""
         try:
             self._socket.getpeername()
         except OSError:
@@ -158,10 +133,7 @@ class Transport:
         return True
 
     def watch_connecting(self, callback: Callable[[], None] | None) -> None:
-        """Call `callback` when the connection is complete or has failed.
-
-        If `callback` is None, stop the watcher.
-        """
+        """Call `callback` when the connection is complete or has failed, or stop the watcher."""
         if callback is None:
             self._writable.stop()
         else:
@@ -176,9 +148,8 @@ class Transport:
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         """Send a request and receive its reply. This hot path combines :meth:`send` and :meth:`receive`.
 
-        :returns: the body of the reply, if the reply arrives in one piece and has only a body
-            section. Otherwise None, and the caller must call :meth:`receive`.
-        :raises TransportError: the connection is lost.
+        :returns: the body of the reply, if the reply arrives in one piece and has only a body section. Otherwise None,
+            and the caller must call :meth:`receive`.
         """
         if len(buffers) != 1:
             self.send(buffers)
@@ -196,8 +167,7 @@ class Transport:
             self._send_rest(memoryview(request)[sent:])
         if self._view is not None:  # unread bytes
             return None
-        # The following lines repeat `_wait` and `_receive_into`, because function calls would cost
-        # time.
+        # The following lines repeat `_wait` and `_receive_into`, because function calls would cost time.
         if self._waiting is not None:
             raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
         self._waiting = getcurrent()
@@ -221,10 +191,7 @@ class Transport:
         return self._complete_body(data, request_id)
 
     def _complete_body(self, data: bytes, request_id: int) -> bytes | None:
-        """Return the body if `data` is one reply with only a body section.
-
-        Otherwise store `data` for :meth:`receive`.
-        """
+        """Return the body if `data` is one reply with only a body section, or store `data` for :meth:`receive`."""
         count = len(data)
         if (
             _SHORTEST <= count <= self.max_message_size
@@ -240,10 +207,7 @@ class Transport:
     # Sending
 
     def send(self, buffers: Sequence[bytes]) -> None:
-        """Send all of `buffers`.
-
-        :raises TransportError: the connection is lost.
-        """
+        """Send all of `buffers`."""
         if len(buffers) == 1:
             data = buffers[0]
             sent = self._try_to_send(data)
@@ -285,13 +249,8 @@ class Transport:
     def receive(self, request_id: int, other_request_id: int | None = None) -> tuple[int, int, int, memoryview]:
         """Receive the next message, and return its request ID, responseTo, opcode, and payload without the header.
 
-        The payload is valid until :meth:`release`. The payload of a message above 64 KiB stays
-        valid, because it has separate memory. If an exception interrupts this method, another call
-        continues with the interrupted message.
-
-        :param other_request_id: a second allowed value of responseTo, or None.
-        :raises TransportError: the connection is lost.
-        :raises ProtocolError: a length or responseTo is wrong.
+        The payload is valid until :meth:`release`, and above 64 KiB also later. If an exception interrupts this method,
+        another call continues with the interrupted message. `other_request_id` is a second allowed responseTo.
         """
         if self._large is not None:
             return self._receive_large(self._large, request_id, other_request_id)
@@ -310,7 +269,7 @@ class Transport:
         return reply_id, response_to, opcode, view[start + HEADER_SIZE : start + length]
 
     def release(self) -> bool:
-        """Release the buffer. If bytes of another message have arrived, keep the buffer and return False."""
+        """Release the buffer, or return False if bytes of another message have arrived."""
         view = self._view
         if view is not None:
             if self._start != self._end:
@@ -322,12 +281,8 @@ class Transport:
         return True
 
     def _fill(self) -> None:
-        """Read once from the socket into the buffer.
-
-        The buffer has space, because its message fits and is still incomplete.
-        """
-        if self._waits_first:
-            # do not try to receive first, because the reply has almost never arrived yet
+        """Read once from the socket into the buffer, which has space for its incomplete message."""
+        if self._waits_first:  # the reply has almost never arrived yet
             self._wait(self._readable)
         view = self._view
         if view is None:
@@ -343,10 +298,7 @@ class Transport:
         self._end = end + self._receive_into(view[end:] if end else view)
 
     def _begin_large(self, length: int) -> memoryview:
-        """Return separate memory for a message that is too long for the buffer.
-
-        Copy the received bytes of the message into this memory.
-        """
+        """Return separate memory with the received bytes of a message that is too long for the buffer."""
         assert self._view is not None
         message = memoryview(_memory(length))
         have = min(self._end - self._start, length)
@@ -358,10 +310,7 @@ class Transport:
     def _receive_large(
         self, message: memoryview, request_id: int, other_request_id: int | None
     ) -> tuple[int, int, int, memoryview]:
-        """Receive the rest of a long message into its memory.
-
-        Other greenlets can run between the pieces.
-        """
+        """Receive the rest of a long message into its memory. Other greenlets can run between the pieces."""
         header = decode_header(message, 0, self.max_message_size, request_id, other_request_id)
         length, reply_id, response_to, opcode = header
         while self._received_size < length:
@@ -400,17 +349,11 @@ class Transport:
     # Raw bytes, which protocols such as SOCKS5 exchange before the first message
 
     def send_raw(self, data: bytes) -> None:
-        """Send bytes directly to the socket, without TLS.
-
-        Raises the same exceptions as :meth:`send`.
-        """
+        """Send bytes directly to the socket, without TLS."""
         Transport._send_rest(self, memoryview(data))
 
     def read_raw(self, size: int) -> bytes:
-        """Receive exactly `size` bytes directly from the socket, without TLS.
-
-        Raises the same exceptions as :meth:`receive`.
-        """
+        """Receive exactly `size` bytes directly from the socket, without TLS."""
         data = bytearray(size)
         have = 0
         with memoryview(data) as view:
@@ -419,10 +362,7 @@ class Transport:
         return bytes(data)
 
     def receive_some(self, limit: int) -> bytes:
-        """Receive the next bytes of the stream, at most `limit` bytes.
-
-        Raises the same exceptions as :meth:`receive`.
-        """
+        """Receive the next bytes of the stream, at most `limit` bytes."""
         data = bytearray(limit)
         with memoryview(data) as view:
             count = self._receive_into(view)
@@ -435,8 +375,7 @@ class Transport:
             raise without_frames(self._interruption)
         if self._waiting is not None:
             raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
-        # Store the greenlet in no local variable. A dead greenlet keeps its exception, and the exception keeps this
-        # frame, so a local variable would form a cycle.
+        # A local variable would form a cycle: a dead greenlet keeps its exception, and the exception keeps this frame.
         self._waiting = getcurrent()
         watcher.start(self._waiting.switch, watcher)
         try:
@@ -450,10 +389,7 @@ class Transport:
             raise without_frames(self._interruption)
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise `error` in current and later waits for the socket, and close the socket.
-
-        Does not switch greenlets.
-        """
+        """Raise `error` in current and later waits for the socket, and close the socket. No switch."""
         if self._interruption is None:
             self._interruption = error
         self._wake()
@@ -464,11 +400,7 @@ class Transport:
         self._interruption = error
 
     def close(self) -> None:
-        """Close the socket.
-
-        A greenlet that waits for the socket gets a :class:`TransportError`. Does not switch
-        greenlets.
-        """
+        """Close the socket, and raise :class:`TransportError` in a waiting greenlet. No switch."""
         if not self.closed:
             self.interrupt(TransportError("connection closed"))
 
@@ -512,11 +444,9 @@ def without_frames(error: BaseException) -> BaseException:
 
 
 def _memory(length: int) -> bytearray | mmap.mmap:
-    """Return memory for a message.
+    """Return memory for a message, whose pages the operating system allocates at the first write.
 
-    The operating system allocates each page of a large message at the first write to the page.
-    Therefore a wrong length wastes no memory, and the driver does not spend time to clear up to 48
-    MB.
+    A wrong length wastes no memory, and the driver does not spend time to clear up to 48 MB.
     """
     if length <= _CHUNK_SIZE:
         return bytearray(length)

@@ -20,20 +20,14 @@ from gmongo.wire.tls import ocsp_log
 from gmongo.wire.transport import Transport, TransportError
 
 _MOST_RESPONDERS = 4
-# After failed queries, start no queries for this number of seconds, so that new connections do not
-# wait for slow responders.
-_PAUSE = 60.0
+_PAUSE = 60.0  # seconds without queries after failed queries, so that new connections do not wait for responders
 
 
 class Fetch:
     """OCSP queries about one certificate in background greenlets.
 
-    The queries end with the first answer or at the time limit. All connections that need the answer
-    share the queries. The queries continue if a waiting connection is closed.
-
-    :param request: request about the certificate.
-    :param seconds: time limit of all queries.
-    :param remember: receives the answer, if a responder sends a conclusive response.
+    The queries end with the first answer or at the time limit in seconds. All connections that need the answer share
+    the queries, which continue if a waiting connection is closed. `remember` receives a conclusive answer.
     """
 
     def __init__(self, request: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:
@@ -51,14 +45,11 @@ class Fetch:
 
     @property
     def is_over(self) -> bool:
-        """True if a new connection may start new queries, because these queries and the pause after them have ended."""
+        """True if a new connection may start new queries, after the end of these queries and the pause."""
         return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._again_at)
 
     def wait(self, ref: bool) -> None:
-        """Wait until the queries end.
-
-        :param ref: True if the wait keeps the event loop alive.
-        """
+        """Wait until the queries end. `ref` is True if the wait keeps the event loop alive."""
         timer = keep_loop_alive() if ref and not self._ended.is_set() else None
         try:
             self._ended.wait()

@@ -23,11 +23,7 @@ class CertificateId(NamedTuple):
 
 
 class Request:
-    """OCSP request about the revocation status of a certificate. The request uses SHA-1, which all responders support.
-
-    :param certificate: server certificate.
-    :param issuer: certificate of the issuer of the server certificate.
-    """
+    """OCSP request about the status of a certificate. The request uses SHA-1, which all responders support."""
 
     __slots__ = ("_certificate", "_extensions", "encoded", "id", "issuer")
 
@@ -59,8 +55,7 @@ class Request:
     def responders(self) -> list[str]:
         """URLs of the OCSP responders in the certificate that use HTTP.
 
-        HTTPS is not necessary, because responses are signed. With HTTPS, the certificate of the
-        responder would need another OCSP query.
+        Responses are signed. With HTTPS, the certificate of the responder would need another OCSP query.
         """
         try:
             access = self._extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
@@ -71,10 +66,7 @@ class Request:
 
 
 def _extensions_of(certificate: x509.Certificate) -> x509.Extensions:
-    """Return the extensions of a certificate.
-
-    Return no extensions if `cryptography` cannot parse an extension that OpenSSL has accepted.
-    """
+    """Return the extensions of a certificate, or [] if `cryptography` cannot parse an extension."""
     try:
         return certificate.extensions
     except Exception as error:

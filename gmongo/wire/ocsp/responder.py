@@ -18,13 +18,10 @@ _REDIRECTIONS = (301, 302, 303, 307, 308)
 
 
 def query(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
-    """Send a request to an OCSP responder, and return its response.
+    """Send a DER request to an OCSP responder, and return its response, without a time limit.
 
-    The caller limits the time. The query does not keep the event loop alive.
-
-    :param request: OCSP request in DER.
-    :param attach: receives each transport before it connects. The caller closes the transports.
-    :raises NoResponse: the query failed.
+    `attach` receives each transport before it connects. The caller closes the transports. The query does not keep the
+    event loop alive.
     """
     for _ in range(_MOST_REDIRECTIONS + 1):
         try:
@@ -71,10 +68,7 @@ class _Socket:
 
 
 class _Stream(io.RawIOBase):
-    """Stream of the bytes that a transport receives, up to the size limit.
-
-    A transport error ends the stream. Then the response is truncated, and therefore invalid.
-    """
+    """Stream of the received bytes up to the size limit. A transport error truncates the invalid response."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

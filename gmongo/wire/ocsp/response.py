@@ -29,8 +29,7 @@ class Response:
     """Revocation status of a certificate in an OCSP response.
 
     :param revoked: True if the certificate was revoked; None if the responder does not know the certificate.
-    :param valid_until: time at which the validity of the status ends, in seconds since 1970;
-        negative infinity if the client must not cache the status.
+    :param valid_until: end of the validity, in seconds since 1970; negative infinity forbids a cache.
     """
 
     revoked: bool | None
@@ -48,11 +47,7 @@ class Response:
 
 
 def parse_response(request: Request, data: bytes) -> Response:
-    """Verify an OCSP response, and return the revocation status of the certificate in the request.
-
-    :param data: response bytes from the network.
-    :raises NoResponse: the response is invalid.
-    """
+    """Verify an OCSP response from the network, and return the status of the certificate in the request."""
     if len(data) > LONGEST:
         raise NoResponse(f"the OCSP response is longer than {LONGEST} bytes")
     try:
@@ -73,10 +68,7 @@ def _is_about(single: ocsp.OCSPSingleResponse, request: Request) -> bool:
 
 
 def _current(responses: list[ocsp.OCSPSingleResponse]) -> Response:
-    """Return the combined status of the single responses about a certificate, which must all be valid.
-
-    The certificate is revoked if any single response reports a revocation.
-    """
+    """Return the combined status of single responses. If one response reports a revocation, the status is revoked."""
     if not responses:
         raise NoResponse("the OCSP response is not about the server's certificate")
     now = datetime.fromtimestamp(_clock.time(), timezone.utc)
@@ -85,9 +77,7 @@ def _current(responses: list[ocsp.OCSPSingleResponse]) -> Response:
         if each.this_update_utc > now:
             raise NoResponse("the OCSP response is not valid yet")
         if each.next_update_utc is None:
-            # without `nextUpdate`, the responder may have a newer status at any time, so do not
-            # cache this status
-            until = -inf
+            until = -inf  # the responder may have a newer status at any time
         elif each.next_update_utc <= now:
             raise NoResponse("the OCSP response has expired")
         else:

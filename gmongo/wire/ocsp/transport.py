@@ -18,11 +18,7 @@ from gmongo.wire.transport import TransportError
 
 @dataclass(eq=False)
 class CheckedTls(Tls):
-    """TLS settings of a client that checks revocation.
-
-    :param context: :class:`~gmongo.wire.openssl.OpenSslContext` of the client.
-    :param revocation: revocation checks of the client.
-    """
+    """TLS settings of a client that checks revocation."""
 
     revocation: Verifier = field(kw_only=True)
 
@@ -31,10 +27,7 @@ class CheckedTls(Tls):
 
 
 class CheckedTransport(TlsTransport):
-    """Connected stream socket with TLS from :mod:`gmongo.wire.openssl`.
-
-    :class:`~gmongo.wire.tls.TlsTransport` describes the parameters.
-    """
+    """Connected stream socket with TLS from :mod:`gmongo.wire.openssl`."""
 
     __slots__ = ()
 

@@ -1,8 +1,6 @@
-"""Revocation check of a server certificate.
+"""Revocation check of a server certificate, with three sources: stapled response, cached answer, responders.
 
-The check uses three sources in the order of the OCSP Support specification: the stapled response,
-the cached answer, the responders. If no source knows the revocation status, the client uses the
-connection (soft failure).
+If no source knows the revocation status, the client uses the connection (soft failure).
 """
 
 from __future__ import annotations
@@ -24,11 +22,7 @@ _REVOKED = "the server's certificate has been revoked, by OCSP"
 
 
 class Verifier:
-    """Revocation checks of a client, with a cache of the answers.
-
-    :param queries_responders: True to query responders if the stapled response and the cache have no answer.
-    :param seconds: time limit of the queries to responders.
-    """
+    """Revocation checks of a client, with a cache of the answers, and possibly queries within `seconds`."""
 
     def __init__(self, queries_responders: bool, seconds: float) -> None:
         self._queries_responders = queries_responders
@@ -38,19 +32,16 @@ class Verifier:
         register_after_fork(self)
 
     def mark_forked(self) -> None:
-        """In a forked child, drop the queries of the parent process."""
+        """Drop the queries of the parent process in a forked child."""
         for each in self._fetches.values():
             each.mark_forked()
         self._fetches.clear()
 
     def check(self, chain: Sequence[x509.Certificate], staple: bytes, wait: Callable[[Fetch], None]) -> float | None:
-        """Check the revocation status of a server certificate.
+        """Check the revocation status of a server certificate, which begins the chain, with a staple or b"".
 
-        :param chain: certificate chain, which begins with the server certificate.
-        :param staple: stapled response; empty if the server stapled no response.
-        :param wait: waits for the end of the queries to responders.
-        :returns: time at which the validity of the answer ends, in seconds since 1970; None if no
-            source has an answer; infinity if the certificate cannot be revoked.
+        :returns: end of the validity of the answer, in seconds since 1970; None if no source has an answer; infinity if
+            the certificate cannot be revoked.
         :raises TransportError: the certificate was revoked, or the stapled response is invalid or missing.
         """
         if len(chain) < 2:
