@@ -115,9 +115,9 @@ def _start_call(job: Callable[[], object], ref: bool) -> _Call | None:
     return call
 
 
-def result_or_exception(job: Callable[[], T]) -> T | Exception:
+def result_or_exception(job: Callable[..., T], *arguments: object) -> T | Exception:
     """Run a job, and return its result or exception. gevent's thread pool would print a raised exception."""
     try:
-        return job()
+        return job(*arguments)
     except Exception as error:
         return error

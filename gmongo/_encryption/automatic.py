@@ -23,13 +23,10 @@ from gmongo.wire.message import Buffer
 class Encrypter:
     """Object that encrypts the commands of a client, and decrypts the replies.
 
-    :param client: the client that creates this object and sends the commands.
-    :param options: the options of automatic encryption of the client.
     :param new_client: a function that creates another client, which reads the key vault and the schemas of collections.
-    :param new_silent_client: a function that creates a client for mongocryptd. This client
-        publishes no events and writes no logs, because mongocryptd receives plaintext.
+    :param new_silent_client: a function that creates a client without events and logs for mongocryptd, which receives
+        plaintext.
     :param construction: the arguments with which the application created `client`.
-    :raises EncryptionError: libmongocrypt rejected the options.
     """
 
     def __init__(
@@ -55,7 +52,7 @@ class Encrypter:
         self._machine = Machine(self._handle, _Servers(self), Kms(options._kms_tls, options._kms_connect_callback))
 
     def encrypt(self, database: str, command: bytes, deadline: float | None) -> bytes:
-        """Encrypt a command. If the command needs no encryption, return the command unchanged."""
+        """Encrypt a command, or return the command unchanged if it needs no encryption."""
         if not self._encrypts:
             return command
 
@@ -66,7 +63,7 @@ class Encrypter:
         return command if encrypted is None else encrypted
 
     def decrypt(self, reply: Buffer, deadline: float | None) -> bytes | None:
-        """Decrypt a reply. Return None if the reply contains no encrypted values."""
+        """Decrypt a reply, or return None if the reply contains no encrypted values."""
 
         def make_context(new: Callable[[], Native]) -> Native:
             return contexts.DecryptionContext(new(), self._machine.kms_providers, reply)
@@ -87,12 +84,10 @@ class Encrypter:
         return KeyVault(key_vault(client, self.options._key_vault_namespace))
 
     def client_for_keys(self) -> Client:
-        """Return the encrypted client if its pool is unlimited.
+        """Return the encrypted client if its pool is unlimited, or a second client for the deployment.
 
-        Otherwise return a second client for the deployment of the encrypted client.
-
-        An operation reads keys while the operation has a connection checked out. In a limited pool,
-        such operations could check out all connections, and wait forever for further connections.
+        An operation reads keys while the operation has a connection checked out. In a limited pool, such operations
+        could check out all connections, and wait forever for further connections.
         """
         client = self._client()
         if client is None:

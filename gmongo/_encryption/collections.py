@@ -28,19 +28,15 @@ class Database(Protocol):
     _executor: Executor
 
     @property
-    def _context(self) -> OperationContext:
-        """The context of the commands of the database."""
+    def _context(self) -> OperationContext: ...
 
     @property
-    def client(self) -> Any:
-        """The client to which the database belongs."""
+    def client(self) -> Any: ...
 
     @property
-    def name(self) -> str:
-        """The name of the database."""
+    def name(self) -> str: ...
 
-    def list_collections(self, session: Any, filter: Document) -> Iterable[DocumentDict]:
-        """List the descriptions of the collections that match `filter`."""
+    def list_collections(self, session: Any, filter: Document) -> Iterable[DocumentDict]: ...
 
 
 def state_collections(name: str, encrypted_fields: Document) -> tuple[str, str]:
@@ -55,10 +51,7 @@ class _CreateStateCollection(WriteCommand):
     """Command that creates a state collection for Queryable Encryption."""
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Return the command.
-
-        :raises ConfigurationError: the server is older than MongoDB 7.0.
-        """
+        """Return the command, or raise ConfigurationError if the server is older than MongoDB 7.0."""
         required = wire_versions.QUERYABLE_ENCRYPTION
         if hello.max_wire_version < required:
             raise ConfigurationError(
@@ -71,10 +64,7 @@ class _CreateStateCollection(WriteCommand):
 def create_state_collections(
     database: Database, name: str, encrypted_fields: Document, session: SessionHandle | None
 ) -> None:
-    """Create the two state collections of an encrypted collection, before the creation of the encrypted collection.
-
-    :raises ConfigurationError: the server is older than MongoDB 7.0.
-    """
+    """Create the two state collections of an encrypted collection, before the creation of the encrypted collection."""
     for each in state_collections(name, encrypted_fields):
         operation = _CreateStateCollection(database._context, {"create": each, "clusteredIndex": _CLUSTERED})
         database._executor.run(operation, session)
@@ -83,11 +73,7 @@ def create_state_collections(
 def encrypted_fields_of(
     database: Database, name: str, session: SessionHandle | None, *, query_server: bool
 ) -> Document | None:
-    """Return the encrypted fields of a collection from the client options or from the server.
-
-    :param query_server: True to query the server if the client options do not contain the fields of the collection.
-    :raises InvalidOperation: the client belongs to another library.
-    """
+    """Return the encrypted fields of a collection from the client options, or possibly from the server."""
     encrypter = internals_of(database.client)._encrypter
     if encrypter is None:
         return None

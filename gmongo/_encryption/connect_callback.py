@@ -26,11 +26,9 @@ _END = b"\r\n\r\n"
 class KMSConnectContext:
     """Argument of a ``kms_connect_callback``: the address of the key management service, and the time limit.
 
-    :param host: the host of the key management service. gmongo requires that the certificate of the service contains
-        this name.
+    :param host: the host of the key management service, whose certificate must contain this name.
     :param port: the port of the key management service.
-    :param timeout: the time limit of the connection attempt, in seconds. The limit is ten seconds, or less if the
-        operation has less time left.
+    :param timeout: the time limit of the connection attempt, in seconds: ten, or less if the operation has less left.
     """
 
     host: str
@@ -40,9 +38,8 @@ class KMSConnectContext:
 
 KMSConnectCallback = Callable[[KMSConnectContext], socket.socket]
 """A function that connects to the host and port of a :class:`KMSConnectContext`, and returns the socket. gmongo calls
-the function in a separate greenlet, starts TLS on the socket, and closes the socket. gmongo treats an exception of the
-function as a network error, after which libmongocrypt may retry.
-"""
+the function in a separate greenlet, starts TLS on the socket, and closes the socket. An exception of the function is a
+network error, after which libmongocrypt may retry."""
 
 
 class HTTPProxyKMSConnect:
@@ -54,10 +51,8 @@ class HTTPProxyKMSConnect:
 
     The proxy cannot read the data, because gmongo uses TLS with the key management service.
 
-    :param proxy_url: an ``http://`` or ``https://`` URL of the proxy. A user, a password and a port
-        are optional. The default port is 80 for ``http``, and 443 for ``https``.
-    :param ssl_context: the context for TLS with the proxy. None (the default) trusts the certificate authorities of the
-        system.
+    :param proxy_url: an ``http://`` or ``https://`` URL, with optional user, password and port (by default 80 or 443).
+    :param ssl_context: the context for TLS with the proxy. None (the default) trusts the system's authorities.
     :param headers: further headers of the CONNECT request, as a mapping; None (the default) adds no header.
     :raises TypeError: `proxy_url` is not a string.
     :raises ConfigurationError: `proxy_url` is not the URL of a proxy, or a header in `headers` is not allowed.
@@ -155,10 +150,7 @@ def _default_context() -> ssl.SSLContext:
 
 
 def _bridge_to_plain_socket(secure: socket.socket) -> socket.socket:
-    """Return a plain socket whose bytes travel through a TLS socket.
-
-    TLS with the key management service needs a plain socket, but the connection to the proxy is a TLS socket.
-    """
+    """Return a plain socket, as TLS with a service needs, whose bytes travel through the TLS socket of the proxy."""
     near_end, far_end = socket.socketpair()
 
     def forward(source: socket.socket, target: socket.socket) -> None:

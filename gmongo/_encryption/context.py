@@ -1,7 +1,4 @@
-"""Context of libmongocrypt for one task.
-
-Short steps run in the calling greenlet. Long steps run in the thread pool of the hub.
-"""
+"""Context of libmongocrypt for one task. Long steps run in the thread pool of the hub."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from gevent import get_hub
 from gmongo._encryption.handle import Handle
 from gmongo._encryption.hooks import in_worker
 from gmongo._encryption.library import Native, ffi, lib
+from gmongo._native_threads import result_or_exception
 from gmongo.errors import EncryptionError
 
 T = TypeVar("T")
@@ -31,9 +29,8 @@ class Context:
 
     The context is closed once, when neither a greenlet nor a thread uses the context.
 
-    :param handle: the handle of libmongocrypt.
-    :param make: a function that creates the pymongocrypt context. The argument of `make` is a function that returns a
-        new ``mongocrypt_ctx_t``. `make` must call that function after all work that may fail, because the pymongocrypt
+    :param make: a function that creates the pymongocrypt context. Its argument is a function that returns a new
+        ``mongocrypt_ctx_t``. `make` must call that function after all work that may fail, because the pymongocrypt
         context frees the ``mongocrypt_ctx_t``.
     :param size: the size of the input in bytes.
     """
@@ -73,31 +70,24 @@ class Context:
         self._handle.log()
 
     def close(self) -> None:
-        """Close the context. Only the last greenlet or thread that uses the context may call this method."""
+        """Close the context, in the last greenlet or thread that uses the context."""
         native, self._native = self._native, None
         if native is not None:
             native._close()
 
     @property
     def native(self) -> Native:
-        """The pymongocrypt context."""
         return self._native
 
     @property
     def database(self) -> str:
-        """The database of the collections that libmongocrypt requests.
-
-        The database may differ from the database of the command.
-        """
+        """The database of the requested collections, which may differ from the database of the command."""
         name: bytes = ffi.string(lib.mongocrypt_ctx_mongo_db(self._pointer))
         return name.decode()
 
     def step(self, work: Callable[..., T], *arguments: object) -> T:
-        """Run a step of libmongocrypt, and return its result.
-
-        :raises EncryptionError: the step failed.
-        """
-        outcome = self._run_in_pool(work, arguments) if self.long else _result_or_error(work, arguments)
+        """Run a step of libmongocrypt, and return its result."""
+        outcome = self._run_in_pool(work, arguments) if self.long else result_or_exception(work, *arguments)
         try:
             if isinstance(outcome, Exception):
                 if isinstance(outcome, (BSONError, EncryptionError)):
@@ -109,15 +99,14 @@ class Context:
 
     def _run_in_pool(self, work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
         """Run a step in a thread. If an exception interrupts this greenlet meanwhile, the thread closes the context."""
-        # The thread pops a token when the step has ended, and an interrupted greenlet also pops a
-        # token. Each pop is atomic, and the second pop returns "last". If the thread pops "last",
-        # the thread closes the context.
+        # The thread pops a token when the step has ended, and an interrupted greenlet also pops a token. Each pop is
+        # atomic. If the thread pops "last", the thread closes the context.
         tokens = ["last", "first"]
 
         def in_thread() -> T | Exception | None:
             outcome = None
             if not self._left_to_thread:
-                outcome = in_worker(lambda: _result_or_error(work, arguments))
+                outcome = in_worker(lambda: result_or_exception(work, *arguments))
             if tokens.pop() == "last":
                 self.close()
             return outcome
@@ -132,11 +121,3 @@ class Context:
             if tokens.pop() == "last":  # the thread has already ended
                 self._left_to_thread = False
             raise
-
-
-def _result_or_error(work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
-    """Run a step, and return its result or exception."""
-    try:
-        return work(*arguments)
-    except Exception as error:
-        return error

@@ -19,10 +19,7 @@ _GOOGLE = "metadata.google.internal"
 
 
 class OnDemand:
-    """Source of the credentials that the driver fetches on demand.
-
-    :param providers: the names of the providers that have no credentials in ``kms_providers``.
-    """
+    """Source of the credentials that the driver fetches on demand, for some providers."""
 
     def __init__(self, providers: tuple[str, ...]) -> None:
         self._providers = providers
@@ -33,11 +30,7 @@ class OnDemand:
         return f"<OnDemand {', '.join(self._providers)}>"
 
     def find(self, deadline: float | None) -> DocumentDict:
-        """Return the credentials of all providers of this object, in the format of libmongocrypt.
-
-        :param deadline: the deadline of the requests for credentials; None means no deadline.
-        :raises OperationFailure: a service returned no credentials.
-        """
+        """Return the credentials of all providers of this object, in the format of libmongocrypt."""
         fetch = {"aws": self._aws_credentials, "azure": self._azure_credentials, "gcp": self._google_credentials}
         return {provider: fetch[provider](deadline) for provider in self._providers}
 

@@ -15,10 +15,7 @@ _LONGEST_NAME = 64  # bytes of the longest name of a document sequence, includin
 
 
 def one_document(buffers: Sequence[bytes]) -> bytes:
-    """Return the command of a message as one encoded document. Convert document sequences to arrays.
-
-    :param buffers: the buffers of an OP_MSG that gmongo has created.
-    """
+    """Return the command of an OP_MSG of gmongo as one encoded document. Convert document sequences to arrays."""
     message = memoryview(b"".join(buffers))[HEADER_SIZE + _FLAGS_SIZE :]
     fields: list[bytes | memoryview] = []
     while message:

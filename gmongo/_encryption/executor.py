@@ -14,10 +14,7 @@ from gmongo.sdam.topology import Topology
 
 
 class EncryptingExecutor(Executor):
-    """Executor that encrypts commands and decrypts replies.
-
-    :param encrypter: the object that encrypts and decrypts. :class:`Executor` describes the other parameters.
-    """
+    """Executor that encrypts commands and decrypts replies."""
 
     def __init__(
         self, topology: Topology, options: ExecutionSettings, events: CommandEvents, encrypter: Encrypter

@@ -1,7 +1,4 @@
-"""Explicit encryption, explicit decryption and operations on data keys.
-
-Parameters and results that are documents are encoded BSON.
-"""
+"""Explicit encryption, explicit decryption and operations on data keys. All documents are encoded BSON."""
 
 from __future__ import annotations
 
@@ -22,8 +19,7 @@ from gmongo._encryption.machine import Machine
 from gmongo.errors import EncryptionError, PyMongoError
 from gmongo.execution.deadline import until
 
-# Each other algorithm is slow even for a small value, because the algorithm creates an index of
-# hundreds of tokens.
+# Each other algorithm is slow even for a small value, because of an index of hundreds of tokens.
 _FAST_ALGORITHMS = (
     "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic",
     "AEAD_AES_256_CBC_HMAC_SHA_512-Random",
@@ -39,14 +35,7 @@ class _Encoder:
 
 
 class Explicit:
-    """Explicit encryption and decryption of values.
-
-    :param settings: the settings of libmongocrypt.
-    :param keys: the collection of the key vault.
-    :param tls: the TLS settings of all KMS providers.
-    :param connect_callback: the function of the application that connects to KMS providers, or None.
-    :raises EncryptionError: libmongocrypt rejected the settings.
-    """
+    """Explicit encryption and decryption of values."""
 
     def __init__(
         self,
@@ -60,7 +49,6 @@ class Explicit:
         self._machine = Machine(open_handle(settings), self._vault, Kms(tls, connect_callback))
 
     def close(self) -> None:
-        """Discard the data keys."""
         self._machine.handle.close()
 
     def encrypt(
@@ -124,10 +112,7 @@ class Explicit:
 
 
 def open_handle(settings: Settings) -> Handle:
-    """Return the handle of a new mongocrypt_t.
-
-    :raises EncryptionError: libmongocrypt rejected the settings.
-    """
+    """Return the handle of a new mongocrypt_t."""
     try:
         return Handle(settings)
     except MongoCryptError as error:

@@ -36,14 +36,12 @@ class Settings:
     """Settings of libmongocrypt.
 
     :param kms_providers: the credentials of each KMS provider, by the name of the provider.
-    :param key_expiration_ms: the time that a data key stays in the cache, in milliseconds; 0 means no limit, None (the
-        default) means one minute.
+    :param key_expiration_ms: the lifetime of a cached data key, in milliseconds; 0 means no limit, None 60,000 ms.
     :param schema_map: a mapping of namespaces to the JSON schemas of collections; None by default.
     :param encrypted_fields_map: a mapping of namespaces to the encrypted fields of collections; None by default.
     :param bypass_query_analysis: True disables the analysis of commands; False by default.
     :param analyses: True searches for the query analysis library (crypt_shared); False by default.
-    :param crypt_shared_lib_path: the path of crypt_shared; None (the default) uses the library search path of the
-        system.
+    :param crypt_shared_lib_path: the path of crypt_shared; None (the default) uses the system's search path.
     :param crypt_shared_lib_required: True raises an error if crypt_shared is missing; False by default.
     """
 
@@ -63,13 +61,7 @@ class Settings:
 
 
 class Handle:
-    """Handle of a ``mongocrypt_t``. After :meth:`close`, the last user frees the ``mongocrypt_t``.
-
-    :raises ConfigurationError: libmongocrypt is not installed.
-    :raises ValueError: an option has an invalid value. If an option has the wrong type, the constructor raises
-        :class:`TypeError`.
-    :raises pymongocrypt.errors.MongoCryptError: libmongocrypt rejected the options.
-    """
+    """Handle of a ``mongocrypt_t``. After :meth:`close`, the last user frees the ``mongocrypt_t``."""
 
     def __init__(self, settings: Settings) -> None:
         require_library()
@@ -88,12 +80,9 @@ class Handle:
         return None if version == ffi.NULL else ffi.string(version).decode()
 
     def crypt(self) -> Native:
-        """Return the ``mongocrypt_t``. In a forked child, open a new ``mongocrypt_t``.
+        """Return the ``mongocrypt_t``, in a forked child a new ``mongocrypt_t``.
 
-        At the fork, a thread of the parent may have locked the ``mongocrypt_t`` of the parent. The
-        child has no thread that would unlock this ``mongocrypt_t``.
-
-        :raises InvalidOperation: the handle is closed.
+        At the fork, a thread of the parent may have locked the ``mongocrypt_t``. The child has no thread to unlock it.
         """
         if self._crypt is None:
             if self._crypt_of_parent is None:
@@ -187,7 +176,7 @@ def _check_success(crypt: Native, success: object) -> None:
 
 
 def _without_access_tokens(kms_providers: Document) -> DocumentDict:
-    """Return the providers without access tokens. Only libmongocrypt accepts access tokens, pymongocrypt does not."""
+    """Return the providers without access tokens, which only libmongocrypt accepts, and not pymongocrypt."""
     return {
         name: {} if isinstance(fields, Mapping) and "accessToken" in fields else fields
         for name, fields in kms_providers.items()

@@ -38,10 +38,7 @@ _HMAC = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_b
 
 
 def in_worker(work: Callable[[], T]) -> T:
-    """Run `work` in a worker thread.
-
-    Between pieces of data, the thread sleeps, so that event loops of other threads can run.
-    """
+    """Run `work` in a worker thread, which sleeps between pieces of data, so that event loops can run."""
     thread = _identity()
     _work_began[thread] = _clock.monotonic()
     try:
@@ -74,10 +71,7 @@ def _view(binary: Native) -> Native:
 
 
 def _hook(signature: str, work: Callable[..., None]) -> Native:
-    """Return a C function that calls `work`, and returns True for success.
-
-    The C function stores an error without its traceback and without secrets.
-    """
+    """Return a C function that calls `work`, returns success, and stores errors without tracebacks and secrets."""
 
     def call(_context: Native, *arguments: Native) -> bool:
         try:

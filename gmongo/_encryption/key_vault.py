@@ -23,14 +23,11 @@ class Client(Protocol):
     _executor: Executor
 
     @property
-    def options(self) -> Any:
-        """The options of the client."""
+    def options(self) -> Any: ...
 
-    def __getitem__(self, name: str) -> Any:
-        """Return the database with the given name."""
+    def __getitem__(self, name: str) -> Any: ...
 
-    def close(self) -> None:
-        """Close all connections."""
+    def close(self) -> None: ...
 
 
 class Keys(Protocol):
@@ -38,19 +35,13 @@ class Keys(Protocol):
 
     _executor: Executor
 
-    def find(self, filter: Document) -> Any:
-        """Return a cursor over the data keys that match `filter`."""
+    def find(self, filter: Document) -> Any: ...
 
-    def insert_one(self, document: Document) -> object:
-        """Insert a data key."""
+    def insert_one(self, document: Document) -> object: ...
 
 
 def split_namespace(namespace: str) -> tuple[str, str]:
-    """Return the name of the database and the name of the collection in a namespace.
-
-    :raises TypeError: `namespace` is not a string.
-    :raises ConfigurationError: `namespace` does not consist of two names with a dot between them.
-    """
+    """Return the name of the database and the name of the collection in a namespace."""
     if not isinstance(namespace, str):
         raise TypeError(f"key_vault_namespace must be a string, not {type(namespace).__name__}")
     database, _, collection = namespace.partition(".")
@@ -60,10 +51,7 @@ def split_namespace(namespace: str) -> tuple[str, str]:
 
 
 def key_vault(client: Client, namespace: str) -> Any:
-    """Return the collection of the data keys. The collection returns raw documents.
-
-    :raises ConfigurationError: `namespace` does not consist of two names with a dot between them.
-    """
+    """Return the collection of the data keys, which returns raw documents."""
     database, collection = split_namespace(namespace)
     return client[database][collection].with_options(
         codec_options=RAW, read_concern=ReadConcern("majority"), write_concern=WriteConcern("majority")
@@ -71,10 +59,7 @@ def key_vault(client: Client, namespace: str) -> Any:
 
 
 class KeyVault:
-    """Requests to a key vault that the state machine needs.
-
-    :param collection: the collection of the data keys.
-    """
+    """Requests to a key vault that the state machine needs."""
 
     def __init__(self, collection: Keys) -> None:
         self.collection = collection
@@ -85,16 +70,13 @@ class KeyVault:
             return [key.raw for key in cursor]
 
     def insert(self, key: bytes) -> Binary:
-        """Insert a new data key, and return its ``_id``."""
         document: RawBSONDocument = RawBSONDocument(key)
         self.collection.insert_one(document)
         name: Binary = document["_id"]
         return name
 
     def collections(self, database: str, filter: bytes) -> list[bytes]:
-        """Raise NotImplementedError. Explicit encryption does not call this method."""
-        raise NotImplementedError
+        raise NotImplementedError  # explicit encryption calls neither this method nor the next method
 
     def analyse(self, database: str, command: bytes) -> bytes:
-        """Raise NotImplementedError. Explicit encryption does not call this method."""
         raise NotImplementedError

@@ -26,25 +26,16 @@ _PORT, _KMIP_PORT = 443, 5696
 
 
 class Kms:
-    """Client of key management services.
-
-    :param tls: the TLS settings of all KMS providers.
-    :param connect_callback: a function that creates the TCP connections; None lets gmongo create the connections.
-    """
+    """Client of key management services, with gmongo's TCP connections or the connections of a callback."""
 
     def __init__(self, tls: KmsTls, connect_callback: Callable[[KMSConnectContext], object] | None) -> None:
         self._tls = tls
         self._callback = connect_callback
 
     def complete(self, request: Native, deadline: float | None) -> None:
-        """Send one request, and pass the answer to libmongocrypt.
+        """Send one request, a ``MongoCryptKmsContext``, and pass the answer to libmongocrypt.
 
         If the request fails, report the failure to libmongocrypt, which may then request another attempt.
-
-        :param request: the request, a ``MongoCryptKmsContext``.
-        :param deadline: the deadline of the answer; None means no deadline.
-        :raises NetworkTimeout: the answer did not arrive before the deadline.
-        :raises EncryptionError: libmongocrypt requests no further attempt, or cannot parse the answer.
         """
         pause, seconds_left = request.usleep / 1e6, remaining(deadline)
         if pause:
@@ -86,9 +77,8 @@ class Kms:
         tls = self._tls.of(provider)
         if self._callback is None:
             return connect(address, attach, tls=tls)
-        sock = _callback_socket(
-            self._callback, KMSConnectContext(address[0], address[1] or _PORT, _timeout_until(deadline))
-        )
+        where = KMSConnectContext(address[0], address[1] or _PORT, _timeout_until(deadline))
+        sock = _callback_socket(self._callback, where)
         transport = tls.transport(_detach_socket(sock), True, address[0])
         attach(transport)
         assert isinstance(transport, TlsTransport)
@@ -107,10 +97,9 @@ def _limit(service: str, problem: str, deadline: float | None) -> AbstractContex
 
 
 def _callback_socket(callback: Callable[[KMSConnectContext], object], context: KMSConnectContext) -> socket:
-    """Call the callback in a separate greenlet, and return the socket.
+    """Return the socket of a callback in a separate greenlet, whose exceptions become network errors.
 
-    An exception that the callback raises becomes a network error. An exception that is thrown into the calling greenlet
-    propagates.
+    An exception that is thrown into the calling greenlet propagates.
     """
 
     def called() -> object:

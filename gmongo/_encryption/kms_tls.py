@@ -14,35 +14,24 @@ from gmongo.wire.tls import Tls
 
 TIMEOUT = 10.0  # the time limit of the connection, and also the time limit of the answer, in seconds
 _INSECURE = frozenset(
-    {
-        "tlsInsecure",
-        "tlsAllowInvalidCertificates",
-        "tlsAllowInvalidHostnames",
-        "tlsDisableCertificateRevocationCheck",
-    }
+    f"tls{name}"
+    for name in ("Insecure", "AllowInvalidCertificates", "AllowInvalidHostnames", "DisableCertificateRevocationCheck")
 )
 _ALLOWED = {name.lower(): name for name in TLS_DETAILS if name not in _INSECURE}
 
 
 class KmsTls:
-    """TLS settings of all KMS providers.
-
-    :param options: a mapping of provider names to TLS options. The TLS options have the names of client options.
-    :param providers: the names of all providers.
-    :raises TypeError: `options` is not a mapping, or contains a value that is not a mapping.
-    :raises ConfigurationError: an option is unknown, or would weaken TLS.
-    """
+    """TLS settings of all KMS providers, from TLS options with the names of client options."""
 
     def __init__(self, options: Document | None, providers: Iterable[str]) -> None:
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"kms_tls_options must be a dict, not {short(options)}")
         self._by_provider = {name: _provider_tls(name, each) for name, each in (options or {}).items()}
         remote = {name for name in providers if name.partition(":")[0] != "local"}
-        # Create the default only if a provider needs it: to load the certificate authorities takes some milliseconds.
+        # To load the certificate authorities takes some milliseconds, so create the default only if necessary.
         self._default = None if remote <= set(self._by_provider) else _tls_from({"tls": True})
 
     def of(self, provider: str) -> Tls:
-        """Return the TLS settings of one provider."""
         tls = self._by_provider.get(provider, self._default)
         assert tls is not None
         return tls

@@ -44,10 +44,7 @@ Native = Any
 
 
 def require_library() -> None:
-    """Check that libmongocrypt is available.
-
-    :raises ConfigurationError: pymongocrypt is not installed, or libmongocrypt cannot be loaded.
-    """
+    """Raise ConfigurationError if pymongocrypt is not installed, or libmongocrypt cannot be loaded."""
     if missing is not None:
         raise ConfigurationError(
             f"client-side encryption needs pymongocrypt, which cannot be imported ({missing}): "

@@ -32,12 +32,7 @@ class Database(Protocol):
 
 
 class Machine:
-    """State machine for the contexts of one handle of libmongocrypt.
-
-    :param handle: the handle of libmongocrypt.
-    :param database: the object that fetches data keys and schemas, and that lets mongocryptd analyse commands.
-    :param kms: the object that sends requests to key management services.
-    """
+    """State machine for the contexts of one handle of libmongocrypt."""
 
     def __init__(self, handle: Handle, database: Database, kms: Kms) -> None:
         self.handle = handle
@@ -51,12 +46,9 @@ class Machine:
 
         :param make: a function that creates the pymongocrypt context, as for :class:`Context`.
         :param size: the size of the input in bytes.
-        :param deadline: the deadline of the task. None means no deadline, but each request to a service has its own
-            time limit.
+        :param deadline: the deadline of the task. Each request to a service also has its own time limit.
         :param heavy: True if the task takes long even for a small input; False by default.
         :returns: the encrypted or decrypted document. None if libmongocrypt changed nothing.
-        :raises EncryptionError: the task failed. The attribute `cause` is an error of libmongocrypt, a server or the
-            network.
         """
         with Context(self.handle, make, size) as context:
             context.long = context.long or heavy
@@ -74,8 +66,12 @@ class Machine:
     def _supply_data(self, context: Context, state: int, deadline: float | None) -> None:
         """Pass to libmongocrypt the data that the current state requests."""
         native, database = context.native, self._database
+
+        def supply(fetch: Callable[[], list[bytes]]) -> None:
+            self._supply_documents(context, deadline, fetch)
+
         if state == lib.MONGOCRYPT_CTX_NEED_MONGO_KEYS:
-            self._supply_documents(context, deadline, lambda: database.keys(native.mongo_operation()))
+            supply(lambda: database.keys(native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS:
             self._complete_kms_requests(context, deadline)
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS_CREDENTIALS:
@@ -83,17 +79,11 @@ class Machine:
                 credentials = self._on_demand.find(deadline)
             context.step(native.provide_kms_providers, bson.encode(credentials))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO:
-            self._supply_documents(
-                context, deadline, lambda: database.collections(native.database, native.mongo_operation())
-            )
+            supply(lambda: database.collections(native.database, native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO_WITH_DB:
-            self._supply_documents(
-                context, deadline, lambda: database.collections(context.database, native.mongo_operation())
-            )
+            supply(lambda: database.collections(context.database, native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS:
-            self._supply_documents(
-                context, deadline, lambda: [database.analyse(native.database, native.mongo_operation())]
-            )
+            supply(lambda: [database.analyse(native.database, native.mongo_operation())])
             # The command has values to encrypt, and libmongocrypt may create an index of many tokens.
             context.long = True
         else:

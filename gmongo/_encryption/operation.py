@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 # The maximum size of the commands of a bulk write before encryption, in bytes. Encryption makes commands larger.
 SPLIT_AT = 2 * 1024 * 1024
-# Options that keep the values of an encrypted command encoded: the driver decodes only the names of the top-level
-# fields.
+# The driver decodes only the names of the top-level fields of an encrypted command.
 _ENCODED: CodecOptions[Value] = CodecOptions(
     document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_MS
 )
@@ -38,10 +37,6 @@ class EncryptedOperation(Operation):
 
     The executor, events and logs see the encrypted command and the encrypted reply. The wrapper calls each method of
     the operation explicitly. A new method of Operation can therefore not bypass the encryption.
-
-    :param inner: the wrapped operation.
-    :param encrypter: the object that encrypts and decrypts for the client.
-    :param deadline: the deadline of the operation; None means no deadline.
     """
 
     def __init__(self, inner: Operation, encrypter: Encrypter, deadline: float | None) -> None:
@@ -74,10 +69,7 @@ class EncryptedOperation(Operation):
         return self.inner.needs_retry_writes
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Build the command, and encrypt the command at the first call.
-
-        :raises EncryptionError: the encryption failed, and the driver has sent nothing.
-        """
+        """Build the command, and encrypt the command at the first call."""
         if self._command is None:
             smaller = copy(hello)
             smaller.max_batch_size = min(hello.max_batch_size, SPLIT_AT)
@@ -103,11 +95,7 @@ class EncryptedOperation(Operation):
         return self.inner.result(reply, address)
 
     def decrypted(self, result: Result) -> Result:
-        """Decrypt the reply, and return its result. The connection is already checked in.
-
-        :param result: the result of the encrypted reply.
-        :raises EncryptionError: the decryption failed.
-        """
+        """Decrypt the reply, and return its result. The connection is already checked in."""
         if self._address is None:
             return result  # no server has replied
         decrypted = self._encrypter.decrypt(self._body, self._deadline)

@@ -22,19 +22,13 @@ from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 
 _SELECTION_TIMEOUT_MS = 10_000
-# Fields that contain the schema or the database name, but no data. An error message may quote these
-# fields to name the faulty part of the schema.
+# Fields without data. An error message may quote these fields to name the faulty part of the schema.
 _SCHEMA_FIELDS = ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas", "$db")
 _POLL_INTERVAL, _MAX_POLLS = 0.002, 500  # seconds between two checks, and the maximum number of checks
 
 
 class Mongocryptd:
-    """Client of mongocryptd. The client also starts mongocryptd if mongocryptd is unreachable.
-
-    :param options: the options with the URI of mongocryptd, and with the command that starts mongocryptd.
-    :param new_client: a function that creates a client. This client publishes no events and writes
-        no logs, because the client sends plaintext.
-    """
+    """Client of mongocryptd, which the client also starts. `new_client` creates a client without events and logs."""
 
     def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., Client]) -> None:
         self._client: Client = new_client(
@@ -45,12 +39,7 @@ class Mongocryptd:
         self._spawned = False
 
     def analyse(self, database: str, command: bytes) -> bytes:
-        """Return the reply of mongocryptd, which contains the command with marks at the values to encrypt.
-
-        :raises ServerSelectionTimeoutError: mongocryptd is unreachable, and the driver could not
-            start mongocryptd.
-        :raises OperationFailure: mongocryptd rejected the command.
-        """
+        """Return the reply of mongocryptd, which contains the command with marks at the values to encrypt."""
         operation = _Analyse(OperationContext(database), RawBSONDocument(command))
         if self._spawns and not self._spawned:
             self._spawn()
@@ -91,7 +80,7 @@ class _Analyse(RunCommand):
 
 
 def spawn_detached(command: Sequence[str]) -> None:
-    """Start a process that is not a child of this process. The function does not block the event loop.
+    """Start a process that is not a child of this process, without blocking the event loop.
 
     The function starts a shell, which starts the process and ends. The shell and the process have no standard streams.
     """

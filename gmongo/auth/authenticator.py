@@ -19,11 +19,7 @@ _MakeLogin = Callable[[str], Login]
 
 
 class Authenticator:
-    """Authenticates the connections of one client.
-
-    :param credential: the credential of the client.
-    :raises ConfigurationError: SCRAM-SHA-256 does not allow the password.
-    """
+    """Authenticates the connections of one client with its credential."""
 
     def __init__(self, credential: Credential) -> None:
         self.credential = credential
@@ -33,11 +29,7 @@ class Authenticator:
         return f"<Authenticator {self.credential}>"
 
     def login(self, host: str) -> Login:
-        """Return the object that authenticates one new connection.
-
-        :param host: host name of the server.
-        :raises ConfigurationError: the client must not send the credential to this host.
-        """
+        """Return the object that authenticates one new connection to a host, if the credential allows the host."""
         return self._login(host)
 
 

@@ -1,7 +1,6 @@
-"""MONGODB-AWS: the client signs a request, which the server sends to the AWS security token service.
+"""MONGODB-AWS: the client signs a request, which the server sends to the AWS security token service (STS).
 
-The abbreviation STS means AWS security token service. The reply of STS proves the identity of the
-client.
+The reply of STS proves the identity of the client.
 """
 
 from __future__ import annotations
@@ -30,13 +29,7 @@ _NO_CHANNEL_BINDING = ord("n")
 
 
 class AwsConversation(SaslConversation):
-    """One MONGODB-AWS conversation.
-
-    :param find_credentials: returns the AWS credentials; the conversation calls this function after
-        the first reply of the server.
-    :param make_nonce: returns the client nonce; None means a random nonce.
-    :param now: returns the current time; None means the system clock.
-    """
+    """One MONGODB-AWS conversation, which finds the AWS credentials after the first reply of the server."""
 
     mechanism = "MONGODB-AWS"
     can_be_speculative: ClassVar[bool] = False
@@ -74,7 +67,6 @@ class AwsConversation(SaslConversation):
         return bson.encode(answer)
 
     def _read(self, payload: bytes) -> tuple[bytes, str]:
-        """Check the first message of the server, and return the server nonce and the STS host."""
         try:
             reply = bson.decode(payload)
             nonce, host = bytes(reply["s"]), reply["h"]
@@ -86,10 +78,7 @@ class AwsConversation(SaslConversation):
 
 
 def region_of(host: str) -> str:
-    """Return the AWS region of an STS host.
-
-    :raises OperationFailure: `host` is not a host name.
-    """
+    """Return the AWS region of an STS host, or raise OperationFailure for an invalid host name."""
     if not isinstance(host, str) or len(host.encode()) > _LONGEST_HOST or not all(host.split(".")):
         raise OperationFailure(f"MONGODB-AWS: the server names an impossible STS host, {str(host)[:300]!r}")
     labels = host.split(".")
@@ -99,8 +88,7 @@ def region_of(host: str) -> str:
 def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, date: str) -> str:
     """Return the Authorization header (AWS Signature Version 4) of the request that the server sends to STS.
 
-    :param date: time of the request in UTC, such as ``20150830T123600Z``.
-    :raises OperationFailure: `host` is not a host name.
+    `date` is the time of the request in UTC, such as ``20150830T123600Z``.
     """
     headers = {
         "content-length": str(len(_BODY)),
@@ -123,10 +111,7 @@ def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, d
 
 
 def sign(secret: str, day: str, region: str, service: str, text: str) -> str:
-    """Return the signature of `text`.
-
-    The signing key results from the secret, the day, the region and the service.
-    """
+    """Return the signature of `text`, with a key that results from the secret, the day, the region and the service."""
     key = f"AWS4{secret}".encode()
     for part in (day, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")

@@ -1,8 +1,8 @@
 """Sources of AWS credentials: environment variables, web identity, ECS and EC2, in this order.
 
-The client uses these sources only if its options contain no credentials. As in the AWS SDKs, three
-environment variables replace default endpoints of AWS: ``AWS_ENDPOINT_URL_STS``,
-``AWS_CONTAINER_CREDENTIALS_FULL_URI`` and ``AWS_EC2_METADATA_SERVICE_ENDPOINT``.
+The client uses these sources only if its options contain no credentials. As in the AWS SDKs, environment variables
+replace default endpoints: ``AWS_ENDPOINT_URL_STS``, ``AWS_CONTAINER_CREDENTIALS_FULL_URI`` and
+``AWS_EC2_METADATA_SERVICE_ENDPOINT``.
 """
 
 from __future__ import annotations
@@ -30,11 +30,7 @@ _ROLES = "/latest/meta-data/iam/security-credentials/"
 
 @dataclass(frozen=True)
 class AwsCredentials:
-    """AWS credentials, with which the client signs the request to STS.
-
-    :param token: the session token; None for permanent credentials.
-    :param expires: time at which the credentials expire; None for permanent credentials.
-    """
+    """AWS credentials. Only temporary credentials have a session token and an expiration time."""
 
     key_id: str
     secret: str = field(repr=False)
@@ -49,13 +45,7 @@ class AwsCredentialsCache:
         self._cached: AwsCredentials | None = None
 
     def find(self) -> AwsCredentials:
-        """Return the credentials in the cache if they remain valid for five minutes.
-
-        Otherwise find new credentials.
-
-        :raises OperationFailure: the service returned no credentials.
-        :raises ConfigurationError: a necessary environment variable is not set.
-        """
+        """Return cached credentials that remain valid for five minutes, or find new credentials."""
         cached = self._cached
         if cached is not None and cached.expires and cached.expires - datetime.now(timezone.utc) > _VALID_FOR:
             return cached
@@ -65,7 +55,6 @@ class AwsCredentialsCache:
         return credentials
 
     def clear(self) -> None:
-        """Remove the cached credentials, because an authentication with these credentials failed."""
         self._cached = None
 
 
@@ -131,10 +120,7 @@ def _read(service: str, reply: Document, token: str) -> AwsCredentials:
 
 
 def _expiration_time(value: object) -> datetime | None:
-    """Convert an expiration time: an ISO 8601 string, or (from STS) a number of seconds since 1970.
-
-    Return None if the value is invalid.
-    """
+    """Convert an ISO 8601 string or (from STS) a number of seconds since 1970, or return None for an invalid value."""
     try:
         if isinstance(value, (int, float)):
             return datetime.fromtimestamp(value, timezone.utc)
@@ -145,11 +131,7 @@ def _expiration_time(value: object) -> datetime | None:
 
 
 def read_token(variable: str, variables: Mapping[str, str]) -> str:
-    """Return the token in a file. The environment variable `variable` contains the path of the file.
-
-    :raises OperationFailure: the file is not readable.
-    :raises ConfigurationError: the environment variable is not set.
-    """
+    """Return the token in the file whose path is in an environment variable."""
     path = variables.get(variable)
     if not path:
         raise ConfigurationError(f"the environment variable {variable} must name the file with the token")

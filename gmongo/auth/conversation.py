@@ -1,7 +1,4 @@
-"""Conversations: the commands and replies of one authentication.
-
-A conversation does not depend on a connection.
-"""
+"""Conversations: the commands and replies of one authentication, without a connection."""
 
 from __future__ import annotations
 
@@ -16,16 +13,12 @@ from gmongo.errors import ProtocolError
 
 Command = DocumentDict
 Reply = Document
-# Function that sends a command to a database, and returns the reply. The function raises
-# OperationFailure for an error reply.
+# Function that sends a command to a database, and returns the reply, or raises OperationFailure.
 Run = Callable[[str, Command], Reply]
 
 
 class Conversation(ABC):
-    """Commands and replies of one authentication.
-
-    :param database: the database that receives the commands.
-    """
+    """Commands and replies of one authentication. The commands go to `database`."""
 
     can_be_speculative: ClassVar[bool] = True
     """True if the client may send the first command in the hello (speculative authentication)."""
@@ -34,23 +27,15 @@ class Conversation(ABC):
         self.database = database
 
     @abstractmethod
-    def first(self) -> Command:
-        """Return the first command of the conversation."""
+    def first(self) -> Command: ...
 
     @abstractmethod
     def next(self, reply: Reply) -> Command | None:
-        """Return the next command. Return None if `reply` completes the authentication.
-
-        :raises OperationFailure: the server did not prove its identity.
-        :raises ProtocolError: the reply is malformed.
-        """
+        """Return the next command, or None if `reply` completes the authentication."""
 
 
 def converse(run: Run, conversation: Conversation, first_reply: Reply | None = None) -> None:
-    """Run a complete conversation: send each command, and pass each reply to the conversation.
-
-    :param first_reply: the reply to the first command, if the client sent this command in the hello; otherwise None.
-    """
+    """Run a complete conversation, after the reply to the first command if the client sent it in the hello."""
     reply = run(conversation.database, conversation.first()) if first_reply is None else first_reply
     while (command := conversation.next(reply)) is not None:
         reply = run(conversation.database, command)
@@ -75,24 +60,20 @@ class SaslConversation(Conversation):
         return {"saslContinue": 1, "conversationId": identifier, "payload": answer}
 
     @abstractmethod
-    def begin(self) -> bytes:
-        """Return the payload of the first command."""
+    def begin(self) -> bytes: ...
 
     @abstractmethod
     def step(self, payload: bytes, done: bool) -> bytes:
         """Check a payload from the server, and return the payload of the next command.
 
         :param done: True if the server has ended the conversation.
-        :raises ProtocolError: the server ended the conversation too early, or continued the
-            conversation after its last step.
+        :raises ProtocolError: the server ended the conversation too early or too late.
         """
 
     def too_early_error(self) -> ProtocolError:
-        """Return the error for a server that ended the conversation too early."""
         return ProtocolError(f"{self.mechanism}: the server ended the conversation too early")
 
     def too_long_error(self) -> ProtocolError:
-        """Return the error for a server that continued the conversation after its last step."""
         return ProtocolError(f"{self.mechanism}: the server continues after the end of the conversation")
 
 

@@ -23,8 +23,7 @@ DEFAULT_ALLOWED_HOSTS = (
     "::1",
 )
 CANONICALIZATIONS = ("none", "forward", "forwardAndReverse", "true", "false")
-# Value of ENVIRONMENT (MONGODB-OIDC) -> True if the environment requires TOKEN_RESOURCE, False if
-# it forbids TOKEN_RESOURCE.
+# Value of ENVIRONMENT (MONGODB-OIDC) -> True if TOKEN_RESOURCE is required, False if it is forbidden.
 _OIDC_ENVIRONMENTS = {"test": False, "k8s": False, "azure": True, "gcp": True}
 
 _Properties = Document
@@ -34,8 +33,7 @@ _Properties = Document
 class Credential:
     """Credential of a client.
 
-    :param mechanism: name of the mechanism; ``DEFAULT`` means the strongest SCRAM mechanism that
-        the server supports.
+    :param mechanism: name of the mechanism; ``DEFAULT`` means the strongest SCRAM mechanism of the server.
     :param source: the database that stores the user.
     :param properties: the properties of the mechanism, with names in upper case.
     """
@@ -65,14 +63,11 @@ def credential_of(
     """
     mechanism = options.get("authmechanism")
     if mechanism is None and (username is None or (username == "" and not password)):
-        # an empty username may come from an empty environment variable, so it disables
-        # authentication
-        return None
+        return None  # an empty environment variable may be the source of an empty username
     mechanism = mechanism or DEFAULT
     rules = _RULES.get(mechanism, _Rules())
-    application_properties = {
-        name.upper(): value for name, value in (options.get("authmechanismproperties") or {}).items()
-    }
+    given = options.get("authmechanismproperties") or {}
+    application_properties = {name.upper(): value for name, value in given.items()}
     credential = Credential(
         mechanism,
         options.get("authsource") or rules.default_source(database),
@@ -88,15 +83,10 @@ def credential_of(
 
 @dataclass(frozen=True)
 class _Rules:
-    """Rules for the credentials of one mechanism.
+    """Rules for the credentials of one mechanism, by default of SCRAM.
 
-    The default values of the parameters are the rules of SCRAM.
-
-    :param external: True if ``authSource`` must be ``$external``; ``default`` if ``$external`` is
-        only the default value.
-    :param username: True if the mechanism requires a username.
-    :param password: True if the mechanism requires a password; False if it forbids a password; None if the password is
-        optional.
+    :param external: True if ``authSource`` must be ``$external``; ``default`` if ``$external`` is the default.
+    :param password: True requires a password, False forbids a password, None allows both.
     :param properties: the names of the allowed properties.
     :param defaults: the default values of properties.
     :param check: function that returns the reason to reject a credential, or None.
@@ -111,10 +101,7 @@ class _Rules:
 
     @property
     def empty_is_none(self) -> bool:
-        """True if an empty password means that there is no password.
-
-        A URI without a colon yields an empty password.
-        """
+        """True if an empty password, as in a URI without a colon, means that there is no password."""
         return self.password is not True
 
     def default_source(self, database: str | None) -> str:
@@ -126,10 +113,7 @@ class _Rules:
 def _rejection_reason(
     credential: Credential, rules: _Rules, application_properties: _Properties, username: str | None
 ) -> str | None:
-    """Return the reason to reject a credential, or None.
-
-    :param application_properties: ``authMechanismProperties`` from the application, without default values.
-    """
+    """Return the reason to reject a credential, or None. The properties are without default values."""
     if username == "" or (rules.username and username is None):
         return "a username is required and must not be empty"
     if rules.password is True and credential.password is None:
@@ -199,13 +183,7 @@ def _check_oidc_environment(credential: Credential) -> str | None:
 _RULES: dict[str, _Rules] = {
     "PLAIN": _Rules(external="default", check=_check_plain),
     "MONGODB-X509": _Rules(external=True, username=False, password=False),
-    "MONGODB-AWS": _Rules(
-        external=True,
-        username=False,
-        password=None,
-        properties=("AWS_SESSION_TOKEN",),
-        check=_check_aws,
-    ),
+    "MONGODB-AWS": _Rules(True, username=False, password=None, properties=("AWS_SESSION_TOKEN",), check=_check_aws),
     "GSSAPI": _Rules(
         external=True,
         password=None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from gevent import get_hub
 from gevent import socket as gevent_socket
 
+from gmongo._native_threads import result_or_exception
 from gmongo.auth.conversation import SaslConversation
 from gmongo.auth.credential import Credential
 from gmongo.errors import ConfigurationError, OperationFailure
@@ -24,10 +25,7 @@ _LAYER_AND_SIZE = 4
 
 
 def gssapi_library() -> ModuleType:
-    """Import and return the module ``gssapi``.
-
-    :raises ConfigurationError: the library is not installed.
-    """
+    """Import and return the module ``gssapi``, or raise ConfigurationError."""
     try:
         return importlib.import_module("gssapi")
     except ImportError as error:
@@ -37,12 +35,9 @@ def gssapi_library() -> ModuleType:
 
 
 class GssapiConversation(SaslConversation):
-    """One Kerberos conversation.
+    """One Kerberos conversation with a host, which is part of the Kerberos service name.
 
-    The calls of the library run in a native thread, because the library may query a Kerberos
-    server.
-
-    :param host: host name of the server, which is part of the Kerberos service name.
+    The calls of the library run in a native thread, because the library may query a Kerberos server.
     """
 
     mechanism = "GSSAPI"
@@ -57,9 +52,8 @@ class GssapiConversation(SaslConversation):
 
     def begin(self) -> bytes:
         properties = self._credential.properties
-        host = properties.get("SERVICE_HOST") or canonical_host(
-            self._host, str(properties.get("CANONICALIZE_HOST_NAME", "none"))
-        )
+        mode = str(properties.get("CANONICALIZE_HOST_NAME", "none"))
+        host = properties.get("SERVICE_HOST") or canonical_host(self._host, mode)
         service = f"{properties['SERVICE_NAME']}@{host}"
         if properties.get("SERVICE_REALM"):
             service = f"{properties['SERVICE_NAME']}/{host}@{properties['SERVICE_REALM']}"
@@ -102,10 +96,7 @@ class GssapiConversation(SaslConversation):
 
 
 def canonical_host(host: str, mode: str) -> str:
-    """Return the host name for the Kerberos service name. Return `host` if DNS finds no canonical_host name.
-
-    :param mode: value of the property CANONICALIZE_HOST_NAME, which selects the DNS queries.
-    """
+    """Return the canonical host name for the Kerberos service name by the DNS queries of a mode, or `host`."""
     mode = mode.lower()
     if mode in ("none", "false"):
         return host
@@ -123,14 +114,7 @@ def canonical_host(host: str, mode: str) -> str:
 
 
 def _run_in_thread(work: Callable[..., T], *arguments: object) -> T:
-    result: T | Exception = get_hub().threadpool.apply(_result_or_error, (work, *arguments))
+    result: T | Exception = get_hub().threadpool.apply(result_or_exception, (work, *arguments))
     if isinstance(result, Exception):
         raise OperationFailure(f"GSSAPI: {result}") from result
     return result
-
-
-def _result_or_error(work: Callable[..., T], *arguments: object) -> T | Exception:
-    try:
-        return work(*arguments)
-    except Exception as error:
-        return error

@@ -38,12 +38,9 @@ class _Connection(http.client.HTTPConnection):
 def request(
     service: str, method: str, url: str, headers: Mapping[str, str], timeout: float, body: str | None = None
 ) -> str:
-    """Send a request, and return the body of the response.
+    """Send a request within `timeout` seconds, and return the body of the response.
 
-    :param service: name of the service, which error messages contain. The error text contains no
-        part of the request body or headers.
-    :param timeout: limit in seconds for the request and its response.
-    :raises OperationFailure: the service is unreachable, does not respond in time, or returns an error.
+    Error texts contain the name of the service, but no part of the request body or headers.
     """
     parts = urlsplit(url)
     limit = Timeout(timeout)
@@ -70,11 +67,7 @@ def request(
 
 
 def _explanation(text: str, headers: Mapping[str, str]) -> str:
-    """Return the error text of a response.
-
-    If the response is a JSON object, return only its error fields, because other fields may contain
-    credentials.
-    """
+    """Return the error text, in a JSON object only the error fields, because others may contain credentials."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -89,10 +82,7 @@ def _explanation(text: str, headers: Mapping[str, str]) -> str:
 def request_json(
     service: str, method: str, url: str, headers: Mapping[str, str], timeout: float, body: str | None = None
 ) -> DocumentDict:
-    """Send a request, and return the JSON object in the response.
-
-    :func:`request` describes the parameters.
-    """
+    """Send a request as :func:`request` does, and return the JSON object in the response."""
     text = request(service, method, url, headers, timeout, body)
     try:
         document = json.loads(text)
@@ -104,10 +94,7 @@ def request_json(
 
 
 def text_fields(service: str, document: Document, *names: str) -> list[str]:
-    """Return the values of the fields `names` of a response. The values must be non-empty strings.
-
-    :raises OperationFailure: a field is missing, empty or not a string.
-    """
+    """Return the values of fields of a response, which must be non-empty strings."""
     values = []
     for name in names:
         value = document.get(name)

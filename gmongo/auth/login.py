@@ -21,32 +21,19 @@ class Login(ABC):
     """Seconds that extend ``connectTimeoutMS`` during the authentication."""
 
     def hello_fields(self) -> Command:
-        """Return the fields that the login adds to the hello command."""
         return {}
 
     @abstractmethod
     def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
-        """Authenticate the connection after the hello.
-
-        :param run: sends a command to a database, and returns the reply.
-        :param hello: the reply to the hello.
-        :param seconds: the remaining seconds of ``timeoutMS``, or None without a limit.
-        :raises OperationFailure: the server rejected the credential, or did not prove its identity.
-        """
+        """Authenticate the connection after the hello, before ``timeoutMS`` ends in `seconds`."""
 
     @abstractmethod
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
-        """Authenticate the connection again, because the server requires reauthentication.
-
-        See :meth:`authenticate`.
-        """
+        """Authenticate the connection again, because the server requires reauthentication."""
 
 
 class SimpleLogin(Login):
-    """Login with a mechanism whose conversation needs no data from the hello reply or a cache.
-
-    :param make_conversation: returns a new conversation.
-    """
+    """Login with a mechanism whose conversation needs no data from the hello reply or a cache."""
 
     def __init__(self, make_conversation: Callable[[], Conversation]) -> None:
         self._make = make_conversation
@@ -63,13 +50,7 @@ class SimpleLogin(Login):
 
 
 class ScramLogin(Login):
-    """Login with SCRAM.
-
-    If the client options set no mechanism, the login uses the strongest mechanism in the hello
-    reply.
-
-    :param keys: the cache of SCRAM keys of the client.
-    """
+    """Login with SCRAM, and without a set mechanism with the strongest mechanism in the hello reply."""
 
     def __init__(self, credential: Credential, keys: ScramKeys) -> None:
         self._credential = credential
@@ -102,10 +83,7 @@ class ScramLogin(Login):
 
 
 class AwsLogin(Login):
-    """Login with MONGODB-AWS.
-
-    :param cache: the credentials cache of the client.
-    """
+    """Login with MONGODB-AWS."""
 
     def __init__(self, credential: Credential, cache: AwsCredentialsCache) -> None:
         self._credential = credential
@@ -141,11 +119,6 @@ def speculative_reply(hello: Reply) -> Reply | None:
 
 
 def _strongest_mechanism(mechanisms: object) -> str:
-    """Return the strongest SCRAM mechanism of a user.
-
-    If the server lists no mechanisms, return SCRAM-SHA-1.
-
-    :param mechanisms: field ``saslSupportedMechs`` of the hello reply.
-    """
+    """Return the strongest SCRAM mechanism in ``saslSupportedMechs``, or SCRAM-SHA-1."""
     has_sha_256 = isinstance(mechanisms, list) and "SCRAM-SHA-256" in mechanisms
     return "SCRAM-SHA-256" if has_sha_256 else "SCRAM-SHA-1"

@@ -1,7 +1,6 @@
 """MONGODB-OIDC: the client sends an access token from an identity provider.
 
-The client gets the token from a callback of the application, or from a callback of gmongo that
-queries a service.
+A callback of the application returns the token, or a callback of gmongo queries a service.
 """
 
 from __future__ import annotations
@@ -31,10 +30,7 @@ _FOR_A_MACHINE = 60.0  # seconds
 
 
 class OidcTokens:
-    """Tokens of one client, and the callback that returns new tokens.
-
-    Only one greenlet at a time calls the callback.
-    """
+    """Tokens of one client, and the callback for new tokens, which only one greenlet at a time calls."""
 
     def __init__(self, credential: Credential) -> None:
         self.credential = credential
@@ -52,10 +48,7 @@ class OidcTokens:
     def get(self, seconds: float | None, provider: OIDCIdPInfo | None = None) -> tuple[str, bool]:
         """Return an access token, and True if the token comes from the cache.
 
-        :param seconds: the remaining seconds of ``timeoutMS``, or None without a limit.
-        :param provider: identity provider for a human callback, to which the driver then passes no
-            refresh token; None means that the driver passes the stored identity provider and
-            refresh token.
+        A new identity provider receives no refresh token. None means the stored provider and refresh token.
         """
         with self._turn:
             if self.access is not None:
@@ -113,12 +106,7 @@ class TokenConversation(SaslConversation):
 
 
 class PrincipalConversation(SaslConversation):
-    """Conversation with two commands.
-
-    The server names the identity provider, and the client then sends its access token.
-
-    :param get_token: returns an access token from the identity provider that the server named.
-    """
+    """Conversation with two commands: the server names the identity provider, and the client sends its token."""
 
     mechanism = "MONGODB-OIDC"
 
@@ -143,10 +131,7 @@ class PrincipalConversation(SaslConversation):
 
 
 class OidcLogin(Login):
-    """Login of a program with MONGODB-OIDC, without the interaction of a human user.
-
-    :param tokens: the tokens of the client.
-    """
+    """Login of a program with MONGODB-OIDC, without the interaction of a human user."""
 
     extra_login_seconds: ClassVar[float] = _FOR_A_MACHINE
 
@@ -177,10 +162,7 @@ class OidcLogin(Login):
             self._authenticate_with(run, self._tokens.get(seconds)[0] if cached else token)
 
     def _try_token(self, run: Run, token: str) -> bool:
-        """Authenticate with a token.
-
-        Return False if the server rejects the token. Raise any other error.
-        """
+        """Authenticate with a token. Return False if the server rejects the token."""
         try:
             self._authenticate_with(run, token)
         except OperationFailure as error:
@@ -196,11 +178,7 @@ class OidcLogin(Login):
 
 
 class HumanOidcLogin(OidcLogin):
-    """Login of a human user with MONGODB-OIDC.
-
-    :param host: the host of the server.
-    :raises ConfigurationError: ALLOWED_HOSTS does not contain the host.
-    """
+    """Login of a human user with MONGODB-OIDC, only to a host in ALLOWED_HOSTS."""
 
     extra_login_seconds: ClassVar[float] = _FOR_A_HUMAN
 
@@ -222,10 +200,7 @@ class HumanOidcLogin(OidcLogin):
         converse(run, PrincipalConversation(self._source, username, self._token_for))
 
     def _refresh(self, run: Run, seconds: float | None) -> bool:
-        """Authenticate with an access token that the callback gets with the refresh token.
-
-        Return False if the server rejects the access token.
-        """
+        """Authenticate with a refreshed access token. Return False if the server rejects the access token."""
         token, _ = self._tokens.get(seconds)
         if self._try_token(run, token):
             return True

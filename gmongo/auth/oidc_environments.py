@@ -18,13 +18,9 @@ _GCP = "metadata"
 
 
 class FileToken(OIDCCallback):
-    """Callback that reads the token from a file.
+    """Callback that reads the token from a file, which the platform, such as Kubernetes, renews.
 
-    The platform, such as Kubernetes, renews the token in the file.
-
-    :param variables: environment variables that may contain the path of the file. The callback uses
-        the first variable that is set.
-    :param default: the path of the file if no variable is set.
+    The first set environment variable contains the path of the file, or else `default` is the path.
     """
 
     def __init__(self, variables: tuple[str, ...], default: str | None = None) -> None:
@@ -38,10 +34,7 @@ class FileToken(OIDCCallback):
 
 
 class AzureToken(OIDCCallback):
-    """Callback that requests the token from the metadata service of an Azure virtual machine.
-
-    :param resource: resource for which the token is valid (``TOKEN_RESOURCE``).
-    """
+    """Callback that requests the token for ``TOKEN_RESOURCE`` from the metadata service of an Azure virtual machine."""
 
     def __init__(self, resource: str) -> None:
         self._resource = resource
@@ -60,10 +53,7 @@ class AzureToken(OIDCCallback):
 
 
 class GcpToken(OIDCCallback):
-    """Callback that requests the token from the Google Cloud metadata service.
-
-    :param resource: resource for which the token is valid (``TOKEN_RESOURCE``).
-    """
+    """Callback that requests the token for ``TOKEN_RESOURCE`` from the Google Cloud metadata service."""
 
     def __init__(self, resource: str) -> None:
         self._resource = resource
@@ -96,10 +86,7 @@ def callback_of(credential: Credential) -> OIDCCallback:
 
 
 def _seconds(value: Any) -> float | None:
-    """Convert a lifetime in seconds to a number, because Azure sends a string.
-
-    Return None if the value is invalid.
-    """
+    """Convert a lifetime in seconds, from Azure a string, to a number, or return None for an invalid value."""
     try:
         return max(float(value), 0.0)
     except (TypeError, ValueError):

@@ -1,7 +1,4 @@
-"""PLAIN (RFC 4616): LDAP authentication.
-
-The mechanism does not encrypt the password, so the client warns if it sends the password without TLS.
-"""
+"""PLAIN (RFC 4616): LDAP authentication with an unencrypted password. Without TLS, the client warns."""
 
 from __future__ import annotations
 

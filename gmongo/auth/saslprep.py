@@ -6,8 +6,7 @@ import stringprep
 import unicodedata
 from collections.abc import Callable
 
-# Characters that RFC 4013, section 2.3 prohibits: a function that tests a character -> description
-# of the characters. The table omits non-ASCII spaces, which `saslprep` replaces before the test.
+# Tests and descriptions of the characters that RFC 4013, section 2.3 prohibits, without replaced non-ASCII spaces.
 _PROHIBITED: tuple[tuple[Callable[[str], bool], str], ...] = (
     (stringprep.in_table_c21_c22, "a control character"),
     (stringprep.in_table_c3, "a character for private use"),
@@ -22,11 +21,7 @@ _PROHIBITED: tuple[tuple[Callable[[str], bool], str], ...] = (
 
 
 def saslprep(text: str) -> str:
-    """Return the prepared form of a password.
-
-    :raises ValueError: the password has a prohibited character. The error text does not contain the
-        character, which is a part of the password.
-    """
+    """Return the prepared form of a password, or raise ValueError without the prohibited secret character."""
     if text.isascii() and text.isprintable():
         return text
     mapped = "".join(

@@ -18,13 +18,12 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _FEWEST_ITERATIONS = 4096
-# Greatest number of iterations, which take about one second. Servers use 10,000 or 15,000
-# iterations by default. Only an attacker demands a larger number, to waste CPU time of the client.
+# Greatest number of iterations, which take about one second. Servers use 10,000 or 15,000 iterations by default. Only
+# an attacker demands a larger number.
 _MOST_ITERATIONS = 1_000_000
 _NO_CHANNEL_BINDING = "n,,"
-# Messages of the server. RFC 5802, section 7 sets the order of the fields, after which optional
-# extensions may follow. A mandatory extension (m=) would precede the fields. The client rejects
-# mandatory extensions, because the client supports none.
+# Messages of the server. RFC 5802, section 7 sets the order of the fields, after which optional extensions may follow.
+# The client rejects mandatory extensions (m=), which would precede the fields.
 _EXTENSIONS = r"(?:,[A-Za-z]=[^,]+)*"
 _FIRST = re.compile(rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[^,]+),i=(?P<iterations>[1-9][0-9]{{0,9}}){_EXTENSIONS}")
 _FINAL = re.compile(rf"(?:e=(?P<error>[^,]+)|v=(?P<verifier>[^,]*)){_EXTENSIONS}")
@@ -32,12 +31,7 @@ _NONCE_SIZE = 24
 
 
 class ScramConversation(SaslConversation):
-    """One SCRAM conversation.
-
-    :param mechanism: ``SCRAM-SHA-1`` or ``SCRAM-SHA-256``.
-    :param keys: the cache of SCRAM keys of the client.
-    :param make_nonce: returns the client nonce; None means a random nonce.
-    """
+    """One SCRAM conversation with a cache of keys."""
 
     options: ClassVar[Document] = {"options": {"skipEmptyExchange": True}}
 
@@ -89,7 +83,6 @@ class ScramConversation(SaslConversation):
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def _read(self, server_first: bytes) -> tuple[str, bytes, int]:
-        """Check the first message of the server, and return its nonce, salt and number of iterations."""
         match = _FIRST.fullmatch(self._text(server_first))
         try:
             if match is None:
@@ -133,10 +126,7 @@ class ScramConversation(SaslConversation):
 
 
 def prepared_password(mechanism: str, username: str, password: str) -> bytes:
-    """Return the normalized password, from which the client derives the keys.
-
-    :raises ConfigurationError: the password has characters that SCRAM-SHA-256 does not allow.
-    """
+    """Return the normalized password, from which the client derives the keys."""
     if mechanism == "SCRAM-SHA-1":
         # SCRAM-SHA-1 uses the password digest of the older mechanism MONGODB-CR
         return hashlib.md5(f"{username}:mongo:{password}".encode(), usedforsecurity=False).hexdigest().encode()

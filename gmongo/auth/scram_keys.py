@@ -1,7 +1,4 @@
-"""Derivation and cache of SCRAM keys.
-
-The derivation is slow by design, so each client derives its keys once, in a native thread.
-"""
+"""Derivation and cache of SCRAM keys. The slow derivation runs once for each client, in a native thread."""
 
 from __future__ import annotations
 
@@ -13,9 +10,7 @@ import gevent
 from gevent import GreenletExit
 from gevent.threadpool import ThreadPool
 
-# Greatest number of cache entries. A client needs one entry for each mechanism, and a new entry
-# after a password change.
-_MOST_CACHED = 8
+_MOST_CACHED = 8  # entries. A client needs one entry for each mechanism, and a new entry after a password change
 
 Keys = tuple[bytes, bytes]
 _KeyInput = tuple[str, bytes, bytes, int]
@@ -38,22 +33,18 @@ class ScramKeys:
         cached = self._cached.get(key_input)
         if cached is not None:
             return cached
-        if self._process != os.getpid():
-            # forget derivations of the parent process, because they never end in a forked child
+        if self._process != os.getpid():  # derivations of the parent process never end in a forked child
             self._derivations, self._process = {}, os.getpid()
         derivation = self._derivations.get(key_input)
         if derivation is None or derivation.ready():  # a ready derivation was killed before its start
-            # The derivation runs in a separate greenlet, so that a kill of a waiting greenlet does
-            # not end the derivation.
+            # In a separate greenlet, a kill of a waiting greenlet does not end the derivation.
             derivation = self._derivations[key_input] = gevent.spawn(self._derive, key_input)
         keys = derivation.get()
-        # If the derivation was killed, `get` returns GreenletExit. In this case, derive the keys
-        # again.
+        # If the derivation was killed, `get` returns GreenletExit.
         return self.derive(*key_input) if isinstance(keys, GreenletExit) else keys
 
     def _derive(self, key_input: _KeyInput) -> Keys:
-        # The derivation has its own thread, because DNS lookups in the thread pool of the hub must
-        # not wait for the derivation.
+        # DNS lookups in the thread pool of the hub must not wait for the derivation.
         pool = ThreadPool(1)
         try:
             keys: Keys = pool.apply(derive_keys, key_input)

@@ -6,11 +6,7 @@ from gmongo.auth.conversation import Command, Conversation, Reply
 
 
 class X509Conversation(Conversation):
-    """One X.509 conversation.
-
-    :param username: subject of the client certificate; None means that the server reads the subject
-        from the certificate.
-    """
+    """One X.509 conversation. Without a username, the server reads the subject from the certificate."""
 
     def __init__(self, database: str, username: str | None) -> None:
         super().__init__(database)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from gevent import get_hub
 
+from gmongo._native_threads import result_or_exception
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED, OP_MSG
 
@@ -115,16 +116,9 @@ def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *argum
     Another greenlet may have thrown an exception that this function raises.
     """
     if size < _IN_A_THREAD:
-        return _result_or_error(work, data, *arguments)
-    outcome: bytes | Exception = get_hub().threadpool.apply(_result_or_error, (work, data, *arguments))
+        return result_or_exception(work, data, *arguments)
+    outcome: bytes | Exception = get_hub().threadpool.apply(result_or_exception, (work, data, *arguments))
     return outcome
-
-
-def _result_or_error(work: Callable[..., bytes], *arguments: object) -> bytes | Exception:
-    try:
-        return work(*arguments)
-    except Exception as error:
-        return error
 
 
 def _uncompressed(data: bytes, size: int) -> bytes:
