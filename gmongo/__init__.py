@@ -15,15 +15,7 @@ if TYPE_CHECKING:
     from gmongo.execution.deadline import timeout
     from gmongo.mongo_client import MongoClient
     from gmongo.operations.keys import ASCENDING, DESCENDING, GEO2D, GEOSPHERE, HASHED, TEXT
-    from gmongo.operations.models import (
-        DeleteMany,
-        DeleteOne,
-        IndexModel,
-        InsertOne,
-        ReplaceOne,
-        UpdateMany,
-        UpdateOne,
-    )
+    from gmongo.operations.models import DeleteMany, DeleteOne, IndexModel, InsertOne, ReplaceOne, UpdateMany, UpdateOne
     from gmongo.read_preferences import ReadPreference
     from gmongo.write_concern import WriteConcern
 

@@ -29,13 +29,7 @@ from gmongo.driver_info import DriverInfo
 from gmongo.engines.client_bulk import ClientBulk
 from gmongo.engines.cursor_killer import CursorKiller
 from gmongo.engines.session_reaper import SessionReaper
-from gmongo.errors import (
-    AutoReconnect,
-    ConfigurationError,
-    InvalidOperation,
-    PyMongoError,
-    ServerSelectionTimeoutError,
-)
+from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, PyMongoError, ServerSelectionTimeoutError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.deadline import checked_seconds, current_deadline, deadline_after, until
 from gmongo.execution.executor import Executor

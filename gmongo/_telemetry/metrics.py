@@ -1,7 +1,7 @@
 """Metrics according to OpenTelemetry's semantic conventions for databases.
 
-The callbacks for connections, waiting operations and tokens read the current counts when OpenTelemetry collects the
-metrics. The greenlet of an operation records the duration of each phase when the phase ends.
+Callbacks read the current counts when OpenTelemetry collects the metrics. The greenlet of an operation records the
+duration of each phase when the phase ends.
 """
 
 from __future__ import annotations
@@ -32,10 +32,7 @@ _POOL_NAME, _STATE = "db.client.connection.pool.name", "db.client.connection.sta
 
 
 class Metrics(Observer):
-    """Observer that records the metrics of one client.
-
-    :param provider: the meter provider; None uses the global provider.
-    """
+    """Observer that records the metrics of one client."""
 
     def __init__(self, provider: MeterProvider | None) -> None:
         self.instruments = _instruments_of(get_meter_provider() if provider is None else provider)
@@ -79,10 +76,7 @@ class Metrics(Observer):
 
 
 class Instruments:
-    """Instruments of one meter provider. All clients with this provider share the instruments.
-
-    :param meter: the meter that creates the instruments.
-    """
+    """Instruments of one meter provider. All clients with this provider share the instruments."""
 
     def __init__(self, meter: Meter) -> None:
         def histogram(name: str, description: str) -> Histogram:
@@ -115,12 +109,9 @@ class Instruments:
     def _pools_observed(
         self, count: Callable[[Pool], dict[str, int]]
     ) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        """Return a callback that reports, for each server, the sum of the counts of all pools.
+        """Return a callback that reports, for each server, the sum of the counts of all clients' pools.
 
-        Several clients may have a pool for one server.
-
-        :param count: a function that returns the counts of a pool by connection state. The key of a
-            count without a state is empty.
+        :param count: returns the counts of a pool by connection state. The key of a count without a state is empty.
         """
 
         def observe(_options: CallbackOptions) -> Iterator[Observation]:
@@ -165,19 +156,9 @@ _POOL_INSTRUMENTS: tuple[tuple[str, str, str, Callable[[Pool], dict[str, int]]],
         "Connections by state",
         lambda pool: {"idle": len(pool.machine.available), "used": len(pool.machine.in_use)},
     ),
-    (
-        "idle.max",
-        "{connection}",
-        "Maximum number of idle connections",
-        _limit,
-    ),
+    ("idle.max", "{connection}", "Maximum number of idle connections", _limit),
     ("idle.min", "{connection}", "Minimum number of open connections", lambda pool: {"": pool.options.min_pool_size}),
-    (
-        "max",
-        "{connection}",
-        "Maximum number of connections",
-        _limit,
-    ),
+    ("max", "{connection}", "Maximum number of connections", _limit),
     (
         "pending_requests",
         "{request}",
@@ -192,12 +173,7 @@ _CLIENT_INSTRUMENTS: tuple[tuple[str, str, str, Callable[[Executor], dict[str, f
         "Retries, by reason",
         lambda executor: {"overload": executor.overload.retries, "other": executor.overload.others},
     ),
-    (
-        "retry.backoff",
-        "s",
-        "Backoff time before retries",
-        lambda executor: {"": executor.overload.slept},
-    ),
+    ("retry.backoff", "s", "Backoff time before retries", lambda executor: {"": executor.overload.slept}),
     (
         "retry.exhausted",
         "{operation}",

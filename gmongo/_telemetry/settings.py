@@ -43,9 +43,6 @@ class TelemetrySettings:
 def telemetry_settings(tracing: Document | None, metrics: Document | None, slow: float | None) -> TelemetrySettings:
     """Return the settings from client options. Environment variables set the default values.
 
-    :param tracing: the option `tracing` of the client.
-    :param metrics: the option `metrics` of the client.
-    :param slow: the minimum duration of a slow operation, in seconds; None disables the log of slow operations.
     :raises ConfigurationError: an option requires a package that is not installed.
     """
     tracing, metrics = tracing or {}, metrics or {}

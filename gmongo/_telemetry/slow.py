@@ -24,8 +24,7 @@ class SlowOperations(Observer):
     """Observer that logs the slow operations of one client at level WARNING, and keeps the last 50 slow operations.
 
     :param limit: the minimum duration of a slow operation, in seconds.
-    :param query_text_max_length: the maximum length of the kept command text, in characters; 0
-        keeps no text. The log never contains the command text.
+    :param query_text_max_length: the maximum length of the kept command text, in characters. The log contains no text.
     """
 
     times_decoding = True
@@ -59,10 +58,7 @@ class SlowOperations(Observer):
 
 
 def _phases(trace: OperationTrace, seconds: float) -> dict[str, float]:
-    """Return the duration of each phase, in milliseconds.
-
-    The duration of the phase "network" is an estimate: the round trip time of heartbeats for each command.
-    """
+    """Return the duration of each phase, in milliseconds. For "network", use the round trip time of heartbeats."""
     answering = max(trace.exchanging - trace.decoding, 0.0)
     network = min(trace.round_trip * trace.commands, answering)
     measured = trace.selecting + trace.checking_out + trace.backing_off + trace.exchanging

@@ -12,10 +12,7 @@ _NOT_SHOWN = frozenset({"lsid", "$db", "$clusterTime", "signature"})
 
 
 def query_text(command: Document, length: int) -> str:
-    """Return a command as relaxed Extended JSON.
-
-    :param length: the maximum number of characters.
-    """
+    """Return a command as relaxed Extended JSON with at most `length` characters."""
     return document_text({name: value for name, value in command.items() if name not in _NOT_SHOWN}, length)
 
 
@@ -28,8 +25,8 @@ def error_type_of(error: BaseException) -> str:
 def exception_of(error: BaseException, text_length: int) -> dict[str, str]:
     """Return the attributes of a span for an error.
 
-    An error message of a server or an encoder may quote a document, such as a duplicate key. Therefore the attributes
-    contain an error message only if spans show the command text, or if the driver wrote the message about a connection.
+    A server or an encoder may quote a document in an error message. Therefore the attributes contain an error message
+    only if spans show the command text, or if the driver wrote the message about a connection.
 
     :param text_length: the maximum length of the command text in the span, in characters; 0 shows no text.
     """

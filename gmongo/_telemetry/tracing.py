@@ -1,7 +1,7 @@
 """Spans of operations, commands and transactions (OpenTelemetry specification of the drivers).
 
-An operation has a span. The spans of its commands are children of this span. A wait is a span event, because the
-specification defines no span for waits. All code runs in the greenlet and the OpenTelemetry context of the operation.
+The spans of commands are children of the operation's span. A wait is a span event, because the specification defines no
+span for waits. All code runs in the greenlet and the OpenTelemetry context of the operation.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from gmongo.events.command import SentCommand
     from gmongo.execution.transaction import Transaction
 
-# The shortest wait for which a span has an event, unless the wait included a new connection or
-# ended with an error.
-_SHORTEST_WAIT = 0.001  # seconds
+_SHORTEST_WAIT = 0.001  # in seconds. A shorter wait has no event, unless the wait included a new connection or failed.
 _UNKNOWN = object()
 _PROVIDER_IN_ENVIRONMENT = "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
 _SYSTEM = {"db.system.name": "mongodb"}
@@ -55,7 +53,7 @@ _NAMES_COLLECTION = frozenset(
 class Traces(Observer):
     """Observer that creates the spans of one client.
 
-    :param provider: the tracer provider; None uses the global provider as soon as the application has set the provider.
+    :param provider: the tracer provider; None waits until the application sets the global provider.
     :param query_text_max_length: the maximum length of the command text in a span, in characters; 0 shows no text.
     """
 
@@ -216,19 +214,13 @@ class Traces(Observer):
 
 
 def _record(span: Span, error: BaseException, text_length: int) -> None:
-    """Add the error that ended an operation, a command or a transaction to its span.
-
-    :param text_length: the maximum length of the command text in the span, in characters; 0 shows no text.
-    """
+    """Add the error that ended an operation, a command or a transaction to its span."""
     if not span.is_recording():
         return
     attributes = exception_of(error, text_length)
-    attributes["exception.stacktrace"] = "".join(
-        [
-            *traceback.format_tb(error.__traceback__),
-            f"{attributes['exception.type']}: ",
-            attributes["exception.message"],
-        ]
+    lines = traceback.format_tb(error.__traceback__)
+    attributes["exception.stacktrace"] = (
+        f"{''.join(lines)}{attributes['exception.type']}: {attributes['exception.message']}"
     )
     span.set_attributes(attributes)
     span.add_event("exception", attributes)
@@ -236,10 +228,7 @@ def _record(span: Span, error: BaseException, text_length: int) -> None:
 
 
 def _has_no_provider() -> bool:
-    """Return True if the application certainly has not set a provider.
-
-    This check is faster than :func:`get_tracer_provider`, which takes 1 µs.
-    """
+    """Return True if the application has set no provider. :func:`get_tracer_provider` is slower (1 µs)."""
     return getattr(trace, "_TRACER_PROVIDER", _UNKNOWN) is None and not _PROVIDER_IN_ENVIRONMENT
 
 
@@ -249,10 +238,7 @@ def _tracer_of(provider: TracerProvider) -> Tracer:
 
 
 def _collection_of(name: str, command: Document, database: str) -> str:
-    """Return the collection name in the command of an operation that has no collection name.
-
-    Return an empty string if the command has no collection.
-    """
+    """Return the collection name in a command, or an empty string."""
     value = command[name]
     if name == "getMore":
         value = command.get("collection")

@@ -27,51 +27,25 @@ from gmongo.events.log import (
 from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent, publish
 from gmongo.wire.address import Address
 
-# Sensitive commands. Events and logs omit the content of these commands and of their replies.
+# Events and logs omit the content of these commands and of their replies.
 SENSITIVE = frozenset(
     {
-        "authenticate",
-        "saslstart",
-        "saslcontinue",
-        "getnonce",
-        "createuser",
-        "updateuser",
-        "copydbgetnonce",
-        "copydbsaslstart",
-        "copydb",
+        *("authenticate", "saslstart", "saslcontinue", "getnonce", "createuser", "updateuser"),
+        *("copydbgetnonce", "copydbsaslstart", "copydb"),
     }
 )
 _HELLOS = frozenset({"hello", "ismaster"})
 
 
 class SentCommand:
-    """Command in progress, whose events a :class:`CommandEvents` publishes.
-
-    :param command: the command in the form that events and logs show.
-    :param trace: trace of the operation; None if no observer needs a trace.
-    :ivar sensitive: True if events and logs must omit the content of the command and its reply.
-    """
+    """Command in progress. `trace` is the trace of the operation, or None if no observer needs a trace."""
 
     __slots__ = (
-        "command",
-        "connection",
-        "database",
-        "name",
-        "operation_id",
-        "request_id",
-        "sensitive",
-        "started",
-        "trace",
+        *("command", "connection", "database", "name", "operation_id", "request_id", "sensitive", "started", "trace"),
     )
 
     def __init__(
-        self,
-        command: Document,
-        database: str,
-        request_id: int,
-        operation_id: int,
-        connection: Connection,
-        trace: Any,
+        self, command: Document, database: str, request_id: int, operation_id: int, connection: Connection, trace: Any
     ) -> None:
         self.command = command
         self.database = database
@@ -88,16 +62,11 @@ class SentCommand:
 class MonitoredOperation(Protocol):
     """The method of an operation that the publisher uses."""
 
-    def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
-        """Return a reply in the form that events show."""
+    def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict: ...
 
 
 class CommandEvents:
-    """Publisher of the command events of one client.
-
-    :param listeners: command listeners.
-    :param silent: True to log nothing.
-    """
+    """Publisher of the command events of one client. A silent publisher logs nothing."""
 
     __slots__ = ("_is_logged", "_listeners", "_logger", "is_enabled")
 
@@ -111,11 +80,7 @@ class CommandEvents:
         self.is_enabled = enabled_check(self._logger, listeners)
 
     def monitored_reply(self, operation: MonitoredOperation, reply: DocumentDict) -> Document:
-        """Return a reply in the form that events and logs show.
-
-        Decode the whole reply only if there are listeners, because this work would block the event
-        loop. Log messages show only the beginning of the reply.
-        """
+        """Return a reply in the form of events and logs. Decode the whole reply only for listeners, which is slow."""
         if self._listeners:
             reply = operation.reply_for_monitoring(reply)
         return reply
@@ -178,7 +143,6 @@ class CommandEvents:
 
 
 def _last_arguments(sent: SentCommand) -> tuple[int, Address, int, ObjectId | None, str, int | None]:
-    """Return the last constructor arguments of a CommandSucceededEvent or CommandFailedEvent."""
     connection = sent.connection
     return (
         sent.request_id,
@@ -191,10 +155,7 @@ def _last_arguments(sent: SentCommand) -> tuple[int, Address, int, ObjectId | No
 
 
 def _failure(error: BaseException) -> tuple[DocumentDict, bool]:
-    """Convert an error to a document for an event.
-
-    Return also True if the document is a server reply, which may contain secrets.
-    """
+    """Convert an error to a document. Return also True if the document is a server reply, which may contain secrets."""
     if isinstance(error, (OperationFailure, AutoReconnect)) and isinstance(error.details, Mapping):
         return dict(error.details), True
     return {"errmsg": str(error), "errtype": type(error).__name__}, False

@@ -1,14 +1,11 @@
 """Delivery: listeners and log handlers receive events in their order of occurrence, one event at a time.
 
-A critical section *records* events in the order of the specification, without a greenlet
-switch. After the critical section, the greenlet waits until all earlier events have been delivered,
-and then *delivers* its events. Therefore all listeners receive the events in the same order. A
-listener runs in the greenlet that caused the event, with the context variables of this greenlet. If
-a greenlet causes events faster than listeners handle events, the greenlet waits.
+A critical section *records* events in the order of the specification, without a greenlet switch. Then the greenlet
+waits until all earlier events have been delivered, and *delivers* its events. A listener runs in the greenlet that
+caused the event, with the context variables of this greenlet. If listeners are slow, the greenlet waits.
 
-If a greenlet is killed, or a listener does not return, the greenlet may leave undelivered events. A
-substitute, which is a greenlet of the driver, delivers these events in the correct order, with the
-context variables of the original greenlet.
+If a greenlet is killed, or a listener does not return, undelivered events may remain. A substitute, which is a greenlet
+of the driver, delivers these events in the correct order, with the context variables of the original greenlet.
 """
 
 from __future__ import annotations
@@ -28,15 +25,12 @@ from gmongo.errors import PyMongoError
 
 _log = logging.getLogger("gmongo.events")
 
-# A greenlet waits for earlier events until the client has delivered no event for this number of
-# seconds. The limit is necessary, because a listener may never return, or may wait for a greenlet
-# that uses the client.
+# A greenlet waits for earlier events until the client has delivered no event for this number of seconds. A listener may
+# never return, or may wait for a greenlet that uses the client.
 _PATIENCE = 1.0
-# Seconds of an additional wait. If the application blocks the event loop, the first wait may end
-# before other greenlets could run. The other greenlets can run during the additional wait.
+# Seconds of an additional wait, in which other greenlets can run after the application has blocked the event loop.
 _GRACE = 0.05
-# Greatest number of events that wait for substitutes. The driver drops events above this number.
-_MOST_LEFT = 10_000
+_MOST_LEFT = 10_000  # maximum number of events that wait for substitutes, above which the driver drops events
 
 
 class _Turn:
@@ -48,16 +42,12 @@ class _Turn:
         self.size = 0
         self.delivering = False  # True while the greenlet runs a listener
         self.awake: Event | None = None  # set when these events are the next events to deliver
-        # context variables of the greenlet, if a substitute must deliver the events
-        self.context: Context | None = None
+        self.context: Context | None = None  # the greenlet's context variables, if a substitute must deliver the events
         self.substitute: Greenlet[..., None] | None = None
 
 
 class Delivery:
-    """Undelivered events of one client.
-
-    A block ``with delivery:`` is a critical section, in which :meth:`deliver` does nothing.
-    """
+    """Undelivered events of one client. In a block ``with delivery:``, :meth:`deliver` does nothing."""
 
     __slots__ = ("_block_depth", "_delivered", "_dropped", "_events", "_events_by_greenlet", "_left", "_stuck")
 
@@ -71,15 +61,9 @@ class Delivery:
         self._stuck = False  # True if the listener of the first event has not returned in time
 
     def record(self, publish: Callable[..., None], *arguments: object) -> bool:
-        """Record an event, without a greenlet switch.
+        """Record a call ``publish(*arguments)`` without a greenlet switch. The caller later calls :meth:`deliver`.
 
-        After the critical section, the caller must call :meth:`deliver`.
-
-        :param publish: function that publishes the event. The delivery calls
-            ``publish(*arguments)``.
-
-        :returns: False if the driver dropped the event, because listeners have not returned in
-            time.
+        :returns: False if the driver dropped the event, because listeners have not returned in time.
         """
         if self._left >= _MOST_LEFT:
             self._dropped += 1
@@ -104,26 +88,17 @@ class Delivery:
         return bool(self._events)
 
     def deliver_after(self, error: BaseException | None) -> None:
-        """Deliver the events of this greenlet at the end of an operation.
+        """Deliver the events of this greenlet at the end of an operation, which `error` may have ended.
 
-        After a success or a driver error, the delivery may wait for earlier events. Any other
-        exception may come from a kill or a timeout of the application, which the delivery must not
-        delay.
-
-        :param error: exception that ended the operation; None after a success.
+        An exception that is not an error of the driver may be a kill or a timeout, which the delivery must not delay.
         """
         self.deliver(wait=error is None or isinstance(error, (PyMongoError, BSONError)))
 
     def deliver(self, wait: bool = True) -> None:
-        """Deliver the events of this greenlet.
+        """Deliver the events of this greenlet. If a listener calls this method, the call returns immediately.
 
-        If a listener calls this method, because it uses the client, the call returns immediately.
-        The events that the listener causes are delivered after the event that the listener handles.
-
-        :param wait: True if this call waits until earlier events are delivered; False in cleanup
-            code, which must not wait.
-        :raises BaseException: another greenlet threw an exception into this greenlet. A substitute
-            delivers the remaining events.
+        :param wait: True to wait until earlier events are delivered; False in cleanup code.
+        :raises BaseException: another greenlet threw this exception. A substitute delivers the remaining events.
         """
         current = getcurrent()
         turn = self._events_by_greenlet.get(current)
@@ -136,9 +111,8 @@ class Delivery:
                 elif not (wait and self._wait_for(turn)):
                     break
         finally:
-            # Events may remain, because an exception or `wait=False` ended this call, or a listener
-            # does not return. A substitute must deliver these events, because they block later
-            # events of other greenlets.
+            # After an exception, with `wait=False`, or if a listener does not return, events may remain. A substitute
+            # must deliver these events, because they block later events of other greenlets.
             self._events_by_greenlet.pop(current, None)
             if turn.size:
                 self._leave(turn)
@@ -164,11 +138,7 @@ class Delivery:
             self._wake(self._events[0][0])
 
     def _wake(self, turn: _Turn) -> None:
-        """Start the delivery of the events of `turn`, which are now first.
-
-        Does not switch greenlets. Start a substitute if the greenlet of `turn` has left its events.
-        Otherwise wake this greenlet.
-        """
+        """Deliver the events of `turn`, which are now first: start a substitute, or wake the greenlet. No switch."""
         if turn.context is not None:
             turn.substitute = Greenlet(turn.context.run, self._take_over, turn)
             turn.substitute.link(lambda greenlet: self._replace(greenlet, turn))
@@ -177,10 +147,7 @@ class Delivery:
             turn.awake.set()
 
     def _wait_for(self, turn: _Turn) -> bool:
-        """Wait until the events of `turn` are first.
-
-        Return False if the client delivers no event for a second.
-        """
+        """Wait until the events of `turn` are first. Return False if the client delivers no event for a second."""
         while turn.size and not self._stuck:
             delivered = self._delivered
             turn.awake = Event()
@@ -195,10 +162,7 @@ class Delivery:
     # Delivery by substitutes
 
     def _leave(self, turn: _Turn) -> None:
-        """Let a substitute deliver the events of `turn` as soon as these events are first.
-
-        Does not switch.
-        """
+        """Let a substitute deliver the events of `turn` as soon as these events are first. No switch."""
         turn.context = copy_context()
         self._left += turn.size
         if self._events[0][0] is turn:
@@ -222,10 +186,7 @@ class Delivery:
             safely(_log.warning, "%d events were not delivered, because listeners did not return in time", dropped)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, discard the events of the parent process.
-
-        Does no I/O, and does not switch greenlets.
-        """
+        """In a forked child, discard the events of the parent process, without I/O and without a greenlet switch."""
         for turn in self._events_by_greenlet.values():
             turn.size = 0
         for turn, _publish, _arguments in self._events:

@@ -1,8 +1,7 @@
 """Loggers of the driver, one for each component of the logging specification, and structured log messages.
 
-The text of a log record is the unstructured form of the specification. The attribute ``structured``
-of the record is the structured form, a dictionary. Expensive conversions, such as documents to
-JSON, run only when a handler formats or reads the record.
+The text of a log record is the unstructured form of the specification. The attribute ``structured`` is the structured
+form, a dictionary. Expensive conversions run only when a handler formats or reads the record.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ INFO = logging.INFO
 # The second environment variable is a misspelling of PyMongo, which applications may use.
 _LENGTH_VARIABLES = ("MONGODB_LOG_MAX_DOCUMENT_LENGTH", "MONGOB_LOG_MAX_DOCUMENT_LENGTH")
 _DEFAULT_LENGTH = 1000
-# Matches an incomplete escape sequence at the end of a truncated JSON text. An even number of
-# backslashes may precede the escape sequence.
+# Matches an incomplete escape sequence, after an even number of backslashes, at the end of a truncated JSON text.
 _CUT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\ud[89ab][0-9a-f]{2})?(?:\\(?:u[0-9a-f]{0,3})?)?\Z")
 
 connection_log = logging.getLogger("gmongo.connection")
@@ -39,11 +37,7 @@ silence.disabled = True
 
 
 def enabled_check(logger: logging.Logger, listeners: Sequence[object] = ()) -> Callable[[], bool]:
-    """Return a function that returns True if there is a listener, or if the logger is enabled for ``DEBUG``.
-
-    Operations often call the returned function. Therefore the returned function is fast, and makes
-    at most one call.
-    """
+    """Return a fast function that returns True if a listener exists, or if the logger is enabled for ``DEBUG``."""
     return partial(bool, listeners) if listeners else partial(logger.isEnabledFor, DEBUG)
 
 
@@ -52,13 +46,9 @@ LazyValues = dict[str, tuple[Callable[[Value], str], Value]]
 
 
 class Structured(DocumentDict):
-    """Structured form of a log message.
+    """Structured form of a log message: values that need no conversion, and lazy values.
 
-    The lazy values are computed when a handler first reads any value. If the application changes a
-    document before this time, the log message shows the changed document.
-
-    :param fields: values that need no conversion.
-    :param lazy: functions that compute the other values.
+    When a handler first reads any value, the lazy values are computed from the documents in their state at that time.
     """
 
     __slots__ = ("_lazy",)
@@ -120,17 +110,12 @@ class Details:
 
 
 def log(logger: logging.Logger, text: object, structured: DocumentDict, level: int = DEBUG) -> None:
-    """Log a message. The caller must have checked that the logger is enabled for the level.
-
-    :param text: object that is converted to text when a handler formats the record.
-    :param structured: structured form of the message.
-    """
+    """Log a message, whose `text` is formatted later. The caller has checked that the logger is enabled."""
     safely(_handle, logger, text, structured, level)
 
 
 def _handle(logger: logging.Logger, text: object, structured: DocumentDict, level: int) -> None:
-    # This code replaces `Logger.log`, which would search the stack for the caller. The record names
-    # this function as the caller.
+    # This code replaces `Logger.log`, which would search the stack for the caller. The record names this function.
     make = logging.getLogRecordFactory()
     record = make(logger.name, level, __file__, 0, "%s", (text,), None, "log")
     record.structured = structured

@@ -31,21 +31,15 @@ FAILED_REASONS = {
 class PoolEvents:
     """Publisher of the events of one pool.
 
-    :param address: the address of the server.
-    :param listeners: connection pool listeners.
-    :param delivery: delivery of the client, which later calls the publishing methods of this class.
-    :param on_established: called for each established connection, with the address of the server
-        and the seconds that the establishment took; None if the client has no metrics.
-    :param silent: True if the publisher logs nothing.
+    :param on_established: called for each established connection, with the address of the server and the seconds that
+        the establishment took; None if the client has no metrics.
+    :param silent: True to log nothing.
     """
 
     __slots__ = ("_address", "_listeners", "_logger", "_on_established", "_where", "delivery", "is_enabled", "where")
 
     is_enabled: Callable[[], bool]
-    """Return True if a listener or a logger needs events.
-
-    In the hot path, the pool calls the methods below only in this case.
-    """
+    """Return True if a listener or a logger needs events. The hot path calls the methods below only in this case."""
 
     def __init__(
         self,
@@ -66,18 +60,12 @@ class PoolEvents:
         self.is_enabled = enabled_check(self._logger, listeners)
 
     def record(self, publish: Callable[..., None], *arguments: object) -> None:
-        """Record an event if a listener or a logger needs events. Does not switch greenlets.
-
-        :param publish: one of the publishing methods below.
-        """
+        """Record an event if a listener or a logger needs events. Does not switch greenlets."""
         if self.is_enabled():
             self.delivery.record(publish, *arguments)
 
     def record_established(self, seconds: float) -> None:
-        """Record a call of `on_established` for an established connection.
-
-        Does not switch greenlets.
-        """
+        """Record a call of `on_established` for an established connection. Does not switch greenlets."""
         if self._on_established is not None:
             self.delivery.record(self._on_established, self._address, seconds)
 

@@ -1,7 +1,6 @@
 """Events and log messages of server discovery and monitoring.
 
-A publisher first calls the listeners and then logs a message. Therefore no event is lost if an
-exception interrupts a log handler.
+A publisher first calls the listeners and then logs a message, because an exception may interrupt a log handler.
 """
 
 from __future__ import annotations
@@ -25,13 +24,7 @@ if TYPE_CHECKING:
 
 
 class TopologyEvents:
-    """Publisher of the events of one topology.
-
-    :param topology_id: the ID of the topology.
-    :param listeners: all event listeners of the client.
-    :param delivery: the delivery of the client, which calls the publishing methods of this class.
-    :param silent: True to log nothing.
-    """
+    """Publisher of the events of one topology. A silent publisher logs nothing."""
 
     __slots__ = ("_id", "_listeners", "_logger", "delivery")
 

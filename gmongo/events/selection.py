@@ -31,13 +31,7 @@ class NamedOperation(NamedTuple):
 
 
 class SelectionRequest(NamedTuple):
-    """Server selection in progress: the selector, and the operation that needs a server.
-
-    :param selector: a read preference, or ``WRITABLE``.
-    :param operation: the name of the operation.
-    :param operation_id: ID of the operation, which the events and logs of all its commands contain,
-        or None.
-    """
+    """Server selection in progress: the selector, and the operation that needs a server."""
 
     selector: Selector
     operation: str
@@ -45,11 +39,7 @@ class SelectionRequest(NamedTuple):
 
 
 class SelectionEvents:
-    """Publisher of log messages about server selection, for which the specification defines no events.
-
-    :param silent: True to log nothing.
-    :ivar is_enabled: function that returns True if the publisher must log every server selection.
-    """
+    """Publisher of log messages about server selection, for which the specification defines no events."""
 
     __slots__ = ("_logger", "is_enabled")
 
@@ -84,8 +74,7 @@ class SelectionEvents:
         if operation_id is not None:
             extra["operationId"] = operation_id
         fields = {"message": message, "operation": operation, **extra}
-        # The log record may contain the selector and the topology description, because these
-        # objects are immutable.
+        # The log record may contain the selector and the topology description, because these objects are immutable.
         structured = Structured(fields, {"selector": (repr, selector), "topologyDescription": (repr, topology)})
         log(self._logger, _Text(structured, extra), structured, level)
 
@@ -101,9 +90,5 @@ class _Text:
 
     def __str__(self) -> str:
         rest = "".join(f", {name}={value}" for name, value in self._extra.items())
-        return (
-            "{message} for operation {operation}. Selector: {selector}, topology: {topologyDescription}".format(
-                **self._structured
-            )
-            + rest
-        )
+        text = "{message} for operation {operation}. Selector: {selector}, topology: {topologyDescription}"
+        return text.format(**self._structured) + rest

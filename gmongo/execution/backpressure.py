@@ -73,11 +73,7 @@ class BackpressurePolicy:
     )
 
     def __init__(
-        self,
-        max_retries: int,
-        base: float,
-        retargeting: bool,
-        jitter: Callable[[], float] = lambda: _random.random(),
+        self, max_retries: int, base: float, retargeting: bool, jitter: Callable[[], float] = lambda: _random.random()
     ) -> None:
         self.max_retries = max_retries
         self.base = base
@@ -95,9 +91,4 @@ class BackpressurePolicy:
 
     def stats(self) -> dict[str, float]:
         """Return the counters of :meth:`MongoClient.retry_stats`."""
-        return {
-            "tokens": self.bucket.tokens,
-            "retries": self.retries,
-            "slept": self.slept,
-            "exhausted": self.exhausted,
-        }
+        return {"tokens": self.bucket.tokens, "retries": self.retries, "slept": self.slept, "exhausted": self.exhausted}

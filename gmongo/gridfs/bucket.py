@@ -36,13 +36,10 @@ class GridFSBucket:
     Specification: GridFS.
 
     :param db: the database that contains the bucket.
-    :param bucket_name: the name of the bucket, which is the prefix of the names of its two collections; ``"fs"`` by
-        default.
+    :param bucket_name: the name of the bucket, the prefix of the names of its two collections; ``"fs"`` by default.
     :param chunk_size_bytes: the chunk size of new files, in bytes; 255 KiB by default.
-    :param write_concern: the acknowledgement that each write waits for; None (the default) uses the write concern of
-        `db`.
-    :param read_preference: the servers to which the client sends reads; None (the default) uses the read preference of
-        `db`.
+    :param write_concern: the write concern of each write; None (the default) uses the write concern of `db`.
+    :param read_preference: the read preference of each read; None (the default) uses the read preference of `db`.
     :raises TypeError: `db` is not a :class:`~gmongo.database.Database`.
     :raises ConfigurationError: the write concern is unacknowledged.
     """
@@ -241,8 +238,7 @@ class GridFSBucket:
         :param destination: an object with a ``write`` method, which receives bytes.
         :param revision: 0 is the oldest revision, 1 the next, -1 (the default) the newest, -2 the second newest.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :raises TypeError: `filename` is not a string, `revision` is not an integer, or `destination` has no ``write``
-            method.
+        :raises TypeError: `filename` is no string, `revision` is no integer, or `destination` has no ``write`` method.
         :raises NoFile: the file or the revision does not exist.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         """
@@ -353,12 +349,7 @@ class GridFSBucket:
 def revision_of(
     storage: Storage, query: Document, option: str, revision: int | None, session: ClientSession | None
 ) -> Value:
-    """Return the description of a revision of a file, or None if the revision does not exist.
-
-    :param option: the name of the parameter, for the error message.
-    :param revision: the number of the revision. 0 is the oldest revision, and 1 is the second oldest. -1 is the newest
-        revision, and -2 is the second newest.
-    """
+    """Return the description of a revision of a file, or None. `option` names the parameter in the error message."""
     check_session(session)
     if isinstance(revision, bool) or not isinstance(revision, int):
         raise TypeError(f"{option} must be an integer, not {short(revision)}")

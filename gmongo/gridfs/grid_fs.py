@@ -20,8 +20,7 @@ class GridFS:
     """Older interface to the files of a database. New programs should use :class:`GridFSBucket`.
 
     :param database: the database that contains the files.
-    :param collection: the name of the bucket, which is the prefix of the names of its two collections; ``"fs"`` by
-        default.
+    :param collection: the name of the bucket, the prefix of the names of its two collections; ``"fs"`` by default.
     :raises TypeError: `database` is not a :class:`~gmongo.database.Database`.
     :raises ConfigurationError: the write concern of `database` is unacknowledged.
     """
@@ -47,8 +46,7 @@ class GridFS:
             >>> files.get(file_id).read()
             b'Hello'
 
-        :param data: the contents: bytes, text (if `encoding` is set), or a readable file, which the driver reads to its
-            end.
+        :param data: the contents: bytes, text (if `encoding` is set), or a file, which the driver reads to its end.
         :param kwargs: the parameters of :class:`GridIn`, which are fields of the description, such as ``filename``.
         :raises TypeError: `data` has another type, or `data` is text without an encoding.
         :raises FileExists: another file has this ``_id``.
@@ -78,8 +76,7 @@ class GridFS:
         """Open a version of a file for reading.
 
         :param filename: the name of the file; None (the default) matches any name.
-        :param version: the number of the version. 0 is the oldest version, and 1 is the second oldest. -1 (the default)
-            is the newest version, and -2 is the second newest.
+        :param version: 0 is the oldest version, 1 the next, -1 (the default) the newest, -2 the second newest.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :param kwargs: further fields of the description, with the values that the file must have.
         :raises NoFile: the file does not exist.
@@ -172,11 +169,9 @@ class GridFS:
     def exists(self, document_or_id: Value = None, session: ClientSession | None = None, **kwargs: Value) -> bool:
         """Return True if a file matches the parameters, or if any file exists and no parameter is set.
 
-        :param document_or_id: the ``_id`` of the file, or a query for its description; None (the default) matches any
-            file.
+        :param document_or_id: the ``_id`` of the file, or a query; None (the default) matches any file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :param kwargs: fields of the description, with the values that the file must have. If
-            `kwargs` contains a field, the method ignores `document_or_id`.
+        :param kwargs: fields of the description, with their values. If present, the method ignores `document_or_id`.
         """
         check_session(session)
         if kwargs:

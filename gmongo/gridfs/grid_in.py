@@ -41,9 +41,7 @@ _log = logging.getLogger("gmongo.background")
 # The driver sends the buffered chunks when the buffer reaches one of these two limits.
 _BUFFER_SIZE = 4 * 1024 * 1024
 _MAX_CHUNKS = 1000  # one delete command can contain the _id of each of these chunks
-# Pauses in seconds before each attempt to remove chunks. After an interrupted insert, the server may still insert
-# chunks.
-_PAUSES = (0.0, 0.1, 0.5, 2.0)
+_PAUSES = (0.0, 0.1, 0.5, 2.0)  # seconds before each removal of chunks, because the server may still insert chunks
 # Other names of fields of the description, as keyword arguments (_KEYWORDS) and as attributes (_ALIASES).
 _KEYWORDS = {"content_type": "contentType", "chunk_size": "chunkSize"}
 _ALIASES = {"name": "filename", **_KEYWORDS}
@@ -56,12 +54,11 @@ class GridIn:
     :meth:`GridFSBucket.open_upload_stream` and :meth:`GridFS.new_file` open a file.
 
     Readers see the file after the file is closed. The end of a ``with`` block closes the file. If an exception leaves
-    the block, the driver aborts the upload and removes the stored chunks. After a kill, a timeout, or a lost
-    connection, the driver removes the chunks in the background.
+    the block, the driver removes the stored chunks. After a kill, a timeout, or a lost connection, the driver removes
+    the chunks in the background.
 
-    After a failure, the upload cannot continue. :meth:`write` and :meth:`close` then raise the first error again, and
-    :meth:`abort` removes the stored chunks. If a second greenlet uses the file at the same time, the second greenlet
-    gets InvalidOperation.
+    After a failure, :meth:`write` and :meth:`close` raise the first error again, and :meth:`abort` removes the stored
+    chunks. Only one greenlet may use the file at a time.
 
     An assignment to an attribute sets a field of the file's description.
 
@@ -96,11 +93,8 @@ class GridIn:
         self._chunks: list[DocumentDict] = []  # full chunks that the driver has not sent
         self._next_number = 0  # the number of the next chunk
         self._length = 0
-        # True if the server has stored the first chunk, so that no other file has chunks with this
-        # _id.
-        self._owns_chunks = False
-        # The _id of each chunk that the server may have stored, but has not confirmed.
-        self._unconfirmed: list[Value] = []
+        self._owns_chunks = False  # True if the server has stored the first chunk, so no other file has these chunks
+        self._unconfirmed: list[Value] = []  # the _id of each chunk that the server may have stored
         self._sent_description: Document | None = None  # the description that the server may have stored
         self._unanswered = False  # True if the last insert has no reply. The server may still perform this insert.
         self._failure: BaseException | None = None  # the first failure of the upload
@@ -177,7 +171,6 @@ class GridIn:
             self.write(data)
 
     def _cut_chunk(self) -> None:
-        """Move the contents of the buffer to a new chunk."""
         chunk = {
             "_id": new_object_id(),
             "files_id": self._file["_id"],
@@ -189,7 +182,6 @@ class GridIn:
         self._next_number += 1
 
     def _flush(self) -> None:
-        """Send the full chunks to the server."""
         self._storage.prepare(self._session)
         if not self._chunks:
             return
@@ -265,10 +257,7 @@ class GridIn:
                 self._remove_soon()
 
     def _record_failure(self, error: BaseException) -> None:
-        """Record the first failure, and discard the buffer.
-
-        Later writes raise the failure, because the file would have a gap.
-        """
+        """Record the first failure, and discard the buffer. Later writes raise the failure."""
         interrupted = not isinstance(error, Exception)
         if self._failure is None:
             text = f"the upload was interrupted by {type(error).__name__}: abort it, and upload the file again"
@@ -457,12 +446,7 @@ class GridIn:
 
 
 def checked_size(option: str, size: object) -> int:
-    """Check a chunk size in bytes, and return the chunk size.
-
-    :param option: the name of the parameter, for the error message.
-    :raises TypeError: `size` is not an integer.
-    :raises ValueError: `size` is less than 1.
-    """
+    """Return `size`. Raise TypeError or ValueError, which names the parameter `option`, for an invalid `size`."""
     if isinstance(size, bool) or not isinstance(size, int):
         raise TypeError(f"{option} must be an integer, not {short(size)}")
     if size < 1:

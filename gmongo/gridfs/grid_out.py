@@ -29,20 +29,17 @@ from gmongo.gridfs.storage import Storage, by_id, check_session, data_of, exactl
 class GridOut(io.IOBase):
     """File that the application reads. :meth:`GridFSBucket.open_download_stream` and :meth:`GridFS.get` open a file.
 
-    Each field of the file's description is an attribute. Without `file_document`, the driver fetches the description at
-    the first use. An iteration over the file yields its lines.
+    Each field of the file's description is an attribute. An iteration over the file yields its lines.
 
     If the server has lost the cursor (after a restart, or because the session expired), the driver opens a new cursor
-    at the next chunk. After an error or an interruption, the position is unchanged, and the next call reads from the
-    same position. Only one greenlet may use the file at a time. If a second greenlet uses the file
-    at the same time, the second greenlet gets InvalidOperation.
+    at the next chunk. After an error or an interruption, the position is unchanged. Only one greenlet may use the file
+    at a time.
 
     Specification: GridFS, "File Download".
 
     :param root_collection: the root collection of the bucket, such as ``database.fs``.
     :param file_id: the ``_id`` of the file.
-    :param file_document: the description of the file. If `file_document` is given, the driver ignores `file_id`. None
-        by default.
+    :param file_document: the description of the file; None (the default) fetches the description of `file_id`.
     :param session: the session of all reads; None (the default) uses an implicit session for each read.
     :raises TypeError: `root_collection` is not a :class:`~gmongo.collection.Collection`.
     :raises InvalidOperation: the session is in a transaction.
@@ -145,12 +142,11 @@ class GridOut(io.IOBase):
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> GridOut:
         """Fetch the next batches of chunks while the application uses the current batch.
 
-        The setting applies to later queries of chunks. The driver sends a query at the first read, and after
-        :meth:`seek`. See :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
+        The setting applies to later queries, at the first read and after :meth:`seek`. See
+        :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
 
-        :param batches: the maximum number of batches that the driver fetches in advance; 1 by default. A batch has up
-            to 16 MB.
-        :param max_bytes: the maximum number of bytes that the driver fetches in advance; 32 MiB by default.
+        :param batches: the maximum number of batches in advance; 1 by default. A batch has up to 16 MB.
+        :param max_bytes: the maximum number of bytes in advance; 32 MiB by default.
         :returns: this file.
         :raises TypeError: `batches` or `max_bytes` is not an integer.
         :raises ValueError: `batches` or `max_bytes` is less than 1.
@@ -221,9 +217,8 @@ class GridOut(io.IOBase):
     def readlines(self, hint: int | None = -1) -> list[bytes]:
         """Return the remaining lines.
 
-        :param hint: a total size in bytes. The method stops after the first line that makes the
-            total size of the lines exceed `hint`. None, zero, or a negative number (-1 by default)
-            reads all lines.
+        :param hint: a size in bytes. The method stops when the lines exceed this size. None, zero, or a negative
+            number (-1 by default) reads all lines.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
         """
@@ -314,16 +309,12 @@ class GridOut(io.IOBase):
         self._next_number = count + 1
 
     def _close_cursor(self) -> None:
-        """Close the cursor if it is open."""
         cursor, self._cursor = self._cursor, None
         if cursor is not None:
             cursor.close()
 
     def _drop_cursor(self) -> None:
-        """Let a background greenlet of the client close the cursor.
-
-        The method does no I/O and does not switch greenlets.
-        """
+        """Let a background greenlet of the client close the cursor, without I/O and without a greenlet switch."""
         cursor, self._cursor = self._cursor, None
         if cursor is not None and cursor._cursor is not None:
             cursor._cursor.drop()
@@ -332,8 +323,7 @@ class GridOut(io.IOBase):
         """Change the current position, and return the new position.
 
         :param pos: the offset in bytes.
-        :param whence: the origin of the offset: ``os.SEEK_SET`` (the beginning, the default), ``os.SEEK_CUR`` (the
-            current position) or ``os.SEEK_END`` (the end).
+        :param whence: the origin: ``os.SEEK_SET`` (the default), ``os.SEEK_CUR`` or ``os.SEEK_END``.
         :raises OSError: `whence` has another value, or the new position is negative.
         :raises InvalidOperation: another greenlet uses the file.
         """

@@ -17,8 +17,7 @@ from gmongo.operations.keys import KeyOrList
 class GridOutCursor(Cursor[Value]):
     """Cursor over the files whose descriptions match a query.
 
-    :meth:`GridFSBucket.find` creates the cursor. Each item is a :class:`GridOut`. The methods of
-    :class:`~gmongo.cursor.Cursor` set further options.
+    :meth:`GridFSBucket.find` creates the cursor. Each item is a :class:`GridOut`.
 
     :param collection: the root collection of the bucket, such as ``database.fs``.
     :param filter: a query such as ``{"metadata.owner": "ann"}``; None (the default) matches every file.

@@ -26,20 +26,14 @@ if TYPE_CHECKING:
     from gmongo.database import Database
 
 DEFAULT_CHUNK_SIZE = 255 * 1024
-"""The default chunk size in bytes. A chunk of this size together with its other fields is slightly smaller than 256
-KiB.
-"""
+"""The default chunk size in bytes. A chunk together with its other fields is slightly smaller than 256 KiB."""
 
 _FILES_INDEX = {"filename": 1, "uploadDate": 1}
 _CHUNKS_INDEX = {"files_id": 1, "n": 1}
 
 
 class Storage:
-    """The two collections of a bucket.
-
-    :param root: the root collection of the bucket, such as ``database.fs``.
-    :raises TypeError: `root` is not a collection.
-    """
+    """The two collections of a bucket, whose root collection is, for example, ``database.fs``."""
 
     __slots__ = ("_executor", "_prepared", "chunks", "files")
 
@@ -48,9 +42,8 @@ class Storage:
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
         self._executor = executor_of(root)
         self._prepared = False
-        # GridFS defines the lengths, the numbers and the contents, so the type registry of the application does not
-        # apply to GridFS. The application chooses the _id of a file, so the other codec options of the application also
-        # apply to the chunks.
+        # The application chooses the _id of a file, so its codec options also apply to the chunks. Its type registry
+        # does not apply, because GridFS defines the lengths, the numbers and the contents.
         options = root.codec_options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
         self.files: Collection[Value] = root.files.with_options(codec_options=options)
         self.chunks: Collection[Value] = root.chunks.with_options(
@@ -78,10 +71,7 @@ class Storage:
     def remove_chunks(
         self, file_id: Value, session: ClientSession | None, chunk_ids: list[Value] | None = None
     ) -> None:
-        """Remove the given chunks or all chunks of a file.
-
-        :param chunk_ids: the ``_id`` of each chunk to remove; None removes all chunks.
-        """
+        """Remove the chunks with the given ``_id``. None removes all chunks of the file."""
         query: DocumentDict = {"files_id": exactly(file_id)}
         if chunk_ids is not None:
             query["_id"] = {"$in": chunk_ids}
@@ -89,7 +79,7 @@ class Storage:
 
 
 def by_id(file_id: Value) -> DocumentDict:
-    """Return a query that matches the file with the given ``_id``."""
+    """Return a query for the ``_id`` of a file."""
     return {"_id": exactly(file_id)}
 
 
@@ -99,21 +89,13 @@ def exactly(file_id: Value) -> Value:
 
 
 def check_acknowledged(target: Collection[Value] | Database[Value], label: str) -> None:
-    """Refuse an unacknowledged write concern, with which chunks could be lost without an error.
-
-    :param label: the name of `target`, for the error message.
-    :raises ConfigurationError: the write concern is unacknowledged.
-    """
+    """Raise ConfigurationError for an unacknowledged write concern. With it, chunks could be lost without an error."""
     if not target.write_concern.acknowledged:
         raise ConfigurationError(f"{label} must use acknowledged write_concern")
 
 
 def check_session(session: ClientSession | None) -> None:
-    """Refuse a session in a transaction, because the server does not list indexes in a transaction.
-
-    :raises ValueError: `session` is not a session.
-    :raises InvalidOperation: the session is in a transaction.
-    """
+    """Raise InvalidOperation for a session in a transaction, in which the server does not list indexes."""
     checked_session(session)
     if session is not None and session.in_transaction:
         raise InvalidOperation("GridFS does not support multi-document transactions")
@@ -127,23 +109,14 @@ def _ensure_index(collection: Collection[Value], keys: Document, unique: bool, s
 
 
 def id_of(file: Document) -> Value:
-    """Return the ``_id`` in the description of a file.
-
-    Another program may have stored a description without an ``_id``.
-
-    :raises CorruptGridFile: the file has no ``_id``.
-    """
+    """Return the ``_id`` in a description. Raise CorruptGridFile if another program has stored no ``_id``."""
     if "_id" not in file:
         raise CorruptGridFile("a file has no _id")
     return file["_id"]
 
 
 def number_of(file: Document, field: str, lowest: int, default: int | None = None) -> int:
-    """Check and return a number in the description of a file.
-
-    :param default: the value if the field is absent. None means that the field is required.
-    :raises CorruptGridFile: the number is less than `lowest`, is not an integer, or is absent without a default.
-    """
+    """Return a number in a description. Raise CorruptGridFile if the number is invalid, or absent without a default."""
     value = file.get(field, default)
     if not is_integer(value) or value < lowest:
         raise CorruptGridFile(f"{field} of a file must be an integer from {lowest}, not {short(value)}")
@@ -151,10 +124,7 @@ def number_of(file: Document, field: str, lowest: int, default: int | None = Non
 
 
 def data_of(chunk: Document) -> bytes:
-    """Return the contents of a chunk.
-
-    :raises CorruptGridFile: the contents are not binary data.
-    """
+    """Return the contents of a chunk. Raise CorruptGridFile if the contents are not binary data."""
     data = chunk.get("data")
     if not isinstance(data, bytes):
         raise CorruptGridFile(f"data of a chunk must be binary, not {short(data)}")

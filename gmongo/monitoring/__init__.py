@@ -7,11 +7,7 @@ event. The greenlet waits until all listeners have returned, so listeners must b
 
 from __future__ import annotations
 
-from gmongo.monitoring.command import (
-    CommandFailedEvent,
-    CommandStartedEvent,
-    CommandSucceededEvent,
-)
+from gmongo.monitoring.command import CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent
 from gmongo.monitoring.listeners import (
     CommandListener,
     ConnectionPoolListener,

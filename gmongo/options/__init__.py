@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from gmongo.options.client_values import (
-    codec_options,
-    read_concern,
-    read_preference,
-    tls_enabled,
-    write_concern,
-)
+from gmongo.options.client_values import codec_options, read_concern, read_preference, tls_enabled, write_concern
 from gmongo.options.keywords import overriding_options, validate_keyword_options
 from gmongo.options.mapping import Options
 from gmongo.options.rules import check_combination

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from gmongo.errors import (
-    AutoReconnect,
-    NetworkTimeout,
-    NotPrimaryError,
-    PoolClearedError,
-    ServerSelectionTimeoutError,
-)
+from gmongo.errors import AutoReconnect, NetworkTimeout, NotPrimaryError, PoolClearedError, ServerSelectionTimeoutError
 
 
 def is_network_error(error: BaseException) -> bool:

@@ -1,12 +1,10 @@
 """State of the MongoDB clients of one or several processes: in a browser, as JSON, or in a terminal.
 
 The state is visible only if an application mounts the page (:class:`StatusPage`) or publishes its state
-(:func:`publish`). Each request for the page reads the current state of the clients: servers, pools, greenlets that use
-connections, waiting greenlets, and recent events. The page contains no secrets and no documents. The page contains the
-text of queries only if the application enables the text.
+(:func:`publish`). Each request reads the current state: servers, pools, operations, waiting greenlets, and recent
+events. The page contains no secrets and no documents. The page contains the text of queries only on request.
 
-The page shows the names of hosts, databases and collections. Protect the page by the authentication that protects the
-other pages for the operators of the application.
+The page shows the names of hosts, databases and collections. Protect the page like other pages for operators.
 """
 
 from __future__ import annotations

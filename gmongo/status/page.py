@@ -34,9 +34,8 @@ class StatusPage:
     The page has no access control: protect the page by the access control of the application. The page answers only GET
     and HEAD requests, changes nothing, sends nothing to servers, and contains no secrets and no documents.
 
-    :param directory: the directory in which this process and other processes publish their states
-        (see :func:`~gmongo.status.publish`). The page shows all states in the directory. None (the
-        default) shows only this process.
+    :param directory: the directory in which processes publish their states (see :func:`~gmongo.status.publish`). The
+        page shows all states in the directory. None (the default) shows only this process.
     :param query_text: True to show the text of slow operations, which contains user data; False by default. Clients
         keep the text if they have the option ``slow_operation_ms``, and ``query_text_max_length`` in ``tracing``.
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
@@ -80,13 +79,11 @@ class StatusPage:
 
 
 def _source_hash(text: str, tag: str) -> str:
-    """Return the hash of the text between an opening and a closing tag, in the form of the content security policy."""
     content = text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
     return f"'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'"
 
 
 def _page_text() -> str:
-    """Return the HTML page, which includes the style sheet and the script."""
     html, css, js = (
         files("gmongo.status").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
     )

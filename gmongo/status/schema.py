@@ -13,8 +13,7 @@ from typing import Any
 from gmongo._documents import Document, DocumentDict
 from gmongo._safe_log import printable
 
-# JavaScript represents all integers up to this number exactly.
-_LARGEST = 2**53
+_LARGEST = 2**53  # JavaScript represents all integers up to this number exactly
 
 NUMBER = (int, float)
 OPTIONAL_NUMBER = (int, float, None)
@@ -62,10 +61,9 @@ _STATE_WITH_TEXT = {**_STATE, "clients": [{**_CLIENT, "slow": [{**_SLOW, "text?"
 
 
 def select_fields(state: object, query_text: bool) -> DocumentDict:
-    """Return a copy of a state that contains only the fields of the schema. Escape the control characters in texts.
+    """Return a copy of the schema's fields in a state. Raise ValueError if the state is malformed.
 
     :param query_text: True to include the text of slow operations.
-    :raises ValueError: the state does not match the schema.
     """
     fields: DocumentDict = _select_fields(state, _STATE_WITH_TEXT if query_text else _STATE, "the state")
     return fields

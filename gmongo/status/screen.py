@@ -41,10 +41,7 @@ class Screen:
         self._orders = {page: views[-1].order for page, views in _PAGES.items()}
 
     def press(self, key: str, width: int) -> None:
-        """Handle a pressed key. Ignore unknown keys.
-
-        :param width: the width of the terminal in characters.
-        """
+        """Handle a pressed key on a terminal with `width` characters. Ignore unknown keys."""
         if key in _PAGES:
             self._page, self._offset = key, 0
         elif key == "p":
@@ -81,11 +78,7 @@ class Screen:
 
 
 def watch(console: Console, read: Callable[[], States]) -> None:
-    """Show states until the user presses the key ``q``.
-
-    :param console: the console of the terminal.
-    :param read: a function that returns the current states.
-    """
+    """Show the states that `read` returns, until the user presses the key ``q``."""
     screen = Screen()
     with _keys() as pressed, Live(console=console, auto_refresh=False, screen=True) as live:
         while True:
@@ -100,10 +93,7 @@ def watch(console: Console, read: Callable[[], States]) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], list[str]]]:
-    """Yield a function that waits up to a number of seconds for keys, and returns the pressed keys.
-
-    If standard input is not a terminal, the function returns no keys.
-    """
+    """Yield a function that waits some seconds for pressed keys. Without a terminal, the function returns no keys."""
     fd = sys.stdin.fileno()
     is_terminal = os.isatty(fd)
 

@@ -27,11 +27,8 @@ def process_state(query_text: bool = False) -> DocumentDict:
     """Return the state of the clients in this process as JSON values, without I/O. Any thread may call this function.
 
     The mapping has ``process`` (the process ID), ``version`` (of gmongo), ``requests`` and ``clients``. ``requests`` is
-    the number of requests that gmongo has sent, including heartbeats. Each call of this function
-    increases ``requests`` by one.
-
-    ``clients`` contains the open clients. A client has the following fields, with times in
-    milliseconds.
+    the number of sent requests, including heartbeats, and of the calls of this function. An open client has these
+    fields, with times in milliseconds:
 
     - ``number``: the number of the client, in the order in which the process created its clients.
     - ``application``: the option ``appName``.
@@ -53,7 +50,7 @@ def process_state(query_text: bool = False) -> DocumentDict:
 
 
 def _is_shown(each: object) -> TypeGuard[Executor]:
-    """Return True for the executor of an open client. Return False for an internal client, which may send plaintext."""
+    """Return True for the executor of an open client, except internal clients, which may send plaintext."""
     return isinstance(each, Executor) and not each.topology.closed and not each.topology.settings.silent
 
 
@@ -104,10 +101,7 @@ def _pool(pool: Pool) -> DocumentDict:
 
 
 def _operations(executor: Executor) -> list[DocumentDict]:
-    """Return the operations in progress, each with its phase.
-
-    The phases are server selection, check-out, the establishment of a connection, use of a connection, and backoff.
-    """
+    """Return the operations in progress, each with its phase."""
     topology, now = executor.topology, _clock.monotonic()
     running = [
         _operation("server selection", waiter.purpose, "", greenlet_name(waiter.greenlet), now - waiter.since)

@@ -16,10 +16,7 @@ _STYLES = {"Unknown": "red", "paused": "yellow", "closed": "yellow"}
 
 
 class Tables:
-    """Renderable for a terminal: all problems, and the first rows of all tables, with the columns that fit the width.
-
-    :param states: the result of :func:`gmongo.status.worker_states`.
-    """
+    """Renderable for a terminal: all problems, and the first rows of all tables, in the width of the terminal."""
 
     def __init__(self, states: list[DocumentDict]) -> None:
         self._states = states
@@ -71,13 +68,7 @@ def _count_text(number: int, one: str, many: str) -> str:
 def table(
     view: View, states: list[DocumentDict], width: int, order: Order, max_rows: int | None = None
 ) -> RenderableType:
-    """Return a table with sorted rows.
-
-    :param view: the definition of the table.
-    :param width: the width of the terminal in characters.
-    :param order: the sort order.
-    :param max_rows: the maximum number of rows; None shows all rows.
-    """
+    """Return a table with at most `max_rows` sorted rows (None: all), for a terminal with `width` characters."""
     columns, rows = view.shown(width), list(view.rows(states))
     title = f"{view.title}: {len(rows)}" if rows else f"{view.title}: none"
     sort_column = next(each for each in view.columns if each.name == order.column)

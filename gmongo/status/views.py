@@ -28,7 +28,6 @@ class Column(NamedTuple):
     is_wide: bool = False
 
     def shown(self, row: Row) -> str:
-        """Return the text of the cell in a row."""
         if self.text is not None:
             return self.text(row)
         value = self.value(row)
@@ -36,11 +35,7 @@ class Column(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Sort order of the rows of a table.
-
-    :param column: the name of the column to sort by.
-    :param descending: True if the largest value is first.
-    """
+    """Sort order of the rows of a table: the name of a column, and True if the largest value is first."""
 
     column: str
     descending: bool = False
@@ -66,21 +61,17 @@ class View(NamedTuple):
 
 
 def _field(name: str, key: str | None = None, is_wide: bool = False) -> Column:
-    """Return a column whose cells show the values of a field.
-
-    :param name: the header of the column.
-    :param key: the name of the field; None uses `name`.
-    """
+    """Return a column whose cells show the values of the field `key` (None: `name`)."""
     return Column(name, lambda row: row.get(key or name), None, is_wide)
 
 
 def _duration_column(name: str, key: str, is_wide: bool = False) -> Column:
-    """Return a column whose cells show a duration.
-
-    :param name: the header of the column.
-    :param key: the name of the field with the duration in milliseconds.
-    """
+    """Return a column whose cells show the duration in the field `key`, which is in milliseconds."""
     return Column(name, lambda row: row.get(key), lambda row: duration(row.get(key)), is_wide)
+
+
+def _columns(*columns: Column | str) -> tuple[Column, ...]:
+    return tuple(_field(each) if isinstance(each, str) else each for each in columns)
 
 
 def duration(milliseconds: float | None) -> str:
@@ -124,10 +115,7 @@ def _pools(states: list[DocumentDict]) -> Iterator[Row]:
 
 
 def _rows_of_list(key: str) -> Callable[[list[DocumentDict]], Iterator[Row]]:
-    """Return a function that yields the elements of a list in all clients as rows.
-
-    :param key: the field of a client that has the list.
-    """
+    """Return a function that yields the elements of the list `key` in all clients as rows."""
 
     def rows(states: list[DocumentDict]) -> Iterator[Row]:
         for state in states:
@@ -143,55 +131,30 @@ _IN_USE = Column("in use", lambda row: row["inUse"], lambda row: f"{row['inUse']
 SERVERS = View(
     "Servers",
     _servers,
-    (
-        _field("server"),
-        _field("type"),
-        _duration_column("round trip", "roundTripMS"),
-        _field("clients"),
-        _field("waiting"),
-        _field("error"),
-    ),
+    _columns("server", "type", _duration_column("round trip", "roundTripMS"), "clients", "waiting", "error"),
     Order("server"),
 )
 POOLS = View(
     "Pools",
     _pools,
-    (
-        _field("process"),
-        _field("client"),
-        _field("server"),
-        _field("pool", "state"),
-        _IN_USE,
-        _field("available", is_wide=True),
-        _field("connecting", "pending", is_wide=True),
-        _field("waiting"),
-        _duration_column("longest", "oldestWaitMS"),
-        _field("errors", is_wide=True),
-        _field("retries", is_wide=True),
-        _field("tokens", is_wide=True),
+    _columns(
+        *("process", "client", "server"),
+        *(_field("pool", "state"), _IN_USE, _field("available", is_wide=True)),
+        *(_field("connecting", "pending", is_wide=True), "waiting", _duration_column("longest", "oldestWaitMS")),
+        *(_field(name, is_wide=True) for name in ("errors", "retries", "tokens")),
     ),
     Order("waiting", descending=True),
 )
 OPERATIONS = View(
     "Operations",
     _rows_of_list("operations"),
-    (
-        _field("process"),
-        _duration_column("for", "sinceMS"),
-        _field("phase"),
-        _field("operation"),
-        _field("server"),
-        _field("greenlet"),
-    ),
+    _columns("process", _duration_column("for", "sinceMS"), "phase", "operation", "server", "greenlet"),
     Order("for", descending=True),
 )
 
 
 def _phase_durations(row: Row) -> str:
-    """Return a text with the phases of a slow operation and their durations, the longest phase first.
-
-    The text omits phases below one percent of the operation's duration.
-    """
+    """Return the phases of a slow operation, the longest first. Omit phases below one percent of the duration."""
     minimum = row["durationMS"] / 100
     parts = sorted(((row.get(f"{name}MS") or 0, shown) for name, shown in _PARTS.items()), reverse=True)
     return ", ".join(f"{shown} {duration(milliseconds)}" for milliseconds, shown in parts if milliseconds > minimum)
@@ -205,27 +168,17 @@ _PARTS = {
 SLOW = View(
     "Slow operations",
     _rows_of_list("slow"),
-    (
-        _field("process"),
-        _duration_column("ago", "agoMS"),
-        _duration_column("took", "durationMS"),
-        _field("operation"),
-        _field("server"),
-        _field("tries", is_wide=True),
-        Column("spent", _phase_durations),
-        _field("error"),
+    _columns(
+        *("process", _duration_column("ago", "agoMS"), _duration_column("took", "durationMS"), "operation", "server"),
+        *(_field("tries", is_wide=True), Column("spent", _phase_durations), "error"),
     ),
     Order("ago"),
 )
 EVENTS = View(
     "Failed checks, elections, added and removed servers",
     _rows_of_list("history"),
-    (
-        _field("process"),
-        _duration_column("ago", "agoMS"),
-        _field("event", "what"),
-        _field("times"),
-        _field("server"),
+    _columns(
+        *("process", _duration_column("ago", "agoMS"), _field("event", "what"), "times", "server"),
         _field("reason", "error"),
     ),
     Order("ago"),

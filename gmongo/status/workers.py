@@ -38,10 +38,8 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
 
     Each process listens on its own Unix socket. Only processes of the same user can open the socket.
 
-    :param directory: the directory, which this function creates. The directory must belong to the user, and other users
-        must not be able to write to the directory.
-    :param query_text: True to add the text of slow operations to the state; False by default. A
-        reader receives the text only if the reader requests the text.
+    :param directory: the directory, which this function creates. Other users must not have write access.
+    :param query_text: True to publish the text of slow operations; False by default. A reader must request the text.
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
     """
     path = Path(directory)
@@ -54,10 +52,7 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
 
 
 def _checked_directory(path: Path) -> Path:
-    """Return the resolved path of a directory to which only this user can write.
-
-    :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
-    """
+    """Return the resolved path. Raise ConfigurationError if another user can write to the directory."""
     path = path.resolve()
     status = path.stat()
     if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -76,11 +71,9 @@ class _Server(StreamServer):  # type: ignore[misc]
 
 
 class Publisher:
-    """Publisher of the state of this process, and of forked children.
+    """Publisher of the state of this process, and of forked children, on a socket in a directory.
 
-    :param directory: the directory in which each process creates a socket.
-    :param query_text: True to add the text of slow operations to the state. :func:`publish` may set
-        the attribute to True later.
+    :param query_text: True to publish the text of slow operations. :func:`publish` may set the attribute later.
     """
 
     def __init__(self, directory: Path, query_text: bool) -> None:
@@ -113,8 +106,7 @@ class Publisher:
         finally:
             os.umask(old_mask)
         listener.listen(_MAX_CONCURRENT)
-        # Give the socket its final name after listen(): if nothing listens on a socket, a reader
-        # assumes that the process has ended.
+        # If nothing listens on a socket, a reader assumes that the process has ended. So rename after listen().
         unfinished.rename(path)
         if self._server is not None:
             self._server.close()  # in a forked child, the server of the parent process
@@ -156,7 +148,6 @@ def _is_own_socket(path: Path) -> bool:
 
 
 def _has_ended(process: int) -> bool:
-    """Return True if no process has this ID."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -195,11 +186,7 @@ def _reason(error: Exception) -> str:
 
 
 def unavailable_state(process: str, reason: str) -> DocumentDict:
-    """Return a placeholder for the state of a process that sends no state.
-
-    :param process: the process ID, or an empty string.
-    :param reason: the reason, which the field ``error`` shows.
-    """
+    """Return a placeholder for the state of a process that sends no state. The field ``error`` shows the reason."""
     return {"process": process, "error": reason, "clients": []}
 
 

@@ -76,17 +76,7 @@ class TimeLimit:
     :param ref: True if the timer keeps the event loop alive.
     """
 
-    __slots__ = (
-        "_due",
-        "_extended",
-        "_fires_at",
-        "_greenlet",
-        "_make_error",
-        "_ref",
-        "_seconds",
-        "_source",
-        "_timer",
-    )
+    __slots__ = ("_due", "_extended", "_fires_at", "_greenlet", "_make_error", "_ref", "_seconds", "_source", "_timer")
 
     def __init__(self, make_error: Callable[[float], BaseException], ref: bool = False) -> None:
         self._make_error = make_error
