@@ -1,7 +1,4 @@
-"""Error codes of servers, with the names in the server's file ``error_codes.yml``.
-
-Sets of error codes from the specifications.
-"""
+"""Error codes of servers, with the names in the server's file ``error_codes.yml``, and sets from specifications."""
 
 from __future__ import annotations
 
@@ -49,76 +46,35 @@ LEGACY_CAPPED_POSITION_LOST = 17406
 NOT_PRIMARY = frozenset({NOT_WRITABLE_PRIMARY, NOT_PRIMARY_NO_SECONDARY_OK, LEGACY_NOT_PRIMARY})
 RECOVERING = frozenset(
     {
-        INTERRUPTED_AT_SHUTDOWN,
-        INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
-        NOT_PRIMARY_OR_SECONDARY,
-        PRIMARY_STEPPED_DOWN,
-        SHUTDOWN_IN_PROGRESS,
+        *(INTERRUPTED_AT_SHUTDOWN, INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, NOT_PRIMARY_OR_SECONDARY),
+        *(PRIMARY_STEPPED_DOWN, SHUTDOWN_IN_PROGRESS),
     }
 )
 SHUTDOWN = frozenset({INTERRUPTED_AT_SHUTDOWN, SHUTDOWN_IN_PROGRESS})
 STATE_CHANGE = NOT_PRIMARY | RECOVERING
 
 # Retryable Writes specification, "Determining Retryable Errors".
-RETRYABLE_WRITE = frozenset(
-    {
-        HOST_UNREACHABLE,
-        HOST_NOT_FOUND,
-        NETWORK_TIMEOUT,
-        SHUTDOWN_IN_PROGRESS,
-        PRIMARY_STEPPED_DOWN,
-        EXCEEDED_TIME_LIMIT,
-        SOCKET_EXCEPTION,
-        NOT_WRITABLE_PRIMARY,
-        INTERRUPTED_AT_SHUTDOWN,
-        INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
-        NOT_PRIMARY_NO_SECONDARY_OK,
-        NOT_PRIMARY_OR_SECONDARY,
-    }
-)
+RETRYABLE_WRITE = (STATE_CHANGE - {LEGACY_NOT_PRIMARY}) | {
+    *(HOST_UNREACHABLE, HOST_NOT_FOUND, NETWORK_TIMEOUT, EXCEEDED_TIME_LIMIT, SOCKET_EXCEPTION),
+}
 # Retryable Reads specification, "Retryable Error".
 RETRYABLE_READ = RETRYABLE_WRITE | {READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET}
 
-# Change Streams specification, "Resumable Error". The client uses these codes if the server does
-# not label errors.
-RESUMABLE_CHANGE_STREAM = frozenset(
-    {
-        HOST_UNREACHABLE,
-        HOST_NOT_FOUND,
-        STALE_SHARD_VERSION,
-        NETWORK_TIMEOUT,
-        SHUTDOWN_IN_PROGRESS,
-        FAILED_TO_SATISFY_READ_PREFERENCE,
-        STALE_EPOCH,
-        PRIMARY_STEPPED_DOWN,
-        RETRY_CHANGE_STREAM,
-        EXCEEDED_TIME_LIMIT,
-        SOCKET_EXCEPTION,
-        NOT_WRITABLE_PRIMARY,
-        INTERRUPTED_AT_SHUTDOWN,
-        INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
-        STALE_CONFIG,
-        NOT_PRIMARY_NO_SECONDARY_OK,
-        NOT_PRIMARY_OR_SECONDARY,
-    }
-)
+# Change Streams specification, "Resumable Error". The client uses these codes if the server does not label errors.
+RESUMABLE_CHANGE_STREAM = RETRYABLE_WRITE | {
+    *(STALE_SHARD_VERSION, FAILED_TO_SATISFY_READ_PREFERENCE, STALE_EPOCH, RETRY_CHANGE_STREAM, STALE_CONFIG),
+}
 
-# Transactions specification, "UnknownTransactionCommitResult": codes of errors that report an
-# unsatisfiable write concern, so that a retry is useless.
+# Transactions specification, "UnknownTransactionCommitResult": the write concern cannot be satisfied.
 BAD_WRITE_CONCERN = frozenset({UNSATISFIABLE_WRITE_CONCERN, UNKNOWN_REPL_WRITE_CONCERN})
 
 # If a getMore fails with one of these codes, the cursor no longer exists on the server.
 CURSOR_GONE = frozenset(
     {
-        CURSOR_NOT_FOUND,
-        OPERATION_FAILED,
-        CAPPED_POSITION_LOST,
-        LEGACY_CAPPED_POSITION_LOST,
-        QUERY_PLAN_KILLED,
-        CURSOR_KILLED,
+        *(CURSOR_NOT_FOUND, OPERATION_FAILED, CAPPED_POSITION_LOST, LEGACY_CAPPED_POSITION_LOST),
+        *(QUERY_PLAN_KILLED, CURSOR_KILLED),
     }
 )
 
-# Stable API: codes of errors that report that the API version does not contain, or deprecates, the
-# command.
+# Stable API: the API version does not contain, or deprecates, the command.
 API_REFUSALS = frozenset({API_STRICT_ERROR, API_DEPRECATION_ERROR})

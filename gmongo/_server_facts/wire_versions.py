@@ -1,7 +1,6 @@
 """Wire versions: the range that the driver supports, and the first wire version that supports each feature.
 
-The "Server Wire Version and Feature List" of the driver specifications maps the MongoDB releases to
-wire versions.
+The "Server Wire Version and Feature List" of the driver specifications maps the MongoDB releases to wire versions.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ CONNECTIONS_SURVIVE_STEP_DOWN = 8
 ERROR_LABELS = 9
 # MongoDB 4.4. Find, getMore and killCursors commands specification: a getMore supports ``comment``.
 GET_MORE_COMMENT = 9
-# MongoDB 4.4. CRUD specification: a delete and a findAndModify support ``hint``. Older servers
-# reject the option.
+# MongoDB 4.4. CRUD specification: a delete and a findAndModify support ``hint``. Older servers reject the option.
 HINT_OF_ANY_WRITE = 9
 # MongoDB 4.4. CRUD specification: writes support ``comment``.
 COMMENT = 9

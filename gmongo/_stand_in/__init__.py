@@ -1,9 +1,8 @@
 """Stand-in for PyMongo: in this process, imports of PyMongo's modules return gmongo's modules.
 
 If gmongo has a module of PyMongo, the import under both names returns one module object. So ``except`` and
-``isinstance`` work with the classes of both names. The folder ``pymongo`` of this package contains the module
-``pymongo`` and the few private modules that libraries import. Classes that gmongo does not have are placeholders,
-which raise an error when they are constructed.
+``isinstance`` work with the classes of both names. The folder ``pymongo`` contains the module ``pymongo`` and the few
+private modules that libraries import. The construction of a class that gmongo does not have raises an error.
 """
 
 from __future__ import annotations

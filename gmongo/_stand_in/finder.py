@@ -24,9 +24,8 @@ class StandIn(MetaPathFinder):
     In ``sys.meta_path``, this finder precedes the finder of PyMongo's own files. Finders that hook imports, such as New
     Relic's finder, precede this finder.
 
-    :ivar watch: a function that is called for each imported name, or None. The arguments of `watch`
-        are the name, the module or None, and True if the program imported the name. The third
-        argument is False for a module that :meth:`loaded` imports together with its package.
+    :ivar watch: a function that is called for each imported name, or None. The arguments are the name, the module or
+        None, and False if :meth:`loaded` imports the module together with its package.
     """
 
     def __init__(self) -> None:
@@ -36,10 +35,7 @@ class StandIn(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the import spec for a PyMongo module name. Return None for other names.
-
-        :raises ModuleNotFoundError: gmongo has no module for this name.
-        """
+        """Return the import spec for a PyMongo module name, or None for another name. An unknown module is an error."""
         if fullname.partition(".")[0] not in ROOTS:
             return None
         if fullname in ALIASES:
@@ -74,11 +70,7 @@ class StandIn(MetaPathFinder):
 
 
 class _Alias(Loader):
-    """Loader that returns a gmongo module.
-
-    The import system replaces ``__spec__`` of the module. The loader restores the original
-    ``__spec__``.
-    """
+    """Loader that returns a gmongo module with its original ``__spec__``, which the import system has replaced."""
 
     def __init__(self, finder: StandIn) -> None:
         self._finder = finder
@@ -108,10 +100,7 @@ class _File(SourceFileLoader):
 
 
 def _load_under(name: str) -> None:
-    """Import a module under PyMongo's name.
-
-    During the import, ``__name__`` is PyMongo's name, for New Relic's hooks.
-    """
+    """Import a module. During the import, ``__name__`` is PyMongo's name, for New Relic's hooks."""
     module = importlib.import_module(ALIASES[name])
     original, module.__name__ = module.__name__, name
     try:

@@ -28,10 +28,8 @@ class ImportAudit:
         self._classes: dict[type, str] = {}
 
     def module(self, name: str, module: ModuleType | None, by_program: bool) -> None:
-        """Record the import of a module.
+        """Record the import of a module, which is None if gmongo does not have the module.
 
-        :param name: PyMongo's name of the module.
-        :param module: the module; None if gmongo does not have the module.
         :param by_program: False if gmongo loaded the module together with a package.
         """
         if by_program:
@@ -42,10 +40,8 @@ class ImportAudit:
     def missing(self) -> dict[str, str]:
         """Return the absent names that the installed PyMongo has. The values are the names in PyMongo.
 
-        Other absent names come from other PyMongo versions, which libraries also support.
-
-        If a module has several PyMongo names, the record contains only the shortest name. The module is one object, so
-        the record cannot distinguish the names.
+        If a module has several PyMongo names, the record contains only the shortest name, because the module is one
+        object.
         """
         aliases = {name: _all_names(name) for name in self.absent}
         known = existing_in_pymongo(name for names in aliases.values() for name in names)
@@ -111,7 +107,6 @@ class ImportAudit:
 
 
 def _shortest_name(name: str) -> str:
-    """Return the shortest PyMongo name of a module."""
     return min(_names_of_module(name), key=len)
 
 
@@ -131,10 +126,9 @@ def _all_names(name: str) -> list[str]:
 
 
 def _user_module(ignored_module: str) -> str | None:
-    """Return the name of the module whose code uses a name. Return None if a gmongo module uses the name.
+    """Return the module whose code uses a name, or None for a gmongo module.
 
-    :param ignored_module: a gmongo module to ignore, because the code of the module runs between
-        the code of the program and this function.
+    Ignore the module `ignored_module`, which runs between the code of the program and this function.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -8,56 +8,16 @@ PYMONGO_VERSION = "4.20.0"
 ROOTS = frozenset({"pymongo", "gridfs"})
 
 _PUBLIC = (
-    "auth_oidc",
-    "change_stream",
-    "client_options",
-    "client_session",
-    "collation",
-    "collection",
-    "command_cursor",
-    "cursor",
-    "database",
-    "driver_info",
-    "encryption",
-    "encryption_options",
-    "errors",
-    "event_loggers",
-    "mongo_client",
-    "monitoring",
-    "operations",
-    "pool_options",
-    "read_concern",
-    "read_preferences",
-    "results",
-    "server_api",
-    "server_description",
-    "server_type",
-    "topology_description",
-    "uri_parser",
-    "write_concern",
+    *("auth_oidc", "change_stream", "client_options", "client_session", "collation", "collection", "command_cursor"),
+    *("cursor", "database", "driver_info", "encryption", "encryption_options", "errors", "event_loggers"),
+    *("mongo_client", "monitoring", "operations", "pool_options", "read_concern", "read_preferences", "results"),
+    *("server_api", "server_description", "server_type", "topology_description", "uri_parser", "write_concern"),
 )
 _SYNCHRONOUS = (
-    "auth_oidc",
-    "change_stream",
-    "client_session",
-    "collection",
-    "command_cursor",
-    "cursor",
-    "database",
-    "encryption",
-    "mongo_client",
-    "uri_parser",
+    *("auth_oidc", "change_stream", "client_session", "collection", "command_cursor", "cursor", "database"),
+    *("encryption", "mongo_client", "uri_parser"),
 )
-_ASYNCHRONOUS = (
-    "change_stream",
-    "client_session",
-    "collection",
-    "command_cursor",
-    "cursor",
-    "database",
-    "encryption",
-    "mongo_client",
-)
+_ASYNCHRONOUS = tuple(name for name in _SYNCHRONOUS if name not in ("auth_oidc", "uri_parser"))
 
 _PRIVATE = ("asynchronous", "common", "cursor_shared", "database_shared", "typings")
 _FOLDER = "gmongo._stand_in.pymongo"

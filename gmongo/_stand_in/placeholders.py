@@ -9,12 +9,7 @@ from gmongo.errors import ConfigurationError
 
 
 class Placeholder:
-    """Base class of placeholder classes. A placeholder can be imported, subscripted and used in ``isinstance``.
-
-    The construction of an object raises an error.
-
-    :cvar why: the reason in the error message.
-    """
+    """Base class of placeholder classes. The construction of an object raises an error with the reason `why`."""
 
     why: ClassVar[str]
 

@@ -19,10 +19,7 @@ _SELF_ATTRIBUTE = re.compile(r"\bself\.(\w+)")
 
 
 def existing_in_pymongo(names: Iterable[str]) -> set[str]:
-    """Return the dotted names that exist in the installed PyMongo. If the separate process fails, return all names.
-
-    :param names: names of modules, of their members, and of attributes of classes or of their objects.
-    """
+    """Return the dotted names that exist in the installed PyMongo. If the separate process fails, return all names."""
     requested = set(names)
     if not requested:
         return set()
@@ -38,10 +35,7 @@ def existing_in_pymongo(names: Iterable[str]) -> set[str]:
 
 
 def answer(query: dict[str, list[str]]) -> None:
-    """Write to standard output the requested names that PyMongo has.
-
-    The separate process calls this function.
-    """
+    """In the separate process, write to standard output the requested names that PyMongo has."""
     json.dump([name for name in query["names"] if _exists(name)], sys.stdout)
 
 

@@ -16,10 +16,7 @@ _LIMITS = (
 
 
 def write(record: ImportAudit, missing: dict[str, str], stream: TextIO) -> None:
-    """Write a line for each used name, with the absent names first. If :mod:`rich` is installed, write a table.
-
-    :param missing: the result of :meth:`ImportAudit.missing`.
-    """
+    """Write a line for each used name, with the absent names first. If :mod:`rich` is installed, write a table."""
     title = f"process {os.getpid()} used {len(record.names)} names of pymongo and gridfs; {len(missing)} missing"
     status = dict.fromkeys(record.refused, "placeholder")
     status |= {name: "no" if name in missing else "not in PyMongo either" for name in record.absent}

@@ -41,7 +41,15 @@ class SentCommand:
     """Command in progress. `trace` is the trace of the operation, or None if no observer needs a trace."""
 
     __slots__ = (
-        *("command", "connection", "database", "name", "operation_id", "request_id", "sensitive", "started", "trace"),
+        "command",
+        "connection",
+        "database",
+        "name",
+        "operation_id",
+        "request_id",
+        "sensitive",
+        "started",
+        "trace",
     )
 
     def __init__(

@@ -1,7 +1,4 @@
-"""Conversion of the options of a client to objects, such as a WriteConcern.
-
-The options of the URI and the keyword arguments are already merged.
-"""
+"""Conversion of the merged options of a client to objects, such as a WriteConcern."""
 
 from __future__ import annotations
 
@@ -26,10 +23,7 @@ _CODEC_PARAMETERS = {
 
 
 def codec_options(options: Document) -> CodecOptions[Value]:
-    """Return the codec options.
-
-    :raises ValueError: the option ``tzinfo`` is set, but ``tz_aware`` is not True.
-    """
+    """Return the codec options. Raise ValueError if the option ``tzinfo`` is set, but ``tz_aware`` is not True."""
     arguments = {
         parameter: options[option] for option, parameter in _CODEC_PARAMETERS.items() if options.get(option) is not None
     }
@@ -37,10 +31,7 @@ def codec_options(options: Document) -> CodecOptions[Value]:
 
 
 def write_concern(options: Document) -> WriteConcern:
-    """Return the write concern of the options w, wTimeoutMS, journal and fsync.
-
-    :raises gmongo.errors.ConfigurationError: the options contradict each other.
-    """
+    """Return the write concern. Raise ConfigurationError if its options contradict each other."""
     return WriteConcern(options.get("w"), options.get("wtimeoutms"), options.get("journal"), options.get("fsync"))
 
 
@@ -50,10 +41,7 @@ def read_concern(options: Document) -> ReadConcern:
 
 
 def read_preference(options: Document) -> _ReadPreference:
-    """Return the read preference from `read_preference`, or from readPreference and related options.
-
-    :raises gmongo.errors.ConfigurationError: the mode is primary, and readPreferenceTags or maxStalenessSeconds is set.
-    """
+    """Return the read preference. Raise ConfigurationError if the mode is primary, and other options are set."""
     if "read_preference" in options:
         preference: _ReadPreference = options["read_preference"]
         return preference

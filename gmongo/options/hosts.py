@@ -19,13 +19,10 @@ Address = tuple[str, int | None]
 
 
 def split_hosts(hosts: str, default_port: int | None) -> list[Address]:
-    """Split a list of hosts such as ``"a.example.com,b.example.com:27018"``.
+    """Split a list of hosts such as ``"a.example.com,b.example.com:27018"``, like :func:`parse_host`.
 
     :param hosts: a comma-separated list.
     :param default_port: the port of a host without a port.
-    :returns: pairs of host and port; the port of a Unix domain socket is None.
-    :raises gmongo.errors.ConfigurationError: a host is empty.
-    :raises ValueError: a host or a port is malformed. The error is also a ConfigurationError.
     """
     return [parse_host(entity, default_port) for entity in hosts.split(",")]
 
@@ -40,7 +37,7 @@ def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
 
     :param entity: the host, with or without a port.
     :param default_port: the port if `entity` has no port.
-    :returns: the host and the port. The host is in lower case, unless the host is a path.
+    :returns: the host in lower case, or the path, and the port. The port of a path is None.
     :raises gmongo.errors.ConfigurationError: the host is empty.
     :raises ValueError: the host or the port is malformed. The error is also a ConfigurationError.
     """
@@ -57,11 +54,10 @@ def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
 
 
 def parse_ipv6_literal_host(entity: str, default_port: int | None) -> tuple[str, str | int | None]:
-    """Split an IPv6 address in brackets and its port.
+    """Split an IPv6 address and its port, into the address without brackets, and the unchecked port as text.
 
     :param entity: an address such as ``"[::1]"`` or ``"[::1]:27018"``.
     :param default_port: the port if `entity` has no port.
-    :returns: the address without the brackets, and the port. A port in `entity` is returned as text, without a check.
     :raises ValueError: a bracket is missing. The error is also a ConfigurationError.
     """
     address, bracket, rest = entity[1:].partition("]")
@@ -71,10 +67,7 @@ def parse_ipv6_literal_host(entity: str, default_port: int | None) -> tuple[str,
 
 
 def is_on_this_machine(address: Address) -> bool:
-    """Return True for localhost, an IP address of the loopback interface, or a Unix domain socket.
-
-    Other names are not resolved, and give False.
-    """
+    """Return True for localhost, an IP address of the loopback interface, or a Unix domain socket."""
     host, port = address
     if port is None or host == "localhost":
         return True
@@ -95,7 +88,6 @@ def _split_name_and_port(entity: str, default_port: int | None) -> tuple[str, st
 
 
 def _checked_port(port: str) -> int:
-    """Convert the port to a number."""
     if not _PORT.fullmatch(port) or not 1 <= int(port) <= 65535:
         raise InvalidHost(
             "a port must be a number from 1 to 65535; if the URI has a username and password,"

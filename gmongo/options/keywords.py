@@ -8,16 +8,11 @@ from gmongo.options.table import find, unknown_option
 
 
 def validate_keyword_options(keywords: Document) -> DocumentDict:
-    """Check and convert the keyword arguments of MongoClient.
+    """Check and convert the keyword arguments of MongoClient. The last spelling of a name takes effect.
 
-    If a name has several spellings, such as ``appName`` and ``appname``, the last value takes effect.
-
-    :param keywords: the keyword arguments, by names or aliases in any case.
-    :returns: the converted options. The keys are the canonical names in lower case. Times are in seconds, except
-        ``localthresholdms``, which stays in milliseconds.
-    :raises gmongo.errors.ConfigurationError: an option is unknown. An option rejects a value (this error is also a
-        ValueError or a TypeError). A name and its alias have different values. Several spellings of a security flag,
-        such as ``tlsInsecure``, have different values.
+    :returns: the options by lower-case name. Times are in seconds, except ``localthresholdms`` in milliseconds.
+    :raises gmongo.errors.ConfigurationError: an option is unknown, rejects its value (also a ValueError or TypeError),
+        or has different values under a name and its alias. Spellings of a security flag must not differ either.
     """
     options: DocumentDict = {}
     names: dict[str, str] = {}
@@ -34,12 +29,10 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
 
 
 def overriding_options(keywords: Document, uri: Document) -> DocumentDict:
-    """Return the keyword options that override the options of a URI.
+    """Return the keyword options that override the options `uri` of a URI.
 
     If the URI has an option that protects the client, the value None of the keyword does not override the option.
 
-    :param keywords: the result of :func:`validate_keyword_options`.
-    :param uri: the options in the URI, without the options that DNS or the scheme sets.
     :raises gmongo.errors.InvalidURI: the value of a keyword is less secure than the value in the URI.
     """
     effective = {}

@@ -10,10 +10,7 @@ from gmongo.options.table import find
 
 
 class Options(MutableMapping[str, Any]):
-    """Mapping of options with case-insensitive names. Iteration yields lower-case names, and `repr` hides secrets.
-
-    :param items: the initial options.
-    """
+    """Mapping of options with case-insensitive names. Iteration yields lower-case names, and `repr` hides secrets."""
 
     __slots__ = ("_items",)
 

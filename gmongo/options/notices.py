@@ -7,10 +7,7 @@ import warnings
 
 
 def notice(message: str, kind: type[Warning] = UserWarning) -> None:
-    """Show a warning whose location is the line of the first caller outside of gmongo.
-
-    :param kind: the warning class.
-    """
+    """Show a warning whose location is the line of the first caller outside of gmongo."""
     warnings.warn(message, kind, stacklevel=_stack_level_of_application())
 
 

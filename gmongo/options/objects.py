@@ -1,6 +1,6 @@
 """Validators of options whose values are Python objects. A URI cannot contain these options.
 
-This layer does not import higher layers. Therefore the validators recognise a class of a higher layer by its name.
+The validators recognise a class of a higher layer by its name, because this layer does not import higher layers.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from gmongo._documents import DocumentDict, Value
 from gmongo.options.validators import Rejected, Validator
 from gmongo.read_preferences import _ReadPreference
 
-# Every listener class of the monitoring API has at least one of these methods.
-_LISTENER_METHODS = ("started", "opened", "pool_created")
+_LISTENER_METHODS = ("started", "opened", "pool_created")  # every listener class has at least one of these methods
 
 
 def document_class(value: Value) -> type[Value]:
@@ -82,10 +81,7 @@ def metrics(value: object) -> DocumentDict | None:
 
 
 def _checked_mapping(value: object, names: tuple[str, ...]) -> DocumentDict | None:
-    """Check a mapping whose keys are a part of `names`.
-
-    The first name is ``enabled``, and its value is a flag. The value of the last name is an OpenTelemetry provider.
-    """
+    """Check the flag ``enabled``, and the OpenTelemetry provider under the last of `names`."""
     if value is None:
         return None
     if not isinstance(value, Mapping):

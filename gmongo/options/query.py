@@ -24,17 +24,14 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool, delimi
 
     :param opts: the part after the question mark. The separators are all ``&`` or all ``;``.
     :param validate: True to convert values and to reject unknown options; False to keep the values as strings.
-    :param warn: True to warn about an invalid option and to omit it, instead of an error. An invalid option that
-        protects the client, such as ``tls`` or ``authMechanism``, is always an error.
+    :param warn: True to omit an invalid option with a warning. An invalid option that protects the client, such as
+        ``tls`` or ``authMechanism``, is always an error.
     :param normalize: True to replace aliases by canonical names, such as ``ssl`` by ``tls``.
-    :param delimited: True if a slash precedes the question mark. Without the slash, the question mark may belong to a
-        password that is not percent-encoded.
-    :returns: the options in a case-insensitive mapping. Times are in seconds, except ``localThresholdMS``, which stays
-        in milliseconds.
+    :param delimited: True if a slash precedes the question mark. Otherwise the question mark may belong to a password.
+    :returns: the options. Times are in seconds, except ``localThresholdMS`` in milliseconds.
     :raises gmongo.errors.InvalidURI: the text is malformed, or has options that exclude each other.
-    :raises gmongo.errors.ConfigurationError: an option is unknown, and `warn` is False.
-    :raises ValueError: an option rejects its value, and `warn` is False. The error is also a
-        ConfigurationError.
+    :raises gmongo.errors.ConfigurationError: `warn` is False, and an option is unknown or rejects its value (then also
+        a ValueError).
     """
     pairs = _split_pairs(opts)
     private = _secret_names(pairs, delimited and "@" not in opts)
@@ -48,12 +45,7 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool, delimi
 
 
 def validated(options: Document, warn: bool) -> Options:
-    """Convert the values of options.
-
-    :param warn: True to warn about an invalid option and to omit it, instead of an error.
-    :raises gmongo.errors.ConfigurationError: an option is unknown or rejects its value, and `warn`
-        is False.
-    """
+    """Convert the values of options, like :func:`split_options`."""
     return _validated(_without_aliases(Options(options)), {name.lower(): name for name in options}, warn)
 
 
@@ -75,12 +67,10 @@ def _split_pairs(opts: str) -> Pairs:
 
 
 def _secret_names(pairs: Pairs, quotable: bool) -> frozenset[str]:
-    """Return the names, in lower case, that messages must not quote, because name and value may belong to a secret.
+    """Return the names, in lower case, that messages must not quote, because the names may be a part of a secret.
 
     If a password contains an unencoded '?', or a secret option an unencoded '&', the rest of the secret is parsed as an
-    option.
-
-    :param quotable: False if the question mark before the options may belong to a password.
+    option. `quotable` is False if the question mark before the options may belong to a password.
     """
     names = set()
     for name, _ in pairs:
@@ -92,12 +82,7 @@ def _secret_names(pairs: Pairs, quotable: bool) -> frozenset[str]:
 
 
 def refuse_hidden_options(text: str) -> None:
-    """Check that a database name or the value of an option does not contain a security option by mistake.
-
-    :param text: the path of the URI or the value of an option, percent-encoded.
-    :raises gmongo.errors.InvalidURI: the text contains the name of an option that protects the client, and an equals
-        sign.
-    """
+    """Raise InvalidURI if a database name or a value contains a security option by mistake: its name and ``=``."""
     for name in _NAME_WITH_VALUE.findall(text):
         option = find(name)
         if option is not None and option.protects:
@@ -117,7 +102,6 @@ def _refuse_contradictions(pairs: Pairs) -> None:
 
 
 def _refuse_flags_with_two_values(pairs: Pairs) -> None:
-    """Check that no security flag has two different values. For other options, the last value takes effect."""
     flags: dict[str, str] = {}
     for name, value in pairs:
         option = find(name)
@@ -166,11 +150,7 @@ def _deprecation(name: str, canonical_name: str, ignored: bool) -> None:
 def _validated(
     options: Options, spelling: Mapping[str, str], warn: bool, private: Collection[str] = frozenset()
 ) -> Options:
-    """Convert the values of options.
-
-    :param spelling: lower-case name -> spelling in the URI, for messages.
-    :param private: the lower-case names that messages must not quote.
-    """
+    """Convert the values of options. Messages use the `spelling` of a lower-case name, and quote no `private` name."""
     result = Options()
     for name, value in options.items():
         try:
@@ -197,9 +177,6 @@ def _option_for_uri(name: str, quoted: bool) -> Option:
 
 
 def names_of(options: Iterable[str]) -> str:
-    """Return the documented names of options with commas between them, for messages.
-
-    :param options: the keys of the options.
-    """
+    """Return the documented names of options with commas between them, for messages."""
     options_by_key = ((find(key), key) for key in options)
     return ", ".join(sorted(option.name if option else key for option, key in options_by_key))

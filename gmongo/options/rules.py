@@ -16,22 +16,14 @@ MIN_HEARTBEAT_SECONDS = 0.5
 _EXCLUSIVE_TLS_OPTIONS = (
     ("tlsInsecure", "tlsAllowInvalidHostnames"),
     (
-        "tlsInsecure",
-        "tlsAllowInvalidCertificates",
-        "tlsDisableOCSPEndpointCheck",
-        "tlsDisableCertificateRevocationCheck",
+        *("tlsInsecure", "tlsAllowInvalidCertificates"),
+        *("tlsDisableOCSPEndpointCheck", "tlsDisableCertificateRevocationCheck"),
     ),
 )
 TLS_DETAILS = (
-    "tlsInsecure",
-    "tlsAllowInvalidCertificates",
-    "tlsAllowInvalidHostnames",
-    "tlsCAFile",
-    "tlsCRLFile",
-    "tlsCertificateKeyFile",
-    "tlsCertificateKeyFilePassword",
-    "tlsDisableCertificateRevocationCheck",
-    "tlsDisableOCSPEndpointCheck",
+    *("tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames", "tlsCAFile", "tlsCRLFile"),
+    *("tlsCertificateKeyFile", "tlsCertificateKeyFilePassword"),
+    *("tlsDisableCertificateRevocationCheck", "tlsDisableOCSPEndpointCheck"),
 )
 _SRV_OPTIONS = ("srvServiceName", "srvMaxHosts", "srvAllowedHostsSuffix", "srv_host_validator")
 _LIMITS_OF_LATE_REPLIES = ("drainLateRepliesMS", "drainLateRepliesBytes")
@@ -39,9 +31,8 @@ _LIMITS_OF_LATE_REPLIES = ("drainLateRepliesMS", "drainLateRepliesBytes")
 _Options = Document
 _Rule = tuple[Callable[[_Options, int, bool], object], str]
 
-# Each rule has a condition and the message of the error that the condition causes. The arguments of a condition are the
-# options, the number of hosts, and True for a mongodb+srv URI. In a message, a name in braces is replaced by the value
-# of the option or by the number of hosts.
+# Each rule has a condition on the options, the number of hosts, and True for a mongodb+srv URI. If the condition is
+# true, the message is an error. In a message, a name in braces is the value of the option, or the number of hosts.
 _RULES_OF_A_URI: tuple[_Rule, ...] = (
     (
         lambda options, hosts, srv: options.get("directconnection") and srv,
@@ -115,11 +106,8 @@ _RULES_OF_A_CLIENT: tuple[_Rule, ...] = (
 
 
 def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
-    """Check that the options of a client do not contradict each other.
+    """Check that the options of a client by lower-case name do not contradict each other.
 
-    :param options: the converted options of the URI and the keyword arguments, by lower-case name.
-    :param nodes_count: the number of hosts from the URI or from DNS.
-    :param srv: True if the hosts came from a ``mongodb+srv`` URI.
     :raises InvalidURI: two TLS options exclude each other.
     :raises InvalidOption: other options contradict each other.
     """
@@ -130,15 +118,12 @@ def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
 
 
 def check_uri(options: Document, nodes_count: int, srv: bool) -> None:
-    """Check only the rules for options of a URI. The parameters equal the parameters of :func:`check_combination`."""
+    """Check only the rules for options of a URI."""
     _raise_if(_message_of_broken_rule(_RULES_OF_A_URI, options, nodes_count, srv))
 
 
 def exclusive_tls_options(names: Collection[str]) -> str | None:
-    """Return the error message if two TLS options exclude each other, or None.
-
-    :param names: the names of the options that are set, in lower case.
-    """
+    """Return the error message if two TLS options exclude each other, or None."""
     for group in _EXCLUSIVE_TLS_OPTIONS:
         for first, second in combinations(group, 2):
             if first.lower() in names and second.lower() in names:

@@ -1,7 +1,4 @@
-"""Hosts and options of ``mongodb+srv`` URIs, which come from the SRV and TXT records of DNS.
-
-dnspython sends the DNS queries in a native thread, so that the queries do not block the event loop.
-"""
+"""Hosts and options of ``mongodb+srv`` URIs: dnspython reads SRV and TXT records in a native thread."""
 
 from __future__ import annotations
 
@@ -41,11 +38,7 @@ HostPort = tuple[str, int]
 
 
 class Answer(NamedTuple):
-    """Answer to a DNS query.
-
-    :param records: pairs of host and port from SRV records, or the text of each TXT record.
-    :param ttl: the time to live of the records, in seconds; 0 by default.
-    """
+    """Answer to a DNS query: pairs of host and port from SRV records, or texts of TXT records, and seconds to live."""
 
     records: list[Any]
     ttl: int = 0
@@ -57,11 +50,9 @@ Lookup = Callable[[str, str, float], Answer]
 def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Answer:
     """Send a DNS query in a native thread. Tests may replace this function.
 
-    :param name: the domain name.
-    :param record_type: ``"SRV"`` or ``"TXT"``.
     :param timeout: the time limit of the query with all retries, in seconds.
     :param ref: True if the query keeps the event loop alive.
-    :returns: the answer. The answer has no records if the name or the records do not exist.
+    :returns: the answer, which has no records if the name or the records do not exist.
     :raises gmongo.errors.ConfigurationError: the query failed.
     """
     import dns.resolver
@@ -95,13 +86,8 @@ def _to_answer(record_type: str, reply: Any) -> Answer:
 class SrvName:
     """Host name of a ``mongodb+srv`` URI, and the options for the DNS queries.
 
-    :param hostname: the host of the URI.
-    :param service_name: the option ``srvServiceName``.
-    :param max_hosts: the option ``srvMaxHosts``; 0 means no limit.
-    :param allowed_suffix: the option ``srvAllowedHostsSuffix``: the domain of all hosts; None uses the domain of
-        `hostname`.
-    :param host_validator: a function that returns True to accept a host, and replaces the check of the domain. None
-        checks the domain.
+    :param allowed_suffix: the option ``srvAllowedHostsSuffix``; None uses the domain of `hostname`.
+    :param host_validator: a function that returns True to accept a host; None checks the domain.
     :param timeout: the time limit of each DNS query, in seconds.
     """
 
@@ -127,8 +113,6 @@ class SrvName:
     def verified_hosts(self) -> Answer:
         """Return the allowed hosts in the SRV records, and log a warning for each other host.
 
-        The DNS query does not keep the event loop alive.
-
         :raises gmongo.errors.ConfigurationError: the query failed, or no host is allowed.
         """
         answer = self._look_up(ref=False)
@@ -150,21 +134,13 @@ class SrvName:
         return Answer([(host.lower().rstrip("."), port) for host, port in answer.records], answer.ttl)
 
     def seeds(self, ref: bool = True) -> list[HostPort]:
-        """Return the seeds: all hosts in the SRV records, or `max_hosts` random hosts of these hosts.
-
-        :param ref: True if the query keeps the event loop alive.
-        :raises gmongo.errors.ConfigurationError: the query failed, there are no records, or a host is not allowed.
-        """
+        """Return the seeds: all hosts in the SRV records, or `max_hosts` random hosts of these hosts."""
         hosts: list[HostPort] = self.all_hosts(ref).records
         return _random.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
     def options(self, validate: bool, warn: bool, normalize: bool, ref: bool = True) -> Options:
-        """Return the options in the TXT record of the host. Return no options if there is no record.
+        """Return the options in the TXT record of the host, like :func:`~gmongo.options.query.split_options`.
 
-        The parameters `validate`, `warn` and `normalize` equal the parameters of
-        :func:`~gmongo.options.query.split_options`.
-
-        :param ref: True if the query keeps the event loop alive.
         :raises gmongo.errors.ConfigurationError: the query failed, there are several records, or the record contains an
             option other than authSource, replicaSet and loadBalanced.
         """
@@ -197,12 +173,9 @@ class SrvName:
 
 
 def srv_name(hostname: str, options: Document, timeout: float | None = None) -> SrvName:
-    """Return the host name of a URI, and the options of a client for the DNS queries.
+    """Return the host name of a URI, and the options of a client for the DNS queries. String values are converted.
 
-    :param hostname: the host of the URI.
-    :param options: the options by lower-case name. String values are converted.
     :param timeout: the time limit of each DNS query, in seconds; None uses connectTimeoutMS, or 20 seconds.
-    :raises gmongo.errors.ConfigurationError: an option does not accept its value.
     """
     fields: DocumentDict = {}
     for key, field in _FIELDS.items():
@@ -215,10 +188,7 @@ def srv_name(hostname: str, options: Document, timeout: float | None = None) -> 
 
 
 def srv_hostname(hosts: str) -> str:
-    """Check and return the host of a ``mongodb+srv`` URI.
-
-    :raises gmongo.errors.InvalidURI: there are several hosts, a port, or an IP address.
-    """
+    """Return the host of a ``mongodb+srv`` URI. Raise InvalidURI for several hosts, a port, or an IP address."""
     if "," in hosts:
         raise InvalidURI("a mongodb+srv URI must have exactly one host")
     if ":" in hosts and not hosts.startswith("["):
@@ -229,11 +199,7 @@ def srv_hostname(hosts: str) -> str:
 
 
 def own_domain(hostname: str) -> str:
-    """Return the domain that all hosts in the SRV records must have.
-
-    The domain is `hostname` without the first label. If `hostname` has fewer than three labels, the domain is
-    `hostname`.
-    """
+    """Return `hostname` without the first of three or more labels: the domain that all hosts in SRV records have."""
     return hostname.partition(".")[2] if hostname.count(".") >= 2 else hostname
 
 

@@ -17,23 +17,11 @@ from gmongo.options.validators import INT32_MAX, Rejected, integer
 
 COMPRESSORS = ("snappy", "zlib", "zstd")
 MECHANISMS = (
-    "DEFAULT",
-    "GSSAPI",
-    "MONGODB-AWS",
-    "MONGODB-OIDC",
-    "MONGODB-X509",
-    "PLAIN",
-    "SCRAM-SHA-1",
-    "SCRAM-SHA-256",
+    *("DEFAULT", "GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "MONGODB-X509", "PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256"),
 )
 READ_PREFERENCES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
 STRING_PROPERTIES = (
-    "AWS_SESSION_TOKEN",
-    "CANONICALIZE_HOST_NAME",
-    "ENVIRONMENT",
-    "SERVICE_HOST",
-    "SERVICE_NAME",
-    "SERVICE_REALM",
+    *("AWS_SESSION_TOKEN", "CANONICALIZE_HOST_NAME", "ENVIRONMENT", "SERVICE_HOST", "SERVICE_NAME", "SERVICE_REALM"),
     "TOKEN_RESOURCE",
 )
 # Properties whose values `repr` may show. Other properties may contain secrets.
@@ -131,8 +119,7 @@ def datetime_conversion(value: object) -> DatetimeConversion:
 def allowed_hosts_suffix(value: object) -> str:
     """Convert the option ``srvAllowedHostsSuffix`` to lower case without a dot at the start or the end.
 
-    If the suffix is a single label, the label must be reserved for private use, such as ``localhost`` or ``internal``.
-    Public suffixes of two labels, such as ``co.uk``, are not rejected.
+    A single label must be reserved for private use, such as ``internal``. Public suffixes like ``co.uk`` are accepted.
     """
     if not isinstance(value, str):
         raise Rejected("a domain name", wrong_type=True)

@@ -36,16 +36,11 @@ class Option:
 
     :param name: the name in the spelling of the specifications. The name in lower case is the key of the option.
     :param validate: a function that checks and converts a value.
-    :param aliases: other names of the option.
     :param deprecated: old names of the option, which are accepted with a warning.
-    :param source: the places where an application may set the option.
-    :param repeat: the meaning of several values in a URI.
     :param secret: True if the value must never be shown.
-    :param protects: True if the client would be less secure without the option. An invalid value of
-        such an option in a URI always causes an error, and never only a warning.
+    :param protects: True if the client would be less secure without the option. An invalid value in a URI is an error.
     :param decodes: True if `validate` itself percent-decodes the value, after the value was split at its delimiters.
-    :param insecure: the less secure value of a security flag, which never overrides the other value; None for other
-        options.
+    :param insecure: the less secure value of a security flag, which never overrides the other value.
     """
 
     name: str
@@ -65,11 +60,7 @@ class Option:
         return self.name.lower()
 
     def check(self, value: object, quoted: bool = True) -> object:
-        """Check and convert a value of the option.
-
-        :param quoted: True if an error message may quote the value.
-        :raises InvalidOption: the value is invalid; :class:`InvalidOptionType`: the value has the wrong type.
-        """
+        """Check and convert a value of the option. An error message quotes the value only if `quoted` is True."""
         try:
             return self.validate(value)
         except Rejected as refusal:
@@ -185,15 +176,8 @@ _OBSERVATION = (
 )
 
 OPTIONS = (
-    *_POOL,
-    *_TIMES,
-    *_TOPOLOGY,
-    *_CONNECTION,
-    *_TLS,
-    *_AUTHENTICATION,
-    *_READS_AND_WRITES,
-    *_DOCUMENTS,
-    *_OBSERVATION,
+    *(*_POOL, *_TIMES, *_TOPOLOGY, *_CONNECTION, *_TLS),
+    *(*_AUTHENTICATION, *_READS_AND_WRITES, *_DOCUMENTS, *_OBSERVATION),
 )
 """All options of a client."""
 
@@ -227,9 +211,8 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 def protects(name: str) -> bool:
     """Return True if the client may be less secure without the option `name`.
 
-    For an unknown name, the result is True if the name contains a word such as ``tls``. The result is also True if the
-    name resembles the name of an option that protects the client. The comparison ignores percent-encoding, case, spaces
-    and punctuation.
+    An unknown name gives True if it contains a word such as ``tls``, or resembles the name of an option that protects
+    the client. The comparison ignores percent-encoding, case, spaces and punctuation.
     """
     option = find(name)
     if option is not None:
@@ -240,12 +223,7 @@ def protects(name: str) -> bool:
 
 
 def unknown_option(name: str, in_uri: bool) -> str:
-    """Return the error message for an unknown option. The message suggests a known option with a similar name.
-
-    :param name: the unknown name.
-    :param in_uri: True if the unknown option was in a URI. In this case, the message suggests only
-        options that a URI may contain.
-    """
+    """Return the error message for an unknown option, with a known option that has a similar name."""
     successor = _SUCCESSORS.get(name.lower())
     if successor is not None:
         return f"Unknown option {name!r} of PyMongo 3: use {successor}"

@@ -1,9 +1,7 @@
 """TLS context of a client.
 
-The constructor of the client reads the certificate files once, and raises an error for an invalid file.
-
-The module ``ssl`` of the standard library checks the revocation of certificates only with ``tlsCRLFile``. For
-stapled OCSP responses, see :mod:`gmongo.wire.openssl`.
+The module ``ssl`` of the standard library checks the revocation of certificates only with ``tlsCRLFile``. For stapled
+OCSP responses, see :mod:`gmongo.wire.openssl`.
 """
 
 from __future__ import annotations
@@ -31,8 +29,7 @@ class _NoPassword(Exception):
 def tls_context(options: Document) -> ssl.SSLContext | None:
     """Return the TLS context, or None if the client does not use TLS.
 
-    :param options: the options of the client by lower-case name.
-    :raises ConfigurationError: a file cannot be read or is invalid; the message names the option.
+    :raises ConfigurationError: a file cannot be read or is invalid. The message names the option.
     """
     if not tls_enabled(options):
         return None

@@ -32,11 +32,9 @@ def read_uri(
 ) -> DocumentDict:
     """Parse a connection string. :func:`gmongo.uri_parser.parse_uri` describes the other parameters and the result.
 
-    In addition, the field ``own`` of the result contains the options in the URI, without the options that DNS or the
-    scheme sets. The options of the result are case-insensitive.
+    The field ``own`` of the result contains the options in the URI, without the options that DNS or the scheme sets.
 
-    :param resolve: False to send no DNS query. In this case, the only node of a ``mongodb+srv`` URI
-        is the host of the URI, with the port None.
+    :param resolve: False to send no DNS query. The only node of a ``mongodb+srv`` URI then has the port None.
     """
     if not isinstance(uri, str):
         raise InvalidURI(f"a URI must be a string, not {type(uri).__name__}")

@@ -31,19 +31,14 @@ class UriParts(NamedTuple):
 
 
 def split_uri(uri: str) -> UriParts:
-    """Split a connection string into its parts.
-
-    :raises gmongo.errors.InvalidURI: the scheme is unknown, there is no host, or credentials are not
-        percent-encoded.
-    """
+    """Split a connection string. Raise InvalidURI for an unknown scheme, no host, or unencoded credentials."""
     srv = uri.startswith(SRV_SCHEME)
     if not srv and not uri.startswith(SCHEME):
         raise InvalidURI(f"a MongoDB URI must begin with {SCHEME!r} or {SRV_SCHEME!r}")
     rest = uri[len(SRV_SCHEME if srv else SCHEME) :]
     before_options, _, options = rest.partition("?")
     authority, slash, path = before_options.partition("/")
-    # An '@' in the path or the options means that a username or password contains an unencoded '/' or '?', which was
-    # parsed as a delimiter.
+    # An '@' in the path or the options means that a username or password contains an unencoded '/' or '?'.
     if "@" in path or ("@" not in authority and "@" in options.partition("=")[0]):
         raise InvalidURI(ESCAPE_THE_USERINFO)
     userinfo, at_sign, hosts = authority.rpartition("@")
@@ -61,7 +56,6 @@ def parse_userinfo(userinfo: str) -> tuple[str, str]:
     text contains characters that `quote_plus` would have encoded, a plus sign stays a plus sign.
 
     :param userinfo: the text before the at-sign.
-    :returns: username and password; the password may be empty.
     :raises gmongo.errors.InvalidURI: the username is empty, or reserved characters are not percent-encoded.
     """
     if "@" in userinfo or userinfo.count(":") > 1 or _BAD_ESCAPE.search(userinfo):
@@ -73,9 +67,8 @@ def parse_userinfo(userinfo: str) -> tuple[str, str]:
 
 
 def parse_namespace(path: str) -> tuple[str | None, str | None]:
-    """Decode the path of a connection string: ``database`` or ``database.collection``.
+    """Decode the path ``database`` or ``database.collection``. A missing name is None.
 
-    :returns: the database name and the collection name. A missing name is None.
     :raises gmongo.errors.InvalidURI: the database name is empty or contains a forbidden character.
     """
     if not path:

@@ -1,7 +1,7 @@
 """Validators of plain values: flags, numbers, times and strings.
 
-The argument of a validator is a Python value, or a string from a URI. The validator returns the converted value. For
-an invalid value, the validator raises :class:`Rejected` with a rule. The option's error message contains the rule.
+The argument of a validator is a Python value, or a string from a URI. The validator returns the converted value, or
+raises :class:`Rejected` with the rule for the error message.
 """
 
 from __future__ import annotations
@@ -17,18 +17,13 @@ Validator = Callable[[object], Any]
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 _TOO_MANY_MILLISECONDS = 1_000_000_000
-# At most 100 digits, because int() raises a different error for thousands of digits.
-_DIGITS = re.compile(r"-?[0-9]{1,100}")
+_DIGITS = re.compile(r"-?[0-9]{1,100}")  # int() raises a different error for thousands of digits
 _SERVICE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?")
 _MAX_APPNAME_BYTES = 128
 
 
 class Rejected(Exception):
-    """Exception for an invalid value.
-
-    :param rule: the rule for the value. In the error message, the rule follows the words "must be".
-    :param wrong_type: True if the value has the wrong type.
-    """
+    """Exception for an invalid value. In the error message, the rule follows the words "must be"."""
 
     def __init__(self, rule: str, wrong_type: bool = False) -> None:
         super().__init__(rule)
@@ -53,10 +48,7 @@ def optional_boolean(value: object) -> bool:
 
 
 def integer(minimum: int, maximum: int = INT32_MAX, *, optional: bool = False) -> Validator:
-    """Return a validator of integers from `minimum` to `maximum`.
-
-    :param optional: True to accept None in addition to integers.
-    """
+    """Return a validator of integers from `minimum` to `maximum`, and of None if `optional` is True."""
     rule = f"an integer from {minimum} to {maximum}"
 
     def validate(value: object) -> int | None:

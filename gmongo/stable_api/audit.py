@@ -81,10 +81,7 @@ class Audit(CommandListener):
 
 
 def _place() -> str:
-    """Return ``file:line`` of the innermost frame of the application.
-
-    Without such a frame, use the innermost library frame.
-    """
+    """Return ``file:line`` of the innermost frame of the application, or else of a library."""
     fallback = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -99,7 +96,6 @@ def _place() -> str:
 
 
 def _relative_path(file: str) -> str:
-    """Return a path relative to the working directory if the file is below that directory."""
     try:
         return str(Path(file).relative_to(Path.cwd()))
     except (ValueError, OSError):

@@ -1,9 +1,8 @@
 """Tables of the commands, parameters, stages and indexes inside and outside of API version 1.
 
-The facts come from the page "Stable API" of the MongoDB manual, and from the section "Stable API" on the page of each
-command. Other sources are the command definitions in the public source code of the server, up to MongoDB 8.0. A
-parameter that is neither in `inside` nor in `outside` of a command is unknown. The tables include internal parameters,
-because the server accepts internal parameters from clients.
+Sources: the page "Stable API" and the pages of the commands in the MongoDB manual, and the server's public source code
+up to MongoDB 8.0. A parameter that is neither `inside` nor `outside` is unknown. The tables
+include internal parameters, because the server accepts internal parameters from clients.
 """
 
 from __future__ import annotations
@@ -12,12 +11,7 @@ from typing import NamedTuple
 
 
 class CommandFacts(NamedTuple):
-    """Facts about a command that is part of API version 1.
-
-    :param inside: the parameters of the command that are part of API version 1, without the generic parameters.
-    :param outside: the parameters of the command that are not part of API version 1.
-    :param since: the first MongoDB version whose API version 1 contains the command.
-    """
+    """A command's parameters inside and outside of API version 1, and the first MongoDB version with the command."""
 
     inside: frozenset[str]
     outside: frozenset[str]

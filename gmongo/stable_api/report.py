@@ -19,12 +19,10 @@ class AuditResults(Protocol):
     commands: int
 
     @property
-    def findings(self) -> list[Finding]:
-        """All findings. The most serious findings are first."""
+    def findings(self) -> list[Finding]: ...
 
     @property
-    def is_clean(self) -> bool:
-        """True if no audited command would fail in strict mode."""
+    def is_clean(self) -> bool: ...
 
 
 def as_text(audit: AuditResults) -> str:
@@ -101,12 +99,7 @@ def _plain(audit: AuditResults) -> list[DocumentDict]:
 
 
 def write(audit: AuditResults, path: str | None, machine_readable: bool) -> None:
-    """Write the report to a file, or to the standard error stream.
-
-    :param path: the path of the file; None writes to standard error, because the program may use standard output.
-    :param machine_readable: True to write JSON.
-    :raises OSError: the function cannot write the file.
-    """
+    """Write the report to a file, or for None to standard error, because the program may use standard output."""
     if path is not None:
         with open(path, "w", encoding="utf-8") as stream:
             print(as_json(audit) if machine_readable else as_text(audit), file=stream)

@@ -67,11 +67,7 @@ class Finding:
 
 
 def remarks_on(name: str, command: Document) -> Iterator[Remark]:
-    """Yield all remarks on a command.
-
-    :param name: the name of the command.
-    :param command: the command; empty if its content is secret.
-    """
+    """Yield all remarks on a command. The command is empty if its content is secret."""
     canonical = ALIASES.get(name, name)
     facts = COMMANDS.get(canonical)
     if facts is None:
@@ -152,10 +148,7 @@ def _query(*fields: str) -> Callable[[str, Document], Iterator[Remark]]:
 
 
 def _filters(field: str) -> Callable[[str, Document], Iterator[Remark]]:
-    """Return a function that checks the filters in the statements of a write command.
-
-    :param field: the field of the command with the list of statements.
-    """
+    """Return a function that checks the filters in the statements of a write command, which are in `field`."""
 
     def inspect(name: str, command: Document) -> Iterator[Remark]:
         for statement in _documents(command.get(field)):
