@@ -52,7 +52,7 @@ class Encrypter:
         self._machine = Machine(self._handle, _Servers(self), Kms(options._kms_tls, options._kms_connect_callback))
 
     def encrypt(self, database: str, command: bytes, deadline: float | None) -> bytes:
-        """Encrypt a command, or return the command unchanged if it needs no encryption."""
+        """Encrypt a command, or return the command unchanged if no field needs encryption."""
         if not self._encrypts:
             return command
 

@@ -82,7 +82,8 @@ class Handle:
     def crypt(self) -> Native:
         """Return the ``mongocrypt_t``, in a forked child a new ``mongocrypt_t``.
 
-        At the fork, a thread of the parent may have locked the ``mongocrypt_t``. The child has no thread to unlock it.
+        At the fork, a thread of the parent may have locked the ``mongocrypt_t``. The child has no thread that
+        unlocks the ``mongocrypt_t``.
         """
         if self._crypt is None:
             if self._crypt_of_parent is None:

@@ -195,7 +195,7 @@ class Pool:
     # Checking in and closing
 
     def check_in(self, connection: Connection, error: BaseException | None = None) -> None:
-        """Check in a connection after its use, or close the connection if it cannot be used again.
+        """Check in a connection after its use, or close an unusable connection.
 
         :param error: error that ended the use; None after a success.
         :raises InvalidOperation: the connection belongs to another pool, or is not checked out (CMAP-133).
@@ -259,7 +259,7 @@ class Pool:
         self.finish()
 
     def interrupt(self, error: BaseException) -> None:
-        """Interrupt the connections in use: the operations on these connections raise `error`. No switch."""
+        """Interrupt the connections in use: the operations on these connections raise `error`. No greenlet switch."""
         for connection in list(self.machine.in_use):
             connection.interrupt(error)
 

@@ -109,7 +109,7 @@ class StateMachine:
     # Checking out
 
     def check_out_available(self) -> Connection | None:
-        """Check out the most recently used connection, if it needs no check and no greenlet waits. Hot path."""
+        """Check out the most recently used connection without a check, if no greenlet waits. Hot path."""
         # Critical section: a connection moves from `available` to `in_use` before another greenlet runs. Greenlets in
         # the queue get available connections first.
         available = self.available
@@ -265,7 +265,7 @@ class StateMachine:
         return observed
 
     def _release(self, connection: Connection) -> None:
-        """Drop a broken connection that is in no set, hand a usable connection to a waiter, or make it available."""
+        """Drop a broken connection that is in no set. Hand a usable connection to a waiter, or make it available."""
         reason = self._broken_reason(connection)
         if reason is not None:
             self._drop(connection, reason)
@@ -294,7 +294,7 @@ class StateMachine:
         return expected and self.state is PoolState.READY and not self._is_stale(connection)
 
     def end_draining(self, connection: Connection) -> None:
-        """Make a connection available after its late reply, or drop it, unless the wait has already ended."""
+        """Make a connection available after its late reply, or drop the connection, if the pool still waits."""
         if connection in self.draining:
             self.draining.remove(connection)
             self._release(connection)

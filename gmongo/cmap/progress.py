@@ -50,7 +50,7 @@ class Progress:
         self.peer = "" if host == self._host else host
 
     def has_result(self, transport: Transport) -> bool:
-        """Return True if the first bytes of the result of the stage have arrived. No switch."""
+        """Return True if the first bytes of the result of the stage have arrived. Does not switch greenlets."""
         return transport.has_peer() if self.stage.startswith(TCP) else transport.has_arrived()
 
     def record_failure(self) -> None:

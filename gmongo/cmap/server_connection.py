@@ -133,7 +133,7 @@ class ServerConnection:
             race.interrupt(self._interruption)
 
     def has_arrived(self) -> bool:
-        """Return True if a result of the current stage may have arrived. No switch.
+        """Return True if a result of the current stage may have arrived. Does not switch greenlets.
 
         The progress of a name lookup and of a race of TCP connections is unknown.
         """
@@ -357,7 +357,7 @@ class ServerConnection:
             self.error = without_frames(error)
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise `error` in the current or next use of the connection, and close the socket. No switch."""
+        """Raise `error` in the current or next use of the connection, and close the socket. No greenlet switch."""
         self.error = self._interruption = without_frames(error)
         link = self._transport or self.race
         if link is not None:

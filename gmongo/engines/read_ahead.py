@@ -96,7 +96,7 @@ class ReadAhead:
         return self._greenlet is not None and not self._greenlet.ready()
 
     def next(self, deadline: float | None) -> CursorReply:
-        """Wait for the next batch until `deadline`, and return it."""
+        """Wait for the next batch until `deadline`, and return the batch."""
         while not self._arrived:
             if self._error is not None or self._operation is None:
                 error, self._error = self._error or self._interrupted(), None

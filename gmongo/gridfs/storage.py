@@ -89,7 +89,7 @@ def exactly(file_id: Value) -> Value:
 
 
 def check_acknowledged(target: Collection[Value] | Database[Value], label: str) -> None:
-    """Raise ConfigurationError for an unacknowledged write concern. With it, chunks could be lost without an error."""
+    """Raise ConfigurationError for an unacknowledged write concern, because the driver could lose chunks."""
     if not target.write_concern.acknowledged:
         raise ConfigurationError(f"{label} must use acknowledged write_concern")
 

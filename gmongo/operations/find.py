@@ -159,7 +159,7 @@ class Find(CursorOperation):
 
     :param fields: optional fields of the command, with the server's field names.
     :param raw: True if the result contains the batch as undecoded BSON.
-    :param takes_max_time: True if a deadline sets ``maxTimeMS``; False for a tailable cursor, which outlives it.
+    :param takes_max_time: True if a deadline sets ``maxTimeMS``; False for a cursor that outlives the deadline.
     """
 
     name = "find"

@@ -11,7 +11,7 @@ from gmongo.wire.reply_schema import DOCUMENT, DOCUMENTS, TEXT, unexpected
 
 
 def name_of(index_or_name: str | KeyOrList) -> str:
-    """Return `index_or_name` if it is a name, or else the default name of an index with these keys."""
+    """Return the name `index_or_name`, or the default name of an index with these keys."""
     return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name, "index_or_name")
 
 

@@ -211,8 +211,8 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 def protects(name: str) -> bool:
     """Return True if the client may be less secure without the option `name`.
 
-    An unknown name gives True if it contains a word such as ``tls``, or resembles the name of an option that protects
-    the client. The comparison ignores percent-encoding, case, spaces and punctuation.
+    For an unknown name, the result is True in two cases: the name contains a word such as ``tls``, or resembles the
+    name of a protective option. The comparison ignores percent-encoding, case, spaces and punctuation.
     """
     option = find(name)
     if option is not None:

@@ -301,13 +301,13 @@ class Topology:
         self._delivery.deliver_after(error)
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
-        """Store a checked cluster time for later commands, if it is newer than the stored cluster time."""
+        """Store a checked cluster time for later commands, if this time is newer than the stored time."""
         known = self.cluster_time
         if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
             self.cluster_time = cluster_time
 
     def apply(self, new: ServerDescription, clear_cause: BaseException | None = None, interrupt: bool = False) -> None:
-        """Apply a new server description: update the topology description, the servers and the pool. No switch.
+        """Apply a new server description to the topology description, servers and pool. Does not switch greenlets.
 
         :param clear_cause: error because of which this method clears the pool of the server, or None.
         :param interrupt: True if the clear interrupts connections in use.
@@ -331,7 +331,7 @@ class Topology:
     def _replace(
         self, after: TopologyDescription, changed: tuple[ServerDescription, ServerDescription] | None = None
     ) -> None:
-        """Replace the topology description, and record events in the order of the specification. No switch.
+        """Replace the topology description, and record events in the order of the specification. No greenlet switch.
 
         :param changed: old and new description of the server that caused the change.
         """

@@ -233,16 +233,16 @@ class Race:
     # Methods that a race and a transport have in common
 
     def interrupt(self, error: BaseException) -> None:
-        """End the race: :meth:`run` closes the sockets and raises `error`. No switch."""
+        """End the race: :meth:`run` closes the sockets and raises `error`. Does not switch greenlets."""
         if self._interruption is None:
             self._interruption = error
         if self._greenlet is not None:
             self._hub.loop.run_callback(self._wake)
 
     def mark_forked(self, error: BaseException) -> None:
-        """Mark the race as inherited in a forked child, where it ends with `error`."""
+        """Mark the race as inherited in a forked child: the race ends with `error`."""
         self._interruption = error
 
     def close(self) -> None:
-        """End the race. No switch."""
+        """End the race. Does not switch greenlets."""
         self.interrupt(TransportError("connection closed"))

@@ -389,7 +389,7 @@ class Transport:
             raise without_frames(self._interruption)
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise `error` in current and later waits for the socket, and close the socket. No switch."""
+        """Raise `error` in current and later waits for the socket, and close the socket. Does not switch greenlets."""
         if self._interruption is None:
             self._interruption = error
         self._wake()
@@ -400,7 +400,7 @@ class Transport:
         self._interruption = error
 
     def close(self) -> None:
-        """Close the socket, and raise :class:`TransportError` in a waiting greenlet. No switch."""
+        """Close the socket, and raise :class:`TransportError` in a waiting greenlet. Does not switch greenlets."""
         if not self.closed:
             self.interrupt(TransportError("connection closed"))
 
