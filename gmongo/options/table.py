@@ -211,8 +211,8 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 def protects(name: str) -> bool:
     """Return True if the client may be less secure without the option `name`.
 
-    For an unknown name, the result is True in two cases: the name contains a word such as ``tls``, or resembles the
-    name of a protective option. The comparison ignores percent-encoding, case, spaces and punctuation.
+    An unknown name with a word such as ``tls`` gives True. An unknown name that resembles the name of a protective
+    option also gives True. The comparison ignores percent-encoding, case, spaces and punctuation.
     """
     option = find(name)
     if option is not None:
