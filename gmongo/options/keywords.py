@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gmongo._documents import Document, DocumentDict
-from gmongo.errors import ConfigurationError, InvalidOption, InvalidURI
+from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.table import find, unknown_option
 
 
@@ -15,9 +15,10 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
     :param keywords: the keyword arguments, by names or aliases in any case.
     :returns: the converted options. The keys are the canonical names in lower case. Times are in seconds, except
         ``localthresholdms``, which stays in milliseconds.
-    :raises gmongo.errors.ConfigurationError: an option is unknown. An option rejects a value (this error is also a
-        ValueError or a TypeError). A name and its alias have different values. Several spellings of a security flag,
-        such as ``tlsInsecure``, have different values.
+    :raises gmongo.errors.ConfigurationError: an option is unknown, or rejects a value (this error is also a ValueError
+        or a TypeError).
+    :raises gmongo.errors.InvalidURI: a name and its alias have different values, or several spellings of a security
+        flag, such as ``tlsInsecure``, have different values.
     """
     options: DocumentDict = {}
     names: dict[str, str] = {}
@@ -28,7 +29,7 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
         checked = option.check(value)
         may_differ = option.insecure is None and names.get(option.key) == name.lower()
         if options.get(option.key, checked) != checked and not may_differ:
-            raise InvalidOption(f"{option.name} and {name!r} are one option: their values must not differ")
+            raise InvalidURI(f"{option.name} and {name!r} are one option: their values must not differ")
         options[option.key], names[option.key] = checked, name.lower()
     return options
 
