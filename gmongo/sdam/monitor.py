@@ -153,8 +153,9 @@ class Monitor:
     def _owner_was_deleted(self, _reference: object) -> None:
         # Do not call `stop` directly: garbage collection may run in any thread and inside a
         # critical section. A callback of the event loop runs in the thread of the monitor, outside
-        # of critical sections.
-        self._loop.run_callback_threadsafe(self.stop)
+        # of critical sections. A stopped monitor may outlive its event loop.
+        if not self._stopped:
+            self._loop.run_callback_threadsafe(self.stop)
 
     # The greenlet
 
