@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gmongo._documents import Document, DocumentDict
-from gmongo.errors import ConfigurationError, InvalidOption, InvalidURI
+from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.table import find, unknown_option
 
 
@@ -11,8 +11,10 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
     """Check and convert the keyword arguments of MongoClient. The last spelling of a name takes effect.
 
     :returns: the options by lower-case name. Times are in seconds, except ``localthresholdms`` in milliseconds.
-    :raises gmongo.errors.ConfigurationError: an option is unknown, rejects its value (also a ValueError or TypeError),
-        or has different values under a name and its alias. Spellings of a security flag must not differ either.
+    :raises gmongo.errors.ConfigurationError: an option is unknown, or rejects a value (this error is also a ValueError
+        or a TypeError).
+    :raises gmongo.errors.InvalidURI: a name and its alias have different values, or several spellings of a security
+        flag, such as ``tlsInsecure``, have different values.
     """
     options: DocumentDict = {}
     names: dict[str, str] = {}
@@ -23,7 +25,7 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
         checked = option.check(value)
         may_differ = option.insecure is None and names.get(option.key) == name.lower()
         if options.get(option.key, checked) != checked and not may_differ:
-            raise InvalidOption(f"{option.name} and {name!r} are one option: their values must not differ")
+            raise InvalidURI(f"{option.name} and {name!r} are one option: their values must not differ")
         options[option.key], names[option.key] = checked, name.lower()
     return options
 

@@ -132,7 +132,9 @@ class Monitor:
 
     def _owner_was_deleted(self, _reference: object) -> None:
         # Garbage collection may run in any thread and inside a critical section. A callback of the event loop does not.
-        self._loop.run_callback_threadsafe(self.stop)
+        # A stopped monitor may outlive its event loop.
+        if not self._stopped:
+            self._loop.run_callback_threadsafe(self.stop)
 
     # The greenlet
 

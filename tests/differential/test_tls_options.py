@@ -65,6 +65,12 @@ def test_tls_option_enables_tls_or_has_effect_of_pymongo(
         assert ours == _use_of_tls(pymongo, keywords)
 
 
+def test_conflicting_names_of_tls_raise_invalid_uri_as_in_pymongo() -> None:
+    for driver in (gmongo, pymongo):
+        with pytest.raises(driver.errors.InvalidURI):
+            driver.MongoClient("h", connect=False, tls=True, ssl=False)
+
+
 def test_server_without_tls_raises_error_with_tls_in_message() -> None:
     options: Any = {"tlsAllowInvalidCertificates": True, "serverSelectionTimeoutMS": 200}
     with Deployment.standalone() as closing, socket.create_server(("127.0.0.1", 0)) as silent:

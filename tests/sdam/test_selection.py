@@ -88,6 +88,21 @@ def test_topology_change_during_selector_call_wakes_all_waiting_operations(
     assert served == [1, 0, 2, 3, 4]  # the topology changed during the selector call for waiter 1
 
 
+def test_server_selection_ends_at_its_timeout_if_topology_changes_in_every_loop_iteration(
+    connect: Any, stream_server: ScriptedServer, virtual_time: Any
+) -> None:
+    client = connect(stream_server, server_selector=CountingSelector(accepts=False), serverSelectionTimeoutMS=1000)
+    eventually(lambda: awaitable_hellos(stream_server))
+    waiter = gevent.spawn(client.db.c.find_one)
+    eventually(lambda: client._topology.selector.waiting)
+    virtual_time.suspend(1.0)
+    for _ in range(20):
+        client._topology.selector.wake(client.topology_description)
+        gevent.sleep(0)
+    with pytest.raises(ServerSelectionTimeoutError):
+        waiter.get(block=False)
+
+
 def test_killed_greenlets_stop_timers_of_their_server_selections(connect: Any, stream_server: ScriptedServer) -> None:
     client = connect(stream_server, server_selector=CountingSelector(accepts=False), serverSelectionTimeoutMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server))

@@ -62,6 +62,17 @@ def monitor() -> Iterator[Monitor]:
     yield Monitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock(), owner)
 
 
+@pytest.mark.parametrize("stopped", [True, False])
+def test_deletion_of_owner_uses_event_loop_only_if_monitor_is_not_stopped(stopped: bool) -> None:
+    owner: Any = MonitorOwner()
+    monitor = Monitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock(), owner)
+    if stopped:
+        monitor.stop()
+    monitor._loop = Mock()
+    del owner
+    assert monitor._loop.run_callback_threadsafe.called is not stopped
+
+
 def test_deprioritized_server_is_selected_only_if_no_other_server_is_suitable() -> None:
     addresses = [("a", 27017), ("b", 27017)]
     topology = open_topology("mongodb://a,b/")

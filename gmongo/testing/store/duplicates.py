@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
+from bson.binary import UUID_SUBTYPE, Binary
+from bson.datetime_ms import DatetimeMS
 from bson.objectid import ObjectId
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.values import EMPTY_ARRAY, MISSING, Key
+
+_UUID_LENGTH = 16
 
 
 def new_entries(collection: Collection, document: Document, before: Document | None) -> Iterator[tuple[str, Key]]:
@@ -88,6 +94,14 @@ def _as_text(value: Any) -> str:
         return f'"{value}"'
     if isinstance(value, ObjectId):
         return f"ObjectId('{value}')"
+    if isinstance(value, bytes):
+        subtype = value.subtype if isinstance(value, Binary) else 0
+        is_uuid = subtype == UUID_SUBTYPE and len(value) == _UUID_LENGTH
+        return f'UUID("{UUID(bytes=value)}")' if is_uuid else f"BinData({subtype}, {value.hex().upper()})"
+    if isinstance(value, datetime):
+        return f"new Date({int(DatetimeMS(value))})"
+    if isinstance(value, list):
+        return "[ " + ", ".join(map(_as_text, value)) + " ]"
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{name}: {_as_text(part)}" for name, part in value.items()) + " }"
     return str(value)

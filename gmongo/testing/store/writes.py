@@ -287,4 +287,4 @@ def run_statements(context: Context, target: Target, statements: Sequence[Any], 
 
 def write_error(index: int, error: CommandError) -> Document:
     """Return the document that describes the error of a statement in the reply."""
-    return {"index": index, "code": error.code, **error.fields, "errmsg": error.message}
+    return {"index": index, "code": error.code, "errmsg": error.message, **error.fields}

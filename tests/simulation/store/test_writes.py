@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 import pytest
-from bson import ObjectId
+from bson import Binary, ObjectId
 
 from gmongo.testing.command import CommandError
 
@@ -50,6 +52,23 @@ def test_duplicate_id_returns_duplicate_key_error():
     }
     reply = shell.insert({"_id": 1}, {"_id": 2}, ordered=False)
     assert (reply["n"], [error["index"] for error in reply["writeErrors"]]) == (1, [0])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Binary(bytes(15) + b"\x05", 4), 'UUID("00000000-0000-0000-0000-000000000005")'),
+        (b"\x01\xab", "BinData(0, 01AB)"),
+        (Binary(b"\x01", 5), "BinData(5, 01)"),
+        (datetime(2020, 1, 1, tzinfo=timezone.utc), "new Date(1577836800000)"),
+        ({"a": [1, "x"]}, '{ a: [ 1, "x" ] }'),
+    ],
+)
+def test_duplicate_key_error_has_text_and_order_of_mongodb_6_0_5(value, text):
+    shell = standalone()
+    error = shell.insert({"_id": value}, {"_id": value})["writeErrors"][0]
+    assert error["errmsg"].endswith(f"dup key: {{ _id: {text} }}")
+    assert list(error) == ["index", "code", "errmsg", "keyPattern", "keyValue"]
 
 
 def test_unique_index_refuses_duplicates():
