@@ -300,10 +300,15 @@ def test_ec2_requests_session_role_and_keys(
     read.assert_called_once_with(service, "GET", path + role, session, limit)
 
 
-def test_web_identity_sends_token_to_security_token_service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("t")
-    reply = {"Credentials": {"AccessKeyId": "k", "SecretAccessKey": "s", "SessionToken": "t"}}
-    calls = Mock(return_value={"AssumeRoleWithWebIdentityResponse": {"AssumeRoleWithWebIdentityResult": reply}})
+@pytest.mark.parametrize("is_wrapped", [True, False])
+def test_web_identity_sends_token_to_security_token_service(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_wrapped: bool
+) -> None:
+    (tmp_path / "token").write_text("t\n")
+    reply: dict[str, Any] = {"Credentials": {"AccessKeyId": "k", "SecretAccessKey": "s", "SessionToken": "t"}}
+    if is_wrapped:
+        reply = {"AssumeRoleWithWebIdentityResponse": {"AssumeRoleWithWebIdentityResult": reply}}
+    calls = Mock(return_value=reply)
     monkeypatch.setattr(aws_credentials, "request_json", calls)
     variables = {
         "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
