@@ -16,7 +16,7 @@ from gmongo import MongoClient
 from gmongo.cursor import CursorType
 from gmongo.errors import AutoReconnect, ConfigurationError, ProtocolError
 from tests.support.recorder import Recorder
-from tests.support.server import ScriptedServer
+from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 from .recording import Recorded, recorded_collection
@@ -58,16 +58,6 @@ def test_cursor_sends_get_more_after_last_document_of_batch(recorded: Recorded) 
     get_more = recorder.sent_commands("getMore")[0]
     assert isinstance(get_more["getMore"], bson.Int64)
     assert (get_more["collection"], get_more["batchSize"], get_more["comment"]) == (collection.name, 4, "why")
-
-
-def test_next_after_the_end_raises_stop_iteration_without_command(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    cursor = collection.find({"_id": 1})
-    assert next(cursor) == {"_id": 1, "name": "n1"}
-    for _ in range(2):
-        with pytest.raises(StopIteration):
-            next(cursor)
-    assert recorder.commands == ["find"]
 
 
 def test_close_of_cursor_sends_kill_cursors_once(recorded: Recorded) -> None:
@@ -146,6 +136,13 @@ def test_deep_copy_of_recursive_filter_is_recursive(recorded: Recorded) -> None:
     copied: Any = copy.deepcopy(recorded.collection.find(query))._filter
     assert copied is not query
     assert copied["a"][0] is copied
+
+
+def test_open_cursor_after_single_batch_is_killed() -> None:
+    with ScriptedServer({"find": cursor_reply([{"_id": 1}], 7)}) as server, MongoClient[Any](server.name) as client:
+        assert list(client.db.c.find(limit=-3)) == [{"_id": 1}]
+        server.wait_for("killCursors")
+        assert server.commands("getMore") == []
 
 
 def test_distinct_of_cursor_omits_hint(recorded: Recorded) -> None:
@@ -243,15 +240,6 @@ def test_limit_of_cursor_applies_to_large_batches(large_collection: Recorded) ->
     cursor = large_collection.collection.find(limit=700, batch_size=300)
     assert ids_of(cursor) == list(range(700))
     assert cursor.retrieved == 700
-
-
-@pytest.mark.parametrize(
-    "codec_options", [CodecOptions(), CodecOptions(document_class=RawBSONDocument)], ids=["dict", "raw"]
-)
-def test_retrieved_property_counts_documents_of_large_batches(large_collection: Recorded, codec_options: Any) -> None:
-    cursor = large_collection.collection.with_options(codec_options=codec_options).find()
-    documents = list(cursor)
-    assert len(documents) == cursor.retrieved == 1000
 
 
 @pytest.mark.parametrize("case", ["large", "typed"])

@@ -10,7 +10,7 @@ from typing import Any
 import bson
 import pytest
 
-from gmongo import DeleteOne, InsertOne, MongoClient, UpdateOne
+from gmongo import DeleteOne, MongoClient, UpdateOne
 from gmongo.errors import BulkWriteError, DocumentTooLarge
 from tests.support.server import ScriptedServer
 
@@ -78,18 +78,6 @@ def test_large_updates_and_deletes_are_split_into_messages() -> None:
         assert [len(command["deletes"]) for command in server.commands("delete")] == [4, 2]
 
 
-def test_every_write_message_is_below_max_message_size() -> None:
-    with ScriptedServer({"insert": success_reply("documents")}) as server:
-        server.hello_extra = {"maxMessageSizeBytes": 100_000}
-        with MongoClient[Any](server.name) as client:
-            documents = [{"_id": n, "data": b"x" * (n * 531 % 30_000)} for n in range(100)]
-            assert client.db.c.insert_many(documents).inserted_ids == list(range(100))
-        commands = server.commands("insert")
-        assert [each["_id"] for command in commands for each in command["documents"]] == list(range(100))
-        assert all(sum(len(bson.encode(each)) for each in command["documents"]) < 100_000 for command in commands)
-        assert len(commands) > 10
-
-
 def test_largest_document_is_inserted_and_a_larger_document_raises(recorded: Recorded) -> None:
     collection, _ = recorded
     overhead = len(bson.encode({"_id": 1, "data": b""}))
@@ -97,27 +85,3 @@ def test_largest_document_is_inserted_and_a_larger_document_raises(recorded: Rec
     assert collection.find_one(1, {"_id": 1}) == {"_id": 1}
     with pytest.raises(DocumentTooLarge, match="16793601 bytes"):
         collection.insert_one({"_id": 2, "data": b"x" * (16 * MIB + 16 * 1024 - overhead + 1)})
-
-
-@pytest.mark.parametrize("ordered", [True, False])
-def test_document_above_message_size_raises_after_previous_writes(recorded: Recorded, ordered: bool) -> None:
-    collection, recorder = recorded
-    writes = [InsertOne({"_id": 1}), InsertOne({"_id": 2, "data": b"x" * (49 * MIB)}), InsertOne({"_id": 3})]
-    with pytest.raises(DocumentTooLarge, match="51380"):
-        collection.bulk_write(writes, ordered=ordered)
-    assert len(recorder.sent_commands("insert")) == 1
-    assert collection.count_documents({}) == 1
-    (stats,) = collection.database.client.pool_stats()
-    assert stats["in_use"] == 0
-
-
-def test_too_large_filter_raises_before_any_command(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    for call in (
-        lambda: collection.find_one({"data": b"x" * (17 * MIB)}),
-        lambda: collection.delete_one({"data": b"x" * (17 * MIB)}),
-        lambda: collection.update_one({}, {"$set": {"data": b"x" * (17 * MIB)}}),
-    ):
-        with pytest.raises(DocumentTooLarge, match="178"):
-            call()
-    assert recorder.commands == []
