@@ -114,34 +114,12 @@ def test_protective_option_inside_other_uri_part_raises_error(uri: str, name: st
         MongoClient(uri.format(name), connect=False)
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "mongodb://h/?maxPolSize=5",
-        "mongodb://h/?waitQueueMultiple=5",
-        "mongodb://h/?safe=true",
-        "mongodb://h/?slaveOk=true",
-        "mongodb://h/?foo=bar",
-    ],
-)
-def test_other_unknown_option_causes_warning(uri: str) -> None:
-    with pytest.warns(UserWarning, match="Unknown option"):
-        MongoClient(uri, connect=False)
-
-
 def test_uri_values_may_contain_equals_signs() -> None:
     uri = "mongodb://a:b@h/my=db?authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:xtls==&appName=a=b"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         client: MongoClient[Any] = MongoClient(uri, connect=False)
     assert client.get_default_database().name == "my=db"
-
-
-@pytest.mark.parametrize("name", ["tls", "ssl", "tlsCAFile", "tlsCertificateKeyFile", "authMechanism"])
-@pytest.mark.parametrize("value", ["", 5, "yes"])
-def test_invalid_keyword_value_of_protective_option_raises_error(name: str, value: Any) -> None:
-    with pytest.raises(ConfigurationError):
-        MongoClient("example.com", connect=False, **{name: value})
 
 
 @pytest.mark.parametrize("name", ["tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"])
@@ -187,12 +165,6 @@ def test_scram_without_tls_causes_no_warning() -> None:
 def test_x509_without_tls_raises_configuration_error(more: str) -> None:
     with pytest.raises(ConfigurationError, match="X509 needs tls=true"):
         MongoClient(f"mongodb://localhost/?authMechanism=MONGODB-X509{more}", connect=False)
-
-
-@pytest.mark.parametrize("port", [-1, 0, 65536, 2**40])
-def test_invalid_port_raises_configuration_error(port: int) -> None:
-    with pytest.raises(ConfigurationError, match="port"):
-        MongoClient("localhost", port, connect=False)
 
 
 def test_default_tls_context_has_strict_settings() -> None:

@@ -436,12 +436,6 @@ def test_read_on_connection_without_socket_raises_auto_reconnect() -> None:
         connection.next_reply(None, bytes)
 
 
-def test_tls_peer_before_handshake_has_no_certificate_data() -> None:
-    peer = Peer("h", True)
-    assert (peer.name, peer.check_name, peer.sent_certificate) == ("h", True, False)
-    assert (peer.staple, peer.refusal, peer.valid_until) == (b"", "", None)
-
-
 @pytest.mark.parametrize("failing_method", ["use_certificate_chain_file", "check_privatekey"])
 @pytest.mark.parametrize("error_class", [openssl.SSL.Error, TypeError, ValueError, openssl.UnsupportedAlgorithm])
 def test_unusable_certificate_key_raises_configuration_error(

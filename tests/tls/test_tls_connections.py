@@ -46,14 +46,6 @@ def test_valid_certificate_is_accepted(server, files, host):
         assert find_one(client) == {"_id": 1}
 
 
-def test_any_option_for_certificates_enables_tls(server, files):
-    with connect_client(server, tlsCAFile=files.ca, tls=True) as client:
-        find_one(client)
-    uri = f"mongodb://localhost:{server.port}/?tlsCAFile={files.ca}"
-    with gmongo.MongoClient(uri) as client:
-        assert find_one(client) == {"_id": 1}
-
-
 def test_tls_request_larger_than_socket_buffers_arrives_complete(server, files, go):
     server.replies["insert"] = {"ok": 1, "n": 1}
     with connect_client(server, tlsCAFile=files.ca) as client:
@@ -66,15 +58,6 @@ def test_tls_request_larger_than_socket_buffers_arrives_complete(server, files, 
         server.reading.set()
         assert inserting.get(timeout=20).inserted_id == 1
     assert server.commands("insert")[-1]["documents"] == [document]
-
-
-def test_tls_messages_of_three_megabytes_arrive_complete(server, files):
-    documents = [{"_id": number, "text": "x" * 1000} for number in range(3000)]
-    server.replies["find"] = cursor_reply(documents)
-    with connect_client(server, tlsCAFile=files.ca) as client:
-        assert list(client.db.c.find()) == documents
-        client.db.c.insert_many(documents)
-    assert server.commands("insert")[0]["documents"] == documents
 
 
 def test_each_of_fifty_greenlets_receives_own_reply_over_tls(server, files):
