@@ -44,47 +44,6 @@ def ids_of(documents: Any) -> list[Any]:
     return [document["_id"] for document in documents]
 
 
-def test_cursor_sends_get_more_after_last_document_of_batch(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    cursor = collection.find(batch_size=4, comment="why")
-    assert ids_of(next(cursor) for _ in range(4)) == [0, 1, 2, 3]
-    assert recorder.commands == ["find"]
-    assert cursor.cursor_id
-    assert cursor.address == collection.database.client.address
-    assert cursor.retrieved == 4
-    assert ids_of(cursor) == [4, 5, 6, 7, 8, 9]
-    assert recorder.commands == ["find", "getMore", "getMore"]
-    assert (cursor.alive, cursor.retrieved, cursor.cursor_id) == (False, 10, 0)
-    get_more = recorder.sent_commands("getMore")[0]
-    assert isinstance(get_more["getMore"], bson.Int64)
-    assert (get_more["collection"], get_more["batchSize"], get_more["comment"]) == (collection.name, 4, "why")
-
-
-def test_close_of_cursor_sends_kill_cursors_once(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    cursor = collection.find(batch_size=2)
-    next(cursor)
-    cursor_id = cursor.cursor_id
-    cursor.close()
-    cursor.close()
-    assert recorder.command("killCursors")["cursors"] == [cursor_id]
-    assert recorder.events_named("CommandSucceeded")[-1].reply["cursorsKilled"] == [cursor_id]
-    assert (cursor.alive, cursor.cursor_id) == (True, 0)  # One received document is unread.
-    assert [each["_id"] for each in cursor] == [1]
-    assert not cursor.alive
-    assert list(cursor) == []
-
-
-def test_end_of_with_block_kills_cursor_with_and_without_error(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    with pytest.raises(RuntimeError), collection.find(batch_size=2) as cursor:
-        next(cursor)
-        raise RuntimeError
-    with collection.aggregate([{"$match": {}}], batchSize=2):
-        pass
-    assert recorder.commands == ["find", "killCursors", "aggregate", "killCursors"]
-
-
 @pytest.mark.parametrize(
     "open_cursor",
     [
@@ -175,12 +134,6 @@ def test_next_and_iterators_of_one_cursor_return_each_document_once(cursor: Any)
     assert (list(islice(cursor, 5)), cursor.alive, list(second)) == ([{"_id": 9, "name": "n9"}], False, [])
 
 
-def test_cursor_without_sent_query_is_not_alive_after_with_block(collection: Any) -> None:
-    with collection.find() as cursor:
-        assert cursor.alive
-    assert not cursor.alive
-
-
 def test_closed_cursor_returns_documents_in_its_buffer(cursor: Any) -> None:
     numbers = []
     for document in cursor:
@@ -251,23 +204,6 @@ def test_succeeded_event_has_first_documents_of_the_reply(large_collection: Reco
     in_event = list(recorder.events_named("CommandSucceeded")[0].reply["cursor"]["firstBatch"])
     assert in_event
     assert in_event == documents[: len(in_event)]
-
-
-FLAGS = {2: "tailable", 8: "oplogReplay", 16: "noCursorTimeout", 32: "awaitData", 128: "allowPartialResults"}
-
-
-@pytest.mark.parametrize("query_flags", [*FLAGS, 0, 2 | 32, 16 | 128, sum(FLAGS)])
-def test_find_sends_each_cursor_flag_as_a_field(query_flags: int) -> None:
-    with ScriptedServer() as server, MongoClient[Any](server.name) as client:
-        cursor = client.db.c.find()
-        cursor.add_option(sum(FLAGS))
-        cursor.remove_option(sum(FLAGS) & ~query_flags)
-        next(cursor, None)
-        cursor.close()
-        (command,) = server.commands("find")
-    assert {name: command.get(name) for name in FLAGS.values()} == {
-        name: True if query_flags & flag else None for flag, name in FLAGS.items()
-    }
 
 
 def test_snapshot_read_on_old_server_raises_configuration_error() -> None:

@@ -10,8 +10,6 @@ from gmongo._server_facts.wire_versions import CLIENT_BULK_WRITE
 from gmongo.collection import Collection
 from gmongo.errors import (
     DuplicateKeyError,
-    WriteConcernError,
-    WTimeoutError,
 )
 from tests.support.server import ScriptedServer
 
@@ -91,35 +89,6 @@ def test_error_in_custom_mapping_is_raised_and_nothing_is_stored(collection: Col
             break
     assert failures >= 3
     assert collection.find_one({}, {"_id": 1}) in (None, {"_id": 5})
-
-
-@pytest.mark.parametrize(
-    ("write_concern_error", "error_class"),
-    [
-        ({"code": 100, "errmsg": "too few members"}, WriteConcernError),
-        ({"code": 64, "errmsg": "waiting timed out"}, WTimeoutError),
-        ({"code": 1, "errmsg": "waiting timed out", "errInfo": {"wtimeout": True}}, WTimeoutError),
-    ],
-)
-def test_every_write_raises_write_concern_error(
-    write_concern_error: dict[str, Any], error_class: type[Exception]
-) -> None:
-    reply = {"ok": 1, "n": 1, "nModified": 1, "value": None, "writeConcernError": write_concern_error}
-    names = ("insert", "update", "delete", "findAndModify", "createIndexes", "drop")
-    with ScriptedServer(dict.fromkeys(names, reply)) as server, MongoClient[Any](server.name) as client:
-        collection = client.db.c
-        for write in (
-            lambda: collection.insert_one({}),
-            lambda: collection.update_one({}, {"$set": {"a": 1}}),
-            lambda: collection.delete_many({}),
-            lambda: collection.find_one_and_delete({}),
-            lambda: collection.create_index("a"),
-            lambda: collection.drop(),
-        ):
-            with pytest.raises(error_class, match=write_concern_error["errmsg"]) as caught:
-                write()
-            assert type(caught.value) is error_class
-            assert caught.value.code == write_concern_error["code"]  # type: ignore[attr-defined]
 
 
 def test_write_error_takes_precedence_over_write_concern_error() -> None:

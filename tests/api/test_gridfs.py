@@ -9,7 +9,6 @@ import uuid
 
 import gevent
 import pytest
-from bson import Binary
 
 from gmongo import MongoClient
 from gmongo.errors import (
@@ -18,7 +17,6 @@ from gmongo.errors import (
     InvalidOperation,
     OperationFailure,
     PyMongoError,
-    WriteConcernError,
 )
 from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, grid_in
 from gmongo.gridfs.errors import CorruptGridFile, FileExists, NoFile
@@ -112,37 +110,6 @@ def test_close_raises_file_exists_if_another_upload_used_the_id(bucket):
         bucket.delete("same")
 
 
-def test_write_concern_error_of_upload_is_raised(client):
-    concern_error = {"code": 64, "errmsg": "waiting for replication timed out"}
-    index = cursor_reply([{"key": {"files_id": 1, "n": 1}}, {"key": {"filename": 1, "uploadDate": 1}}])
-    replies = {
-        "insert": {"ok": 1, "n": 1, "writeConcernError": concern_error},
-        "listIndexes": index,
-        "find": cursor_reply([{}]),
-    }
-    with ScriptedServer(replies) as server, MongoClient(server.name) as scripted:
-        file = GridFSBucket(scripted.db, chunk_size_bytes=4).open_upload_stream("f")
-        with pytest.raises(WriteConcernError, match="waiting for replication timed out") as caught:
-            file.write(b"some chunks")
-            file.close()
-        assert caught.value.code == 64
-        with pytest.raises(WriteConcernError, match="waiting for replication timed out"):
-            file.close()
-
-
-@pytest.mark.parametrize("interface", ["GridFSBucket", "GridFS"])
-def test_gridfs_call_in_transaction_raises_invalid_operation(client, files_database, interface):
-    raises_invalid_operation = pytest.raises(
-        InvalidOperation, match=r"^GridFS does not support multi-document transactions$"
-    )
-    with client.start_session() as session, session.start_transaction(), raises_invalid_operation:
-        if interface == "GridFSBucket":
-            GridFSBucket(files_database).upload_from_stream("f", b"x", session=session)
-        else:
-            GridFS(files_database).exists(5, session=session)
-    assert files_database.list_collection_names() == []
-
-
 class FailingSource:
     """Source of an upload, whose first read succeeds, and whose later reads raise an error."""
 
@@ -154,13 +121,6 @@ class FailingSource:
         if self.reads > 1:
             raise OSError("disk")
         return b"x" * 5_000_000
-
-
-def test_upload_of_text_without_encoding_sends_no_command(database):
-    recorder = Recorder()
-    with MongoClient(database, event_listeners=[recorder]) as client, pytest.raises(TypeError, match="encoding"):
-        GridFS(client.files).put("text")
-    assert recorder.commands == []
 
 
 def test_abort_keeps_chunks_of_another_file_with_the_same_id(files, bucket):
@@ -358,33 +318,6 @@ def test_seek_and_close_kill_the_cursor_of_chunks():
         file.read(5)
         file.close()
         assert recorder.commands == ["find", "killCursors", "find", "killCursors"]
-
-
-@pytest.mark.parametrize(
-    ("damage_chunks", "message"),
-    [
-        (lambda chunks: chunks.delete_one({"n": 0}), "missing chunk: expected chunk #0 but found chunk with n=1"),
-        (lambda chunks: chunks.delete_one({"n": 1}), "missing chunk: expected chunk #1 but found chunk with n=2"),
-        (lambda chunks: chunks.delete_one({"n": 2}), "no chunk #2"),
-        (
-            lambda chunks: chunks.update_one({"n": 1}, {"$set": {"data": Binary(b"xxx")}}),
-            "chunk #1 has the wrong size: expected 4 bytes but found 3",
-        ),
-        (
-            lambda chunks: chunks.update_one({"n": 2}, {"$set": {"data": Binary(b"xxx")}}),
-            "chunk #2 has the wrong size: expected 2 bytes but found 3",
-        ),
-        (
-            lambda chunks: chunks.insert_one({"files_id": 1, "n": 3, "data": Binary(b"x")}),
-            "extra chunk found: expected 3 chunks but found chunk with n=3",
-        ),
-    ],
-)
-def test_damaged_chunks_raise_corrupt_grid_file(bucket, files_database, damage_chunks, message):
-    bucket.upload_from_stream_with_id(1, "f", b"0123456789")
-    damage_chunks(files_database.fs.chunks)
-    with pytest.raises(CorruptGridFile, match=f"^{message}$"):
-        bucket.download_to_stream(1, io.BytesIO())
 
 
 def test_chunks_in_other_storage_order_are_read_in_sequence(bucket, files_database):

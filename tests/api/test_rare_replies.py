@@ -246,18 +246,7 @@ def test_change_stream_without_changes_resumes_with_its_start_options() -> None:
         assert position.fields() == fields
 
 
-@pytest.mark.parametrize(
-    ("result", "message"),
-    [
-        ({"result": "exception during validation", "valid": True}, "c invalid: exception during validation"),
-        ({"result": "the data are corrupt", "valid": True}, "c invalid: the data are corrupt"),
-        ({"valid": False}, "c invalid: {'valid': False, 'ok': 1}"),
-        ({"raw": {"a": {"valid": True}, "b": {"valid": False}}}, "c invalid: {'valid': False}"),
-        ({"valid": True}, None),
-        ({"result": "no problem"}, None),
-        ({"raw": {"a": {"valid": True}}}, None),
-    ],
-)
+@pytest.mark.cases
 def test_validate_collection_raises_if_result_is_invalid(result: dict[str, Any], message: str | None) -> None:
     with ScriptedServer({"validate": {**result, "ok": 1}}) as server, MongoClient[Any](server.name) as client:
         if message is None:

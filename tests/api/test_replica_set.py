@@ -133,21 +133,6 @@ def test_writes_succeed_on_new_primary_after_primary_stops(replica_set):
         assert_all_connections_idle(client)
 
 
-def test_stale_primary_of_earlier_election_is_ignored(replica_set):
-    with connect_and_discover(replica_set, heartbeatFrequencyMS=500) as client:
-        old, new = replica_set.primary, replica_set.members[1]
-        fields = dict(old._hello())
-        replica_set.elect(new)
-        eventually(lambda: client.primary == new.address)
-        old.hello_extra = {name: fields[name] for name in ("isWritablePrimary", "ismaster", "secondary", "electionId")}
-        old.changed()
-        eventually(lambda: "stale" in str(client.topology_description))
-        for _ in range(3):
-            client.db.c.insert_one({})
-        assert client.primary == new.address
-        assert not old.commands("insert")
-
-
 @pytest.mark.requirement("SM-14")
 def test_client_follows_added_and_removed_members(replica_set):
     with connect_and_discover(replica_set, heartbeatFrequencyMS=500) as client:

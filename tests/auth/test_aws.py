@@ -51,16 +51,7 @@ def expiration_in(minutes):
 # Tests of signatures
 
 
-@pytest.mark.parametrize(
-    ("host", "region"),
-    [
-        ("sts.amazonaws.com", "us-east-1"),
-        ("sts.us-west-2.amazonaws.com", "us-west-2"),
-        ("sts.us-west-2.amazonaws.com.ch", "us-west-2"),
-        ("example.com", "com"),
-        ("localhost", "us-east-1"),
-    ],
-)
+@pytest.mark.cases
 def test_sts_host_selects_region(host, region):
     assert region_of(host) == region
 

@@ -55,16 +55,7 @@ def test_scram_authenticates_with_and_without_speculation_and_empty_exchange(
     assert all(start["mechanism"] == expected for start in starts)
 
 
-@pytest.mark.parametrize(
-    ("username", "password", "mechanism"),
-    [
-        ("empty", "", "DEFAULT"),
-        ("IX", "IX", "SCRAM-SHA-256"),
-        ("IX", "I\u00adX", "SCRAM-SHA-256"),
-        ("\u2168", "IV", "SCRAM-SHA-256"),
-        ("\u2168", "I\u00adV", "SCRAM-SHA-256"),
-    ],
-)
+@pytest.mark.cases
 def test_empty_or_saslprep_equivalent_password_authenticates(server, username, password, mechanism):
     with client_with_login(server, username, password, authMechanism=mechanism) as client:
         assert find_one(client) == {"_id": 1}

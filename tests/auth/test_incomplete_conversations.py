@@ -134,16 +134,7 @@ def test_simple_login_creates_conversation_for_each_reauthentication() -> None:
 
 
 @pytest.mark.parametrize("configured_mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256", "DEFAULT"])
-@pytest.mark.parametrize(
-    ("hello", "expected_mechanism"),
-    [
-        ({}, "SCRAM-SHA-1"),
-        ({"saslSupportedMechs": ["SCRAM-SHA-1"]}, "SCRAM-SHA-1"),
-        ({"saslSupportedMechs": ["SCRAM-SHA-1", "SCRAM-SHA-256"]}, "SCRAM-SHA-256"),
-        ({"saslSupportedMechs": "SCRAM-SHA-256"}, "SCRAM-SHA-1"),
-        ({"speculativeAuthenticate": None}, "SCRAM-SHA-1"),
-    ],
-)
+@pytest.mark.cases
 def test_default_scram_selects_best_mechanism_of_user(
     configured_mechanism: str, hello: dict[str, Any], expected_mechanism: str
 ) -> None:

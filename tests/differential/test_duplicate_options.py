@@ -22,56 +22,10 @@ from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import OPTIONS, srv, tls_enabled
 from gmongo.options.table import Option, Source, find
+from tests.data_files import rows
 
 # Two different values for each option. For a file option, a value is a key of the fixture `files`.
-VALUES: dict[str, tuple[Any, Any]] = {
-    "maxPoolSize": (5, 6),
-    "minPoolSize": (1, 2),
-    "maxIdleTimeMS": (1000, 2000),
-    "maxConnecting": (1, 3),
-    "waitQueueTimeoutMS": (1000, 2000),
-    "drainLateReplies": (True, False),
-    "connectTimeoutMS": (1000, 2000),
-    "socketTimeoutMS": (1000, 2000),
-    "timeoutMS": (1000, 2000),
-    "serverSelectionTimeoutMS": (1000, 2000),
-    "heartbeatFrequencyMS": (1000, 2000),
-    "localThresholdMS": (10, 20),
-    "replicaSet": ("a", "b"),
-    "directConnection": (True, False),
-    "loadBalanced": (True, False),
-    "serverMonitoringMode": ("poll", "stream"),
-    "appName": ("a", "b"),
-    "compressors": ("zlib", "zlib,snappy"),
-    "zlibCompressionLevel": (1, 2),
-    "tls": (True, False),
-    "tlsInsecure": (True, False),
-    "tlsAllowInvalidCertificates": (True, False),
-    "tlsAllowInvalidHostnames": (True, False),
-    "tlsCAFile": ("ca", "other_ca"),
-    "tlsCRLFile": ("crl", "crl_with_server"),
-    "tlsCertificateKeyFile": ("client", "strange_client"),
-    "tlsCertificateKeyFilePassword": ("x", "y"),
-    "tlsDisableCertificateRevocationCheck": (True, False),
-    "tlsDisableOCSPEndpointCheck": (True, False),
-    "authMechanism": ("SCRAM-SHA-1", "SCRAM-SHA-256"),
-    "authSource": ("a", "b"),
-    "retryReads": (True, False),
-    "retryWrites": (True, False),
-    "maxAdaptiveRetries": (1, 2),
-    "enableOverloadRetargeting": (True, False),
-    "baseBackoffMS": (1, 2),
-    "readConcernLevel": ("local", "majority"),
-    "readPreference": ("secondary", "nearest"),
-    "w": (1, 2),
-    "wTimeoutMS": (1000, 2000),
-    "journal": (True, False),
-    "fsync": (True, False),
-    "tz_aware": (True, False),
-    "uuidRepresentation": ("standard", "javaLegacy"),
-    "unicode_decode_error_handler": ("strict", "ignore"),
-    "datetime_conversion": ("DATETIME", "DATETIME_MS"),
-}
+VALUES: dict[str, tuple[Any, Any]] = {row["option"]: tuple(row["values"]) for row in rows(__file__)}
 # Options that the tests omit, because an option is valid only with another option. The tests set
 # `connect` themselves.
 NEEDS_ANOTHER = {

@@ -15,24 +15,6 @@ from gmongo.errors import ConfigurationError, InsecureConnectionWarning, Invalid
 from gmongo.options import OPTIONS, tls_context
 from gmongo.options.table import find
 
-INVALID_VALUES = {
-    "tls": ("True", "TRUE", "1", "yes", "on", "", "true%26x", " true", "tru"),
-    "ssl": ("TRUE", "1", "", "true%20"),
-    "authMechanism": ("EVIL", "", "scram-sha-256", "PLAIN%00"),
-    "authSource": ("",),
-    "tlsCAFile": ("", "%00"),
-    "tlsCRLFile": ("",),
-    "tlsCertificateKeyFile": ("",),
-    "srvAllowedHostsSuffix": ("", "com"),
-    # Options that do not exist, but whose names resemble names of options that protect the
-    # connection.
-    "tlsEnabled": ("true",),
-    "ssl_ca_certs": ("/ca.pem",),
-    "sslCAFile": ("/ca.pem",),
-    "authMechanisms": ("PLAIN",),
-    "auto_encryption_opts": ("1",),
-}
-
 PROTECTIVE = sorted(
     name for option in OPTIONS if option.protects for name in (option.name, *option.aliases) if "_" not in name
 )
@@ -68,9 +50,7 @@ def _encode(name: str, position: int) -> str:
     return f"{name[:position]}%{ord(name[position]):02x}{name[position + 1 :]}"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, each) for name, values in INVALID_VALUES.items() for each in values]
-)
+@pytest.mark.cases
 def test_invalid_value_of_protective_option_in_uri_raises_configuration_error(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError):
         MongoClient(f"mongodb://example.com/?{name}={value}", connect=False)
@@ -97,18 +77,7 @@ def test_error_names_misspelled_option(uri: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tls", "ssl", "TLS", "tlsCAFile", "authSource", "authMechanism"])
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "mongodb://h/{}=x",
-        "mongodb://h/db&{}=x",
-        "mongodb://h/?w=majority?{}=x",
-        "mongodb://h/?w=majority,{}=x",
-        "mongodb://h/?appName=a%20b#{}=x",
-        "mongodb://h/?retryWrites=true {}=x",
-        "mongodb://h/?retryWrites=true\n{}=x",
-    ],
-)
+@pytest.mark.cases
 def test_protective_option_inside_other_uri_part_raises_error(uri: str, name: str) -> None:
     with pytest.raises(InvalidURI, match=r"must be an option of its own"):
         MongoClient(uri.format(name), connect=False)

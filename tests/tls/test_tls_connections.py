@@ -98,17 +98,7 @@ def test_certificate_of_other_host_is_rejected(files):
         assert "IP address mismatch" in server_selection_error(server, "127.0.0.1", tlsCAFile=files.ca)
 
 
-@pytest.mark.parametrize(
-    ("certificate", "option", "is_accepted"),
-    [
-        ("elsewhere", "tlsAllowInvalidHostnames", True),
-        ("elsewhere", "tlsAllowInvalidCertificates", True),
-        ("elsewhere", "tlsInsecure", True),
-        ("expired", "tlsAllowInvalidHostnames", False),
-        ("expired", "tlsAllowInvalidCertificates", True),
-        ("expired", "tlsInsecure", True),
-    ],
-)
+@pytest.mark.cases
 def test_option_disables_check_of_hostname_or_certificate(files, certificate, option, is_accepted):
     with TlsServer(server_context(getattr(files, certificate))) as server:
         options = {option: True, "tlsCAFile": files.ca}
@@ -180,14 +170,7 @@ def test_server_requires_trusted_client_certificate(files, version):
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-@pytest.mark.parametrize(
-    ("option", "invalid_file", "valid_file"),
-    [
-        ("tlsCertificateKeyFile", "strange_client", "client"),
-        ("tlsCAFile", "other_ca", "ca"),
-        ("tlsCRLFile", "crl_with_server", "crl"),
-    ],
-)
+@pytest.mark.cases
 def test_new_connection_reads_changed_certificate_file(
     files, tmp_path, caplog, version, option, invalid_file, valid_file
 ):
@@ -269,19 +252,7 @@ def test_second_connection_resumes_tls_session(server, files, version):
 # Tests of certificate files
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"tlsCAFile": "missing"}, "tlsCAFile: cannot read '.*missing.pem': No such file"),
-        ({"tlsCAFile": "junk"}, "tlsCAFile: '.*junk.pem' must be a PEM file with certificates"),
-        ({"tlsCRLFile": "missing"}, "tlsCRLFile: cannot read"),
-        ({"tlsCRLFile": "junk"}, "tlsCRLFile: .* must be a PEM file with a certificate revocation list"),
-        ({"tlsCertificateKeyFile": "missing"}, "tlsCertificateKeyFile: cannot read"),
-        ({"tlsCertificateKeyFile": "junk"}, "tlsCertificateKeyFile: .* certificate and its private key"),
-        ({"tlsCertificateKeyFile": "only_certificate"}, "tlsCertificateKeyFile: .* certificate and its private key"),
-        ({"tlsCertificateKeyFile": "locked_client"}, "needs tlsCertificateKeyFilePassword"),
-    ],
-)
+@pytest.mark.cases
 def test_unusable_certificate_file_raises_configuration_error(files, options, message):
     options = {name: getattr(files, file) for name, file in options.items()}
     with pytest.raises(ConfigurationError, match=message):
