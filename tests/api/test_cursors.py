@@ -14,7 +14,9 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo import MongoClient
 from gmongo.cursor import CursorType
-from gmongo.errors import AutoReconnect, ConfigurationError, ProtocolError
+from gmongo.errors import AutoReconnect, ProtocolError, ServerSelectionTimeoutError
+from gmongo.testing import Deployment
+from tests.support.fail_points import close_connection_at, fail
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
@@ -206,15 +208,6 @@ def test_succeeded_event_has_first_documents_of_the_reply(large_collection: Reco
     assert in_event == documents[: len(in_event)]
 
 
-def test_snapshot_read_on_old_server_raises_configuration_error() -> None:
-    with ScriptedServer() as server:
-        server.hello_extra["maxWireVersion"] = 12
-        with MongoClient[Any](server.name) as client, client.start_session(snapshot=True) as session:
-            with pytest.raises(ConfigurationError, match=r"Snapshot reads require MongoDB 5\.0"):
-                client.db.c.find_one(session=session)
-            assert server.commands("find") == []
-
-
 CURSOR = {"id": bson.Int64(0), "ns": "db.c", "firstBatch": []}
 
 
@@ -236,3 +229,67 @@ def test_malformed_cursor_reply_raises_protocol_error_with_field_name(reply: dic
         pytest.raises(ProtocolError, match=f"^{message}"),
     ):
         next(client.db.c.find())
+
+
+CHECKS = ("hello", "isMaster", "ismaster")
+
+
+def test_get_more_after_failed_heartbeat_waits_for_server_selection() -> None:
+    recorder = Recorder()
+    with (
+        Deployment.replica_set(members=1) as deployment,
+        MongoClient[Any](
+            deployment.uri, heartbeatFrequencyMS=500, appName="checked", event_listeners=[recorder]
+        ) as client,
+    ):
+        client.db.c.insert_many([{"_id": number} for number in range(5)])
+        cursor = client.db.c.find({}, batch_size=1)
+        next(cursor)
+        fail(deployment, *CHECKS, times=4, closeConnection=True, appName="checked")
+        recorder.wait_for("HeartbeatFailed")
+        assert [each["_id"] for each in cursor.to_list()] == [1, 2, 3, 4]
+
+
+def test_get_more_after_failed_heartbeats_raises_after_server_selection_timeout() -> None:
+    recorder = Recorder()
+    with (
+        Deployment.replica_set(members=1) as deployment,
+        MongoClient[Any](
+            deployment.uri,
+            heartbeatFrequencyMS=500,
+            serverSelectionTimeoutMS=300,
+            appName="checked",
+            event_listeners=[recorder],
+        ) as client,
+    ):
+        client.db.c.insert_many([{"_id": number} for number in range(5)])
+        cursor = client.db.c.find({}, batch_size=1)
+        next(cursor)
+        fail(deployment, *CHECKS, times=1000, closeConnection=True, appName="checked")
+        recorder.wait_for("HeartbeatFailed")
+        with pytest.raises(ServerSelectionTimeoutError, match="which has the cursor"):
+            cursor.to_list()
+
+
+@pytest.mark.parametrize(
+    ("command", "run_operation"),
+    [
+        ("find", lambda c: c.find_one()),
+        ("insert", lambda c: c.insert_one({})),
+        ("update", lambda c: c.update_one({}, {"$set": {"a": 1}})),
+        ("findAndModify", lambda c: c.find_one_and_delete({"_id": 1})),
+        ("listIndexes", lambda c: c.list_indexes().to_list()),
+    ],
+)
+def test_all_attempts_of_an_operation_have_one_operation_id(command: str, run_operation: Any) -> None:
+    recorder = Recorder()
+    with (
+        Deployment.replica_set(members=1) as deployment,
+        MongoClient[Any](deployment.uri, event_listeners=[recorder], heartbeatFrequencyMS=500) as client,
+    ):
+        client.db.c.insert_one({"_id": 1})
+        close_connection_at(deployment, command)
+        recorder.clear()
+        run_operation(client.db.c)
+        assert recorder.commands == [command, command]
+        assert len({event.operation_id for event in recorder.events_named("CommandStarted")}) == 1

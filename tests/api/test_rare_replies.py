@@ -32,7 +32,6 @@ from gmongo.errors import (
     ProtocolError,
     WriteConcernError,
 )
-from gmongo.events import sdam as events_of_checks
 from gmongo.events.command import CommandEvents
 from gmongo.execution.operation_context import OperationContext
 from gmongo.gridfs import GridFSBucket
@@ -217,19 +216,6 @@ def test_timeout_of_other_limit_during_abort_propagates_unchanged(monkeypatch: p
     with pytest.raises(_TooLongError) as caught:
         ending.give_up(GreenletExit(), None)
     assert caught.value is foreign
-
-
-@pytest.mark.parametrize(("connection_id", "fields"), [(None, {}), (5, {"serverConnectionId": 5})])
-def test_heartbeat_log_message_has_only_known_connection_ids(connection_id: int | None, fields: dict[str, int]) -> None:
-    hello = SimpleNamespace(connection_id=connection_id)
-    assert events_of_checks._connection_ids(SimpleNamespace(id=1, handshake_done=True, hello=hello)) == {
-        "driverConnectionId": 1,
-        **fields,
-    }
-    assert events_of_checks._connection_ids(SimpleNamespace(id=1, handshake_done=False, hello=hello)) == {
-        "driverConnectionId": 1
-    }
-    assert events_of_checks._connection_ids(None) == {}
 
 
 def test_change_stream_without_changes_resumes_with_its_start_options() -> None:

@@ -15,6 +15,7 @@ from gevent import get_hub
 
 from gmongo import MongoClient
 from gmongo.auth import scram_keys
+from gmongo.auth.saslprep import saslprep
 from gmongo.auth.scram import ScramConversation
 from gmongo.auth.scram_keys import ScramKeys
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError, PyMongoError
@@ -195,3 +196,14 @@ def test_key_derivation_is_limited_by_connect_timeout(derivation: DelayedDerivat
         with pytest.raises(PyMongoError):
             client.d.c.find_one()
         derivation.gate.set()
+
+
+@pytest.mark.cases
+def test_saslprep_normalizes_text(text, prepared):
+    assert saslprep(text) == prepared
+
+
+@pytest.mark.cases
+def test_prohibited_character_raises_value_error(text, message):
+    with pytest.raises(ValueError, match=message):
+        saslprep(text)

@@ -18,31 +18,16 @@ import pymongo.errors
 import pytest
 
 import gmongo
-from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import OPTIONS, srv, tls_enabled
 from gmongo.options.table import Option, Source, find
 from tests.data_files import rows
 
 # Two different values for each option. For a file option, a value is a key of the fixture `files`.
-VALUES: dict[str, tuple[Any, Any]] = {row["option"]: tuple(row["values"]) for row in rows(__file__)}
+VALUES: dict[str, tuple[Any, Any]] = {row["option"]: tuple(row["values"]) for row in rows(__file__) if "values" in row}
 # Options that the tests omit, because an option is valid only with another option. The tests set
 # `connect` themselves.
-NEEDS_ANOTHER = {
-    "connect",
-    "maxStalenessSeconds",
-    "readPreferenceTags",
-    "drainLateRepliesMS",
-    "drainLateRepliesBytes",
-    "authMechanismProperties",
-    "srvServiceName",
-    "srvMaxHosts",
-    "srvAllowedHostsSuffix",
-    "proxyHost",
-    "proxyPort",
-    "proxyUsername",
-    "proxyPassword",
-}
+NEEDS_ANOTHER = {row["option"] for row in rows(__file__) if "values" not in row}
 REJECTED = "refused"
 
 
@@ -195,32 +180,12 @@ def test_several_uris_raise_configuration_error_in_both_drivers() -> None:
             driver.MongoClient(["mongodb://a/?tls=true", "mongodb://b/?tls=false"], connect=False)
 
 
-class TestDns:
-    """Tests of options in DNS records and in the URI's scheme.
-
-    Options in the URI's query and keywords override these options.
-    """
-
-    @pytest.fixture(autouse=True)
-    def _records(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        records = {"SRV": [("a.example.com", 27017)], "TXT": ["authSource=dns&replicaSet=dns"]}
-        monkeypatch.setattr(srv, "lookup", lambda name, record_type, *_: srv.Answer(records[record_type], 60))
-
-    @pytest.mark.parametrize("name", ["authSource", "replicaSet"])
-    def test_uri_and_keyword_override_txt_record(self, name: str) -> None:
-        uri = "mongodb+srv://ann:x@example.com/?"
-        for text, keywords, expected in (
-            ("", {}, "dns"),
-            (f"{name}=uri", {}, "uri"),
-            ("", {name: "keyword"}, "keyword"),
-            (f"{name}=uri", {name: "keyword"}, "keyword"),
-        ):
-            assert ClientOptions(uri + text, None, keywords).merged[name] == expected
-
-    @pytest.mark.parametrize("keyword", ["tls", "ssl"])
-    def test_keyword_overrides_tls_of_scheme_but_not_of_uri(self, keyword: str) -> None:
-        options: Any = {keyword: False}
-        assert tls_enabled(gmongo.MongoClient("mongodb+srv://example.com", connect=False).options.merged)
-        assert not tls_enabled(gmongo.MongoClient("mongodb+srv://example.com", connect=False, **options).options.merged)
-        with pytest.raises(ConfigurationError, match="must not override"):
-            gmongo.MongoClient("mongodb+srv://example.com/?tls=true", connect=False, **options)
+@pytest.mark.parametrize("keyword", ["tls", "ssl"])
+def test_keyword_overrides_tls_of_scheme_but_not_of_uri(keyword: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = {"SRV": [("a.example.com", 27017)], "TXT": []}
+    monkeypatch.setattr(srv, "lookup", lambda name, record_type, *_: srv.Answer(records[record_type], 60))
+    options: Any = {keyword: False}
+    assert tls_enabled(gmongo.MongoClient("mongodb+srv://example.com", connect=False).options.merged)
+    assert not tls_enabled(gmongo.MongoClient("mongodb+srv://example.com", connect=False, **options).options.merged)
+    with pytest.raises(ConfigurationError, match="must not override"):
+        gmongo.MongoClient("mongodb+srv://example.com/?tls=true", connect=False, **options)

@@ -41,6 +41,7 @@ from tests.support.garbage import freeze_living_objects
 from tests.support.kms import KmsServer
 from tests.support.mongocryptd import Mongocryptd
 from tests.support.proxies import Socks5Proxy
+from tests.support.tls import server_context
 
 SECRETS = {
     name: f"canary-of-a-{name.replace(' ', '-')}-0123456789"
@@ -587,7 +588,11 @@ def test_key_management_errors_disclose_no_secret(
 ) -> None:
     credentials, master_key = MASTERS[provider]
     material = (SECRETS["key material"] * 5)[:96].encode()
-    with KmsServer(server_context(files)) as kms, Proxy(kms.port) as proxy, MongoClient(deployment.uri) as client:
+    with (
+        KmsServer(server_context(files.key_services)) as kms,
+        Proxy(kms.port) as proxy,
+        MongoClient(deployment.uri) as client,
+    ):
         kms.status = 500 if failure == "rejection" else 200
         kms.failures = 50 if failure == "closed" else 0
         kms.delay = (lambda: gevent.sleep(0.2)) if failure == "slow" else (lambda: None)
@@ -609,13 +614,3 @@ def test_key_management_errors_disclose_no_secret(
                 )
         assert bool(kms.requests) == (failure not in ("wrong certificate", "proxy"))
         assert bool(proxy.heads) == (failure == "proxy")
-
-
-def server_context(files: SimpleNamespace) -> Any:
-    import ssl
-
-    from gevent.ssl import SSLContext
-
-    context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(files.key_services)
-    return context

@@ -135,8 +135,8 @@ def test_repr_of_client_discloses_no_password(options: dict[str, Any]) -> None:
         text = repr(client)
         assert_contains_no_secret(text)
         assert "proxyhost='p'" in text or "proxyHost" not in options
-        for public_attributes in ("host=['h:27017']", "document_class=dict", "tz_aware=True", "connect=False"):
-            assert f" {text}".count(public_attributes) == 1
+        for option in ("host=['h:27017']", "document_class=dict", "tz_aware=True", "connect=False"):
+            assert f" {text}".count(option) == 1
 
 
 def test_pickle_of_client_or_credential_raises_type_error() -> None:

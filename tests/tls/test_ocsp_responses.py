@@ -66,8 +66,8 @@ def test_signature_by_each_kind_of_key_is_verified(
             continue
         # A changed byte in the signature or in the signed data makes the signature invalid.
         index = response.index(responses.ocsp.load_der_ocsp_response(response).signature) + 40
-        with_false_header = response[:index] + bytes([response[index] ^ 1]) + response[index + 1 :]
-        assert refusal(authority, certified, with_false_header) == "the signature of the OCSP response is wrong"
+        damaged = response[:index] + bytes([response[index] ^ 1]) + response[index + 1 :]
+        assert refusal(authority, certified, damaged) == "the signature of the OCSP response is wrong"
 
 
 def test_response_signed_with_unknown_key_type_is_rejected(authorities: dict[str, Authority]) -> None:
