@@ -320,6 +320,18 @@ def test_seek_and_close_kill_the_cursor_of_chunks():
         assert recorder.commands == ["find", "killCursors", "find", "killCursors"]
 
 
+@pytest.mark.cases
+def test_damaged_chunks_raise_corrupt_grid_file(bucket, files_database, deleted, changed, added, message):
+    bucket.upload_from_stream_with_id(1, "f", b"0123456789")
+    chunks = files_database.fs.chunks
+    chunks.delete_one({"n": deleted})
+    chunks.update_one({"n": changed}, {"$set": {"data": b"xxx"}})
+    if added is not None:
+        chunks.insert_one({"files_id": 1, "n": added, "data": b"x"})
+    with pytest.raises(CorruptGridFile, match=f"^{message}$"):
+        bucket.download_to_stream(1, io.BytesIO())
+
+
 def test_chunks_in_other_storage_order_are_read_in_sequence(bucket, files_database):
     bucket.upload_from_stream_with_id(1, "f", b"0123456789")
     chunks = files_database.fs.chunks.find().to_list()
