@@ -194,8 +194,7 @@ class ClientEncryption(Generic[DocumentType]):
         :param range_opts: the options of the algorithm "Range"; None by default.
         :param string_opts: the options of the algorithm "String"; None by default.
         :returns: the ciphertext, which is a :class:`~bson.binary.Binary` of subtype 6.
-        :raises TypeError: `key_id` is not a UUID, `range_opts` is not a :class:`RangeOpts`, or `string_opts` is not a
-            :class:`StringOpts`.
+        :raises TypeError: `key_id`, `range_opts` or `string_opts` has a wrong type.
         :raises EncryptionError: the encryption failed.
         """
         encrypted = self._encrypt(
