@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import contest, crowd, latency, operations, programs, report, service, stall, start, surcharge
+from benchmarks import contest, crowd, latency, operations, programs, report, service, stall, start
 from benchmarks.processes import CannedServers
 from benchmarks.record import Record, as_json, versions
 from benchmarks.settings import Settings
@@ -21,12 +21,10 @@ from benchmarks.workloads import WORKLOADS
 
 ROUNDS, QUICK_ROUNDS = 41, 7
 OPERATIONS, QUICK_OPERATIONS = 1000, 500
-TABLES = {
-    module.TABLE: module.rows for module in (operations, crowd, stall, start, contest, latency, service, surcharge)
-}
+TABLES = {module.TABLE: module.rows for module in (operations, crowd, stall, start, contest, latency, service)}
 OF_DRIVERS = [*WORKLOADS, crowd.TABLE, stall.TABLE, start.TABLE]
 #: The default tables of a run in which some contenders are separate programs.
-OF_PROGRAMS = [contest.TABLE, latency.TABLE, service.TABLE, surcharge.TABLE]
+OF_PROGRAMS = [contest.TABLE, latency.TABLE, service.TABLE]
 NAMES = [*OF_DRIVERS, *OF_PROGRAMS]
 ALL = "all"
 
@@ -63,7 +61,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     add("--greenlets", type=_numbers, help="numbers of greenlets, such as 10,100 (default: the numbers of each row)")
     contenders = list(programs.CONTENDERS)
     add("--contenders", type=_names(contenders), default=list(CONTENDERS), help=f"{', '.join(contenders)}, or {ALL}")
-    add("--listener", action="store_true", help="register a command listener with the drivers")
     add("--timeout", type=_positive, default=120, help="seconds for one turn (default 120)")
     add("--json", type=Path, metavar="FILE", help="write every round's numbers to a file")
     add("--docs", type=Path, metavar="DIRECTORY", help="write performance.md and its plot into this directory")
@@ -85,7 +82,7 @@ def _measure(options: argparse.Namespace, show_progress: Callable[[str], Any]) -
     with CannedServers() as servers:
         settings = Settings(**shared, servers=servers, show_progress=show_progress)
         tables = {name: list(rows(settings)) for name, rows in TABLES.items()}
-    settings_shown = {"rounds": options.rounds, "operations": options.operations, "listener": options.listener}
+    settings_shown = {"rounds": options.rounds, "operations": options.operations}
     settings_shown |= {"left out": " and ".join(options.left_out)} if options.left_out else {}
     return Record(versions(), settings_shown, tables)
 

@@ -53,4 +53,4 @@ def _row(name: str, greenlets: int, settings: Settings) -> Row:
 def _measurement(name: str, greenlets: int, contender: str, settings: Settings) -> Measurement:
     workload = WORKLOADS[name]
     count = max(FEWEST, round(settings.operations * workload.share))
-    return Measurement(contender, workload.operation, greenlets, count, workload.variant, settings.listener)
+    return Measurement(contender, workload.operation, greenlets, count, workload.variant)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from statistics import fmean
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 
@@ -32,7 +31,6 @@ class Measurement(NamedTuple):
     """Task that a worker repeats in each turn.
 
     :param variant: the name of a variant in ``VARIANTS``; None is the plain case.
-    :param listener: True registers a command listener in any variant.
     """
 
     contender: str
@@ -40,7 +38,6 @@ class Measurement(NamedTuple):
     greenlets: int
     repeats: int
     variant: str | None = None
-    listener: bool = False
 
 
 class Result(NamedTuple):
@@ -167,25 +164,19 @@ class Workers(ExitStack):
         super().__init__()
         self._servers = servers
         self._timeout = timeout
-        self._workers: dict[Measurement, list[Worker]] = {}
+        self._workers: dict[Measurement, Worker] = {}
 
     def run(self, task: Measurement) -> Result:
         """Run one turn of a measurement, and return the result.
-
-        If the variant has several processes, they run concurrently.
 
         :raises WorkerFailed: a measurement failed.
         """
         if task not in self._workers:
             variant = VARIANTS[task.variant] if task.variant else Variant()
-            port = self._servers.port(variant.server)
-            self._workers[task] = [Worker(task, port, self._timeout) for _ in range(variant.workers)]
-            for worker in self._workers[task]:
-                self.callback(worker.close)
-        for worker in self._workers[task]:
-            worker.begin()
-        results = [worker.result() for worker in self._workers[task]]
-        return Result(fmean(each.microseconds for each in results), sum(each.per_second for each in results))
+            self._workers[task] = Worker(task, self._servers.port(variant.server), self._timeout)
+            self.callback(self._workers[task].close)
+        self._workers[task].begin()
+        return self._workers[task].result()
 
 
 def run_python(arguments: Sequence[str], timeout: float) -> Any:
@@ -209,5 +200,4 @@ def worker_arguments(task: Measurement, port: int) -> list[str]:
     """Return the command line arguments of a worker process."""
     arguments = ["--port", str(port), "--contender", task.contender, "--operation", task.operation]
     arguments += ["--greenlets", str(task.greenlets), "--count", str(task.repeats)]
-    arguments += ["--variant", task.variant] if task.variant else []
-    return arguments + (["--listener"] if task.listener else [])
+    return arguments + (["--variant", task.variant] if task.variant else [])

@@ -17,7 +17,6 @@ class Settings(NamedTuple):
     :param rounds: the number of turns of every contender. Turns that need a new process are limited to :data:`FRESH`.
     :param operations: the number of ``find_one`` operations in a turn.
     :param greenlets: the numbers of greenlets; None uses the numbers of each operation in the standard run.
-    :param listener: True registers a command listener with the drivers in all measurements.
     :param servers: the canned servers.
     :param timeout: the time limit of a turn in seconds.
     :param show_progress: the function that the benchmark calls with the name of the next
@@ -29,7 +28,6 @@ class Settings(NamedTuple):
     rounds: int
     operations: int
     greenlets: list[int] | None
-    listener: bool
     servers: CannedServers
     timeout: float
     show_progress: Callable[[str], Any]

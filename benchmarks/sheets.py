@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks import contest, crowd, latency, operations, programs, service, stall, start, surcharge
+from benchmarks import contest, crowd, latency, operations, programs, service, stall, start
 from benchmarks.record import Record
 from benchmarks.rounds import Ratio, Row, median_of, ratio, ratio_to_row, summary
 from benchmarks.targets import TARGETS, Target, measured_ratio, target_of
@@ -67,17 +67,6 @@ def _operations(rows: Sequence[Row]) -> Iterator[Sheet]:
 def _operation(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[str]) -> list[str]:
     ratios = [_ratio(row, numerator, denominator) for numerator, denominator in pairs]
     return [row.name, str(row.greenlets), *ratios, *(_rounded(median_of(row, name)) for name in contenders)]
-
-
-def _surcharge(rows: Sequence[Row]) -> Iterator[Sheet]:
-    head = ["variant", "relative to", "ratio", "gmongo µs", "denominator µs"]
-    lines = [
-        [row.name.partition(",")[0], denominator, _ratio(row, "gmongo", denominator)]
-        + [_rounded(median_of(row, name)) for name in ("gmongo", denominator)]
-        for row in rows
-        for denominator in row.numbers.keys() - {"gmongo"}
-    ]
-    yield Sheet(f"Additional cost of variants, {surcharge.GREENLETS} greenlets: medians", head, [lines])
 
 
 def _many_greenlets(rows: Sequence[Row]) -> Iterator[Sheet]:
@@ -190,7 +179,6 @@ _SHEETS = {
     crowd.TABLE: _many_greenlets,
     stall.TABLE: _stall,
     start.TABLE: _start,
-    surcharge.TABLE: _surcharge,
     contest.TABLE: _contest,
     latency.TABLE: _latency,
     service.TABLE: _service,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from benchmarks import contest, crowd, stall, start, surcharge
+from benchmarks import contest, crowd, stall, start
 from benchmarks.rounds import Ratio, Row, ratio, ratio_to_row, summary
 
 
@@ -42,11 +42,6 @@ TARGETS = [
     Target(contest.name("find_100"), contest.CALLERS, "floor", 1.1),
     *(Target("insert_many", greenlets, "pymongo", 0.70) for greenlets in (1, 10)),
     *(Target(f"{name}+{each}", 10, "pymongo", 0.22) for each in SPECIAL for name in ("find_one", *WRITES[:2])),
-    *(
-        Target(surcharge.name(operation, each), surcharge.GREENLETS, under, 1.15)
-        for operation in surcharge.OPERATIONS
-        for each, under in surcharge.UNDER.items()
-    ),
     Target("find_one+secondary", 10, "pymongo", 0.22),
     Target("find_one+10_connections", 100, "pymongo", 0.20),
     *(Target(f"{name}+10_connections", 100, "pymongo", 0.22) for name in WRITES[:2]),

@@ -17,13 +17,11 @@ class Variant(NamedTuple):
     :param options: the client options, as in a URI.
     :param server: the kind of the canned server.
     :param switch: a feature of the driver that is not a client option.
-    :param workers: the number of concurrent worker processes on one processor.
     """
 
     options: dict[str, str] = {}
     server: ServerKind = "standalone"
     switch: Literal["listener", "debug", "stable API"] | None = None
-    workers: int = 1
 
 
 VARIANTS = {
@@ -31,7 +29,6 @@ VARIANTS = {
     "debug": Variant(switch="debug"),
     "stable_api": Variant(switch="stable API"),
     "timeout": Variant({"timeoutMS": "10000"}),
-    "workers": Variant(workers=4),
     "10_connections": Variant({"maxPoolSize": "10"}),
     "tls": Variant({"tls": "true", "tlsAllowInvalidCertificates": "true"}, "tls"),
     "replica_set": Variant({"replicaSet": REPLICA_SET}, "replica set"),
@@ -39,14 +36,13 @@ VARIANTS = {
 }
 
 
-def settings_of(driver: str, variant: Variant, *, listener: bool = False) -> dict[str, Any]:
+def settings_of(driver: str, variant: Variant) -> dict[str, Any]:
     """Return the keyword arguments with which the driver creates the client of a variant.
 
     :param driver: the package name of the driver, with the module names of PyMongo.
-    :param listener: True registers a command listener in every variant.
     """
     settings: dict[str, Any] = {}
-    if listener or variant.switch == "listener":
+    if variant.switch == "listener":
         settings["event_listeners"] = [silent_listener(driver)]
     if variant.switch == "stable API":
         settings["server_api"] = importlib.import_module(f"{driver}.server_api").ServerApi("1")

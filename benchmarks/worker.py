@@ -58,7 +58,7 @@ def _open_driver(options: argparse.Namespace) -> Opened:
     from benchmarks.workloads import bulk_operations, driver_operations
 
     variant = VARIANTS[options.variant] if options.variant else Variant()
-    settings = settings_of(package, variant, listener=options.listener)
+    settings = settings_of(package, variant)
     client = open_client(package, options.port, variant.options, **settings)
     return {**driver_operations(client), **bulk_operations(client)}, client.close
 
@@ -108,7 +108,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--greenlets", type=int, default=10)
     parser.add_argument("--count", type=int, default=5000, help="operations of all greenlets together")
     parser.add_argument("--variant", help="variant, such as listener, debug, tls or replica_set")
-    parser.add_argument("--listener", action="store_true", help="register a command listener in any case")
     parser.add_argument("--turns", action="store_true", help="measure once for each line of the standard input")
     return parser.parse_args()
 

@@ -80,7 +80,6 @@ WORKLOADS = {
     **dict(_variants("tls", "find_one", "insert_one", "update_one")),
     **dict(_variants("replica_set", "find_one", "insert_one", "update_one")),
     **dict(_variants("secondary", "find_one")),
-    **dict(_variants("workers", "find_one", "insert_one")),
     **dict(_variants("10_connections", "find_one", "insert_one", "update_one", greenlets=100)),
 }
 

@@ -74,7 +74,7 @@ def show_note(note_id: str) -> Response:
 
 @app.get("/health")
 def health() -> Response:
-    """Ping the database, and show the servers and connection pools that this process knows."""
+    """Ping the database, and show operators the servers and connection pools of this process."""
     client.admin.command("ping")
     topology = client.topology_description
     servers = [

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
 from pkgutil import get_importer
+from traceback import walk_tb
 from typing import Any
 
 # True with -P, -I or PYTHONSAFEPATH, where the interpreter adds no directory to sys.path. Python 3.10 has no safe_path.
@@ -26,7 +27,7 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
     _keep_pytest_silent()
     try:
         if is_module:  # the interpreter has already set sys.path for ``-m gmongo``
-            runpy.run_module(program, run_name="__main__", alter_sys=True)
+            _run_module(program)
             return 0
         if not _SAFE_PATH:
             del sys.path[0]  # the current directory, which the interpreter has added for ``-m gmongo``
@@ -48,6 +49,16 @@ def _keep_pytest_silent() -> None:
     # as errors, the warning ends pytest. This word in the docstring of the package prevents the warning.
     package = sys.modules["gmongo"]
     package.__doc__ = f"{package.__doc__}\n\nPYTEST_DONT_REWRITE"
+
+
+def _run_module(name: str) -> None:
+    try:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    except ImportError as error:
+        _own_frame, *frames = [frame for frame, _line in walk_tb(error.__traceback__)]
+        if any(frame.f_globals is not vars(runpy) for frame in frames):
+            raise  # an error of the program
+        raise SystemExit(f"{sys.executable}: {error}") from None
 
 
 def _run_folder(program: str) -> None:

@@ -166,8 +166,9 @@ class ClientSession:
         limit = checked_timeout("default_timeout_ms", options.default_timeout_ms)
         self._executor = client._executor.with_timeout(limit, "default_timeout_ms")
         self._options = options
-        consistency = bool(options.causal_consistency), bool(options.snapshot)
-        self._state = SessionState(client._executor, server_session, *consistency)
+        self._state = SessionState(
+            client._executor, server_session, bool(options.causal_consistency), bool(options.snapshot)
+        )
         self._ending = TransactionEnd(self._executor, self._state)
 
     @property

@@ -68,10 +68,19 @@ class CommandCursor(Generic[DocumentType]):
         comment: Value = None,
     ) -> None:
         namespace = cursor_info.get("ns", collection.full_name)
-        identity = cursor_info["id"], namespace, cursor_info["firstBatch"]
-        reply = CursorReply(*identity, address or ("", None), {"cursor": cursor_info})
-        options = collection.codec_options, batch_size, max_await_time_ms
-        self._open(collection, collection._executor, reply, *options, session, comment, None)
+        first_batch = cursor_info["firstBatch"]
+        reply = CursorReply(cursor_info["id"], namespace, first_batch, address or ("", None), {"cursor": cursor_info})
+        self._open(
+            collection,
+            collection._executor,
+            reply,
+            collection.codec_options,
+            batch_size,
+            max_await_time_ms,
+            session,
+            comment,
+            None,
+        )
 
     def _open(
         self,
@@ -133,8 +142,17 @@ class CommandCursor(Generic[DocumentType]):
             end_if_implicit(handle)
             raise
         cursor = cls.__new__(cls)
-        options = operation.decoding, batch_size, max_await_time_ms
-        cursor._open(collection, executor, reply, *options, handle, comment, None if iterates else deadline)
+        cursor._open(
+            collection,
+            executor,
+            reply,
+            operation.decoding,
+            batch_size,
+            max_await_time_ms,
+            handle,
+            comment,
+            None if iterates else deadline,
+        )
         return cursor
 
     @classmethod

@@ -197,8 +197,15 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :raises TypeError: `name` is not a string, or an option has the wrong type.
         :raises InvalidName: `name` is not allowed for a collection.
         """
-        overrides = (codec_options, read_preference, write_concern, read_concern)
-        return Collection(self, name, False, *overrides, timeout_ms=timeout_ms)
+        return Collection(
+            self,
+            name,
+            codec_options=codec_options,
+            read_preference=read_preference,
+            write_concern=write_concern,
+            read_concern=read_concern,
+            timeout_ms=timeout_ms,
+        )
 
     def __getitem__(self, name: str) -> Collection[DocumentType]:
         return Collection(self, name)

@@ -92,8 +92,12 @@ class ServerLogger(monitoring.ServerListener):
     def description_changed(self, event: monitoring.ServerDescriptionChangedEvent) -> None:
         old, new = event.previous_description, event.new_description
         if new.server_type != old.server_type:
-            names = old.server_type_name, new.server_type_name
-            _log.info("Server %s changed from %s to %s", event.server_address, *names)
+            _log.info(
+                "Server %s changed from %s to %s",
+                event.server_address,
+                old.server_type_name,
+                new.server_type_name,
+            )
 
     def closed(self, event: monitoring.ServerClosedEvent) -> None:
         _log.warning("Server %s removed from topology %s", event.server_address, event.topology_id)
@@ -109,8 +113,12 @@ class TopologyLogger(monitoring.TopologyListener):
         old, new = event.previous_description, event.new_description
         _log.info("Topology %s updated", event.topology_id)
         if new.topology_type != old.topology_type:
-            names = old.topology_type_name, new.topology_type_name
-            _log.info("Topology %s changed from %s to %s", event.topology_id, *names)
+            _log.info(
+                "Topology %s changed from %s to %s",
+                event.topology_id,
+                old.topology_type_name,
+                new.topology_type_name,
+            )
         if not new.has_writable_server():
             _log.warning("Topology %s has no writable server", event.topology_id)
         if not new.has_readable_server():

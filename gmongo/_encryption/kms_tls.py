@@ -14,8 +14,12 @@ from gmongo.wire.tls import Tls
 
 TIMEOUT = 10.0  # the time limit of the connection, and also the time limit of the answer, in seconds
 _INSECURE = frozenset(
-    f"tls{name}"
-    for name in ("Insecure", "AllowInvalidCertificates", "AllowInvalidHostnames", "DisableCertificateRevocationCheck")
+    {
+        "tlsInsecure",
+        "tlsAllowInvalidCertificates",
+        "tlsAllowInvalidHostnames",
+        "tlsDisableCertificateRevocationCheck",
+    }
 )
 _ALLOWED = {name.lower(): name for name in TLS_DETAILS if name not in _INSECURE}
 

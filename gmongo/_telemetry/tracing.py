@@ -43,9 +43,27 @@ _SYSTEM = {"db.system.name": "mongodb"}
 # Commands whose first field has the name of a collection. In other commands, the first field may be a user name.
 _NAMES_COLLECTION = frozenset(
     {
-        *("aggregate", "collMod", "collStats", "count", "create", "createIndexes", "createSearchIndexes", "delete"),
-        *("distinct", "drop", "dropIndexes", "dropSearchIndex", "find", "findAndModify", "insert", "killCursors"),
-        *("listIndexes", "mapReduce", "update", "updateSearchIndex", "validate"),
+        "aggregate",
+        "collMod",
+        "collStats",
+        "count",
+        "create",
+        "createIndexes",
+        "createSearchIndexes",
+        "delete",
+        "distinct",
+        "drop",
+        "dropIndexes",
+        "dropSearchIndex",
+        "find",
+        "findAndModify",
+        "insert",
+        "killCursors",
+        "listIndexes",
+        "mapReduce",
+        "update",
+        "updateSearchIndex",
+        "validate",
     }
 )
 

@@ -183,7 +183,9 @@ def _check_oidc_environment(credential: Credential) -> str | None:
 _RULES: dict[str, _Rules] = {
     "PLAIN": _Rules(external="default", check=_check_plain),
     "MONGODB-X509": _Rules(external=True, username=False, password=False),
-    "MONGODB-AWS": _Rules(True, username=False, password=None, properties=("AWS_SESSION_TOKEN",), check=_check_aws),
+    "MONGODB-AWS": _Rules(
+        external=True, username=False, password=None, properties=("AWS_SESSION_TOKEN",), check=_check_aws
+    ),
     "GSSAPI": _Rules(
         external=True,
         password=None,

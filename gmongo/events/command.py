@@ -30,8 +30,15 @@ from gmongo.wire.address import Address
 # Events and logs omit the content of these commands and of their replies.
 SENSITIVE = frozenset(
     {
-        *("authenticate", "saslstart", "saslcontinue", "getnonce", "createuser", "updateuser"),
-        *("copydbgetnonce", "copydbsaslstart", "copydb"),
+        "authenticate",
+        "saslstart",
+        "saslcontinue",
+        "getnonce",
+        "createuser",
+        "updateuser",
+        "copydbgetnonce",
+        "copydbsaslstart",
+        "copydb",
     }
 )
 _HELLOS = frozenset({"hello", "ismaster"})

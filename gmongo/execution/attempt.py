@@ -55,7 +55,6 @@ class Attempt:
     # server session of the implicit session, which all attempts of the operation share
     server_session: ServerSession | None = None
     is_retryable_write = False  # True if the command has a transaction number, by which the server recognizes a retry
-    is_retryable_write = False
     transaction: Transaction | None = None
     starts_transaction: bool  # True if the command starts the transaction. Set only in a transaction
     retry: Retry | None = None  # retry state after earlier attempts, or None in the first attempt

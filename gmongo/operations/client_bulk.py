@@ -260,8 +260,14 @@ class BulkWriteBatch(CursorOperation):
         if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:
             raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
         if not self._fitted:
-            sizes_of_server = hello.max_message_size, hello.max_bson_size, hello.max_batch_size
-            self._fit(Limits(hello.max_write_batch_size, *sizes_of_server))
+            self._fit(
+                Limits(
+                    hello.max_write_batch_size,
+                    hello.max_message_size,
+                    hello.max_bson_size,
+                    hello.max_batch_size,
+                )
+            )
         return dict(self._fields)
 
     def _fit(self, limits: Limits) -> None:

@@ -88,8 +88,8 @@ class GetMoreAhead(GetMore):
 
     def next_get_more(self, reply: CursorReply) -> GetMoreAhead:
         """Return the `getMore` command for the next batch after the reply to this command."""
-        cursor = context_of(reply.namespace, self.decoding), reply.cursor_id, reply.address, self.pin
-        return GetMoreAhead(*cursor, comment=self.comment, raw=self.raw)
+        context = context_of(reply.namespace, self.decoding)
+        return GetMoreAhead(context, reply.cursor_id, reply.address, self.pin, comment=self.comment, raw=self.raw)
 
 
 class ExhaustGetMore(GetMore):

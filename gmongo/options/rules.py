@@ -16,14 +16,22 @@ MIN_HEARTBEAT_SECONDS = 0.5
 _EXCLUSIVE_TLS_OPTIONS = (
     ("tlsInsecure", "tlsAllowInvalidHostnames"),
     (
-        *("tlsInsecure", "tlsAllowInvalidCertificates"),
-        *("tlsDisableOCSPEndpointCheck", "tlsDisableCertificateRevocationCheck"),
+        "tlsInsecure",
+        "tlsAllowInvalidCertificates",
+        "tlsDisableOCSPEndpointCheck",
+        "tlsDisableCertificateRevocationCheck",
     ),
 )
 TLS_DETAILS = (
-    *("tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames", "tlsCAFile", "tlsCRLFile"),
-    *("tlsCertificateKeyFile", "tlsCertificateKeyFilePassword"),
-    *("tlsDisableCertificateRevocationCheck", "tlsDisableOCSPEndpointCheck"),
+    "tlsInsecure",
+    "tlsAllowInvalidCertificates",
+    "tlsAllowInvalidHostnames",
+    "tlsCAFile",
+    "tlsCRLFile",
+    "tlsCertificateKeyFile",
+    "tlsCertificateKeyFilePassword",
+    "tlsDisableCertificateRevocationCheck",
+    "tlsDisableOCSPEndpointCheck",
 )
 _SRV_OPTIONS = ("srvServiceName", "srvMaxHosts", "srvAllowedHostsSuffix", "srv_host_validator")
 _LIMITS_OF_LATE_REPLIES = ("drainLateRepliesMS", "drainLateRepliesBytes")

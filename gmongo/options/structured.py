@@ -17,11 +17,23 @@ from gmongo.options.validators import INT32_MAX, Rejected, integer
 
 COMPRESSORS = ("snappy", "zlib", "zstd")
 MECHANISMS = (
-    *("DEFAULT", "GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "MONGODB-X509", "PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256"),
+    "DEFAULT",
+    "GSSAPI",
+    "MONGODB-AWS",
+    "MONGODB-OIDC",
+    "MONGODB-X509",
+    "PLAIN",
+    "SCRAM-SHA-1",
+    "SCRAM-SHA-256",
 )
 READ_PREFERENCES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
 STRING_PROPERTIES = (
-    *("AWS_SESSION_TOKEN", "CANONICALIZE_HOST_NAME", "ENVIRONMENT", "SERVICE_HOST", "SERVICE_NAME", "SERVICE_REALM"),
+    "AWS_SESSION_TOKEN",
+    "CANONICALIZE_HOST_NAME",
+    "ENVIRONMENT",
+    "SERVICE_HOST",
+    "SERVICE_NAME",
+    "SERVICE_REALM",
     "TOKEN_RESOURCE",
 )
 # Properties whose values `repr` may show. Other properties may contain secrets.

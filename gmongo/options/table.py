@@ -176,8 +176,15 @@ _OBSERVATION = (
 )
 
 OPTIONS = (
-    *(*_POOL, *_TIMES, *_TOPOLOGY, *_CONNECTION, *_TLS),
-    *(*_AUTHENTICATION, *_READS_AND_WRITES, *_DOCUMENTS, *_OBSERVATION),
+    *_POOL,
+    *_TIMES,
+    *_TOPOLOGY,
+    *_CONNECTION,
+    *_TLS,
+    *_AUTHENTICATION,
+    *_READS_AND_WRITES,
+    *_DOCUMENTS,
+    *_OBSERVATION,
 )
 """All options of a client."""
 

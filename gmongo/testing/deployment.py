@@ -69,8 +69,8 @@ class Deployment:
     Greenlets serve the clients, in the hub that called :meth:`start`.
 
     Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded`
-    or :meth:`load_balanced`. The methods accept `version` and all parameters after `version` as
-    `settings`. Use the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
+    or :meth:`load_balanced`. The `settings` of these methods are `version` and the parameters
+    below `version`. Use the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
 
     :param topology: the kind of the deployment, which :meth:`standalone` and the similar methods
         choose.

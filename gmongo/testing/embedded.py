@@ -176,7 +176,7 @@ def database_uri(engine: str | None = None) -> Iterator[str]:
     database ends with the ``with`` block.
 
     :param engine: the engine of the embedded database. The default is the result
-        of :func:`default_engine`.
+        of `default_engine`.
     :raises EmbeddedDatabaseError: ``MONGODB_URI`` is not set, and the embedded database cannot be started.
     """
     configured_uri = os.environ.get(URI_VARIABLE)

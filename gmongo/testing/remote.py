@@ -493,7 +493,7 @@ class RemoteDeployment:
     def fault(self, member: int, name: str, *arguments: Any) -> None:
         """Call a method of a member that causes a fault, such as ``freeze``.
 
-        :param member: the index of the member in :attr:`members`.
+        :param member: the index of the member in `members`.
         :param name: the name of a method of :class:`~gmongo.testing.simulation.member.Member`.
         :param arguments: the arguments of the method.
         :raises RuntimeError: the deployment is not running.

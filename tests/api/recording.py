@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from gmongo import MongoClient
 from gmongo.collection import Collection
-from gmongo.errors import OperationFailure
 from tests.support.recorder import Recorder
 
 
@@ -35,18 +34,3 @@ def recorded_collection(uri: str, **options: Any) -> Iterator[Recorded]:
         collection = client.gmongo_tests[f"r{uuid.uuid4().hex[:12]}"]
         yield Recorded(collection, recorder)
         collection.drop()
-
-
-@contextmanager
-def ignore_error_before(collection: Collection[Any], version: str, code: int = 40415) -> Iterator[None]:
-    """Run a block. Ignore the error of a server that is too old for the command in the block.
-
-    :param version: the first server version that supports the fields of the command.
-    :param code: the error code that an older server sends. 40415 is the code for an unknown field.
-    """
-    try:
-        yield
-    except OperationFailure as error:
-        actual = collection.database.client.server_info()["version"]
-        if error.code != code or [int(part) for part in actual.split(".")[:2]] >= [int(n) for n in version.split(".")]:
-            raise

@@ -7,16 +7,14 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from bson import CodecOptions
-from bson.son import SON
 
 from gmongo._background import LongWork
 from gmongo.change_stream import ChangeStream
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation
 from gmongo.collection import Collection
-from gmongo.errors import ConfigurationError, InvalidName, OperationFailure
-from gmongo.operations import DeleteOne, InsertOne, SearchIndexModel
+from gmongo.errors import InvalidName
+from gmongo.operations import DeleteOne, InsertOne
 from gmongo.read_concern import ReadConcern
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
@@ -49,24 +47,6 @@ def test_all_commands_of_a_cursor_use_one_session(recorded: Recorded) -> None:
         assert len(sent) > 1 and len({lsid["id"] for lsid in sent.values()}) == 1, sent.keys()
 
 
-def test_cursor_command_decodes_documents_with_given_codec_options(recorded: Recorded) -> None:
-    collection, _ = recorded
-    collection.insert_one({"_id": 1, "a": {"b": 2}})
-    options: CodecOptions[Any] = CodecOptions(document_class=SON)
-    (document,) = collection.database.cursor_command("find", collection.name, codec_options=options)
-    assert type(document) is SON and type(document["a"]) is SON
-    (document,) = collection.database.cursor_command("find", collection.name)
-    assert type(document) is dict
-
-
-@pytest.mark.parametrize(("hint", "hint_in_command"), [("_id_", "_id_"), ([("a", 1)], {"a": 1}), ("a_1", "a_1")])
-def test_count_documents_sends_hint_in_server_format(recorded: Recorded, hint: Any, hint_in_command: Any) -> None:
-    collection, recorder = recorded
-    collection.create_index("a")
-    assert collection.count_documents({}, hint=hint) == 0
-    assert recorder.events_named("CommandStarted")[-1].command["hint"] == hint_in_command
-
-
 def test_collection_constructor_creates_collection_with_options(recorded: Recorded) -> None:
     collection, recorder = recorded
     child_name = f"{collection.name}.x"
@@ -79,22 +59,6 @@ def test_collection_constructor_creates_collection_with_options(recorded: Record
     assert recorder.events_named("CommandStarted")[-1].command["create"] == f"{child_name}.y"
     for name in (child_name, f"{child_name}.y"):
         collection.database.drop_collection(name)
-
-
-def test_search_index_commands_use_the_explicit_session(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    client = collection.database.client
-    model = SearchIndexModel({"mappings": {"dynamic": True}}, "x")
-    with client.start_session() as session:
-        for call in (
-            lambda: collection.create_search_index(model, session),
-            lambda: collection.update_search_index("x", {}, session),
-            lambda: collection.drop_search_index("x", session),
-        ):
-            recorder.clear()
-            with pytest.raises(OperationFailure):
-                call()
-            assert [event.command["lsid"] for event in recorder.events_named("CommandStarted")] == [session.session_id]
 
 
 @pytest.mark.parametrize("method", ["next", "try_next"])
@@ -213,19 +177,3 @@ def test_dropped_session_is_released_only_if_started_and_not_ended(has_ended: bo
     session.__del__()
     assert state.release.called is ending.end_in_background.called is (has_ended is False)
     state.has_ended = True
-
-
-@pytest.mark.parametrize("name", ["ordered", "verbose_results"])
-def test_client_bulk_write_flag_of_other_type_raises_type_error(recorded: Recorded, name: str) -> None:
-    client = recorded.collection.database.client
-    model = InsertOne({}, recorded.collection.full_name)
-    with pytest.raises(TypeError, match=rf"^{name} must be "):
-        client.bulk_write([model], **{name: 5})
-
-
-@pytest.mark.parametrize("name", ["aggregate", "explain", "pipeline"])
-def test_option_of_aggregate_that_driver_sets_raises(recorded: Recorded, name: str) -> None:
-    options: dict[str, Any] = {name: "other"}
-    with pytest.raises((ConfigurationError, TypeError), match=name):
-        recorded.collection.aggregate([], **options)
-    assert not recorded.recorder.events_named("CommandStarted")

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
+import bson
 import pytest
 
-from gmongo import DeleteMany, DeleteOne, InsertOne, MongoClient, ReplaceOne, UpdateMany, UpdateOne, WriteConcern
-from gmongo.errors import BulkWriteError
+from gmongo import DeleteOne, InsertOne, MongoClient, UpdateOne, WriteConcern
+from gmongo.errors import BulkWriteError, DocumentTooLarge
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 
-from .recording import Recorded, ignore_error_before, recorded_collection
+from .recording import Recorded
 
 EMPTY = {
     "writeErrors": [],
@@ -24,82 +24,6 @@ EMPTY = {
 }
 
 
-@pytest.fixture
-def recorded(database: str) -> Iterator[Recorded]:
-    with recorded_collection(database) as recorded:
-        recorded.collection.insert_many([{"_id": n, "kind": n % 2} for n in range(6)])
-        recorded.recorder.clear()
-        yield recorded
-
-
-def test_ordered_bulk_sends_one_command_per_run_of_equal_kinds(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    collection.bulk_write(
-        [
-            InsertOne({"_id": "a"}),
-            InsertOne({"_id": "b"}),
-            DeleteOne({"_id": "a"}),
-            UpdateOne({"_id": "b"}, {"$set": {"x": 1}}),
-            ReplaceOne({"_id": "b"}, {"x": 2}),
-            InsertOne({"_id": "c"}),
-        ],
-        comment="why",
-        bypass_document_validation=True,
-        let={"y": 1},
-    )
-    assert recorder.commands == ["insert", "delete", "update", "insert"]
-    assert len({event.operation_id for event in recorder.events_named("CommandStarted")}) == 1
-    assert len({event.request_id for event in recorder.events_named("CommandStarted")}) == 4
-    for event in recorder.events_named("CommandStarted"):
-        assert event.command["ordered"] is True
-        assert event.command["comment"] == "why"
-        # Servers reject the field `let` in an insert command.
-        assert event.command.get("let") == (None if event.command_name == "insert" else {"y": 1})
-        assert event.command["bypassDocumentValidation"] is True
-
-
-def test_unordered_bulk_sends_one_command_per_kind(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    writes = [
-        InsertOne({"_id": "a"}),
-        DeleteOne({"_id": 1}),
-        InsertOne({"_id": "b"}),
-        UpdateOne({"_id": "u"}, {"$set": {"x": 1}}, upsert=True),
-        DeleteOne({"_id": 2}),
-    ]
-    result = collection.bulk_write(writes, ordered=False)
-    assert recorder.commands == ["insert", "update", "delete"]
-    assert all(event.command["ordered"] is False for event in recorder.events_named("CommandStarted"))
-    assert result.upserted_ids == {3: "u"}
-    assert (result.inserted_count, result.deleted_count) == (2, 2)
-
-
-def test_bulk_write_sends_options_of_each_model(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    common: dict[str, Any] = {"collation": {"locale": "fr"}, "hint": [("_id", 1)]}
-    sent = {"collation": {"locale": "fr"}, "hint": {"_id": 1}}
-    updates = [
-        UpdateOne({"a": 1}, {"$set": {"b.$[x]": 1}}, array_filters=[{"x": 1}], sort={"a": 1}, **common),
-        UpdateMany({"a": 1}, {"$set": {"b": 1}}, **common),
-        ReplaceOne({"a": 1}, {"b": 1}, sort=[("a", -1)], **common),
-    ]
-    with ignore_error_before(collection, "8.0"):
-        collection.bulk_write(updates)
-    collection.bulk_write([DeleteOne({"a": 1}, **common), DeleteMany({"a": 1}, **common)])
-    one, many, replace = recorder.command("update")["updates"]
-    assert {name: one[name] for name in ("arrayFilters", "sort", *sent)} == {
-        "arrayFilters": [{"x": 1}],
-        "sort": {"a": 1},
-        **sent,
-    }
-    assert (many["multi"], many["hint"], many["collation"]) == (True, {"_id": 1}, {"locale": "fr"})
-    assert (replace["u"], replace["sort"], replace["hint"]) == ({"b": 1}, {"a": -1}, {"_id": 1})
-    assert recorder.command("delete")["deletes"] == [
-        {"q": {"a": 1}, "limit": 1, **sent},
-        {"q": {"a": 1}, "limit": 0, **sent},
-    ]
-
-
 def test_unacknowledged_bulk_uses_no_session_and_one_connection() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client:
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
@@ -108,19 +32,6 @@ def test_unacknowledged_bulk_uses_no_session_and_one_connection() -> None:
         assert server.commands("insert")[0]["writeConcern"] == {"w": 0}
         assert "lsid" not in server.commands("insert")[0]
         assert server.connections_of("insert") == server.connections_of("delete") == server.connections_of("find")
-
-
-def test_unacknowledged_ordered_bulk_stops_at_error_without_exception() -> None:
-    """Check that a failed insert stops the bulk.
-
-    In an unacknowledged ordered bulk, only the last command requests no reply.
-    """
-    refusal = {"ok": 0, "code": 13, "codeName": "Unauthorized", "errmsg": "not authorized"}
-    with ScriptedServer({"insert": refusal}) as server, MongoClient[Any](server.name) as client:
-        collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
-        result = collection.bulk_write([InsertOne({"_id": 1}), DeleteOne({"_id": 2})])
-        assert not result.acknowledged
-        assert server.commands("delete") == []
 
 
 def test_bulk_write_batches_have_at_most_max_write_batch_size_writes() -> None:
@@ -185,14 +96,72 @@ def test_write_errors_of_bulk_are_sorted_by_index(ordered: bool) -> None:
     assert [error["op"]["_id"] for error in caught.value.details["writeErrors"]] == [0, 2, 3]
 
 
-@pytest.mark.parametrize("labels", [[], ["One"], ["One", "Two"]])
-def test_bulk_write_error_has_labels_of_write_concern_errors(labels: list[str]) -> None:
-    concern = {"code": 64, "errmsg": "waiting for replication timed out"}
-    reply = {"ok": 1, "n": 1, "writeConcernError": concern, "errorLabels": labels}
-    with (
-        ScriptedServer({"insert": reply}) as server,
-        MongoClient[Any](server.name, retryWrites=False) as client,
-        pytest.raises(BulkWriteError) as caught,
-    ):
-        client.db.c.bulk_write([InsertOne({}), InsertOne({})])
-    assert {label for label in ("One", "Two", "Three") if caught.value.has_error_label(label)} == set(labels)
+MIB = 1 << 20
+
+
+def success_reply(field: str) -> Any:
+    """Return a function that replies to a write command that all writes have succeeded.
+
+    :param field: the field of the command that contains the writes.
+    """
+    return lambda command: {"ok": 1, "n": len(command[field]), "nModified": len(command[field])}
+
+
+def test_insert_many_of_sixty_megabytes_sends_two_messages(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    text = "x" * 20_000
+    result = collection.insert_many([{"_id": n, "text": text} for n in range(3000)])
+    assert result.inserted_ids == list(range(3000))
+    commands = recorder.sent_commands("insert")
+    assert len(commands) == 2
+    size = len(bson.encode({"_id": 0, "text": text}))
+    assert 47_900_000 < size * len(commands[0]["documents"]) < 48_000_000
+    assert [each["_id"] for command in commands for each in command["documents"]] == list(range(3000))
+    assert len({event.operation_id for event in recorder.events_named("CommandStarted")}) == 1
+    assert collection.estimated_document_count() == 3000
+    assert collection.find_one(2999) == {"_id": 2999, "text": text}
+
+
+def reply_that_rejects_document_6(command: Any) -> dict[str, Any]:
+    """Reply to an insert command.
+
+    The document with the ``_id`` 6 fails with a write error, at which an ordered insert stops.
+    """
+    numbers = [document["_id"] for document in command["documents"]]
+    if 6 not in numbers:
+        return {"ok": 1, "n": len(numbers)}
+    index = numbers.index(6)
+    errors = [{"index": index, "code": 11000, "errmsg": "duplicate"}]
+    return {"ok": 1, "n": index if command["ordered"] else len(numbers) - 1, "writeErrors": errors}
+
+
+@pytest.mark.parametrize(("ordered", "inserted", "sent_messages"), [(True, 6, 2), (False, 9, 3)])
+def test_write_error_index_counts_documents_of_all_messages(ordered: bool, inserted: int, sent_messages: int) -> None:
+    with ScriptedServer({"insert": reply_that_rejects_document_6}) as server:
+        server.hello_extra = {"maxMessageSizeBytes": 100_000}
+        with MongoClient[Any](server.name) as client, pytest.raises(BulkWriteError) as caught:
+            client.db.c.insert_many([{"_id": n, "data": b"x" * 20_000} for n in range(10)], ordered=ordered)
+        (error,) = caught.value.details["writeErrors"]
+        assert (error["index"], error["op"]["_id"]) == (6, 6)
+        assert caught.value.details["nInserted"] == inserted
+        assert [len(command["documents"]) for command in server.commands("insert")] == [4, 4, 2][:sent_messages]
+
+
+def test_large_updates_and_deletes_are_split_into_messages() -> None:
+    with ScriptedServer({"update": success_reply("updates"), "delete": success_reply("deletes")}) as server:
+        server.hello_extra = {"maxMessageSizeBytes": 100_000}
+        with MongoClient[Any](server.name) as client:
+            large = {"data": b"x" * 20_000}
+            client.db.c.bulk_write([UpdateOne({"_id": n}, {"$set": large}) for n in range(6)])
+            client.db.c.bulk_write([DeleteOne({"_id": n, **large}) for n in range(6)], ordered=False)
+        assert [len(command["updates"]) for command in server.commands("update")] == [4, 2]
+        assert [len(command["deletes"]) for command in server.commands("delete")] == [4, 2]
+
+
+def test_largest_document_is_inserted_and_a_larger_document_raises(recorded: Recorded) -> None:
+    collection, _ = recorded
+    overhead = len(bson.encode({"_id": 1, "data": b""}))
+    collection.insert_one({"_id": 1, "data": b"x" * (16 * MIB - overhead)})
+    assert collection.find_one(1, {"_id": 1}) == {"_id": 1}
+    with pytest.raises(DocumentTooLarge, match="16793601 bytes"):
+        collection.insert_one({"_id": 2, "data": b"x" * (16 * MIB + 16 * 1024 - overhead + 1)})

@@ -13,7 +13,7 @@ from bson.raw_bson import RawBSONDocument
 
 import gmongo
 from gmongo import MongoClient
-from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure, PyMongoError, ServerSelectionTimeoutError
+from gmongo.errors import ConfigurationError, OperationFailure, PyMongoError, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
 from tests.support.fail_points import fail
 from tests.support.faults import cut_reply, send_no_reply, with_false_header
@@ -42,58 +42,6 @@ def client(deployment, recorder):
 @pytest.fixture
 def collection(client):
     return client.watched.c
-
-
-def test_change_stream_sends_options_of_watch(collection, recorder):
-    time = Timestamp(2_000_000_000, 1)
-    with collection.watch(
-        [{"$match": {"operationType": "insert"}}],
-        full_document="updateLookup",
-        full_document_before_change="whenAvailable",
-        max_await_time_ms=7,
-        batch_size=3,
-        collation={"locale": "en"},
-        start_at_operation_time=time,
-        comment="why",
-        show_expanded_events=True,
-    ) as stream:
-        stream.try_next()
-    command = recorder.command("aggregate")
-    assert command["pipeline"] == [
-        {
-            "$changeStream": {
-                "fullDocument": "updateLookup",
-                "fullDocumentBeforeChange": "whenAvailable",
-                "showExpandedEvents": True,
-                "startAtOperationTime": time,
-            }
-        },
-        {"$match": {"operationType": "insert"}},
-    ]
-    assert (command["cursor"], command["collation"]) == ({"batchSize": 3}, {"locale": "en"})
-    get_more = recorder.command("getMore")
-    assert (get_more["maxTimeMS"], get_more["batchSize"], get_more["comment"]) == (7, 3, "why")
-    assert recorder.command("killCursors")
-
-
-@pytest.mark.parametrize(
-    ("options", "error_class"),
-    [
-        ({"pipeline": {}}, TypeError),
-        ({"full_document": 1}, TypeError),
-        ({"full_document_before_change": 1}, TypeError),
-        ({"resume_after": "token"}, TypeError),
-        ({"start_at_operation_time": 5}, TypeError),
-        ({"batch_size": -1}, ValueError),
-        ({"batch_size": True}, TypeError),
-        ({"max_await_time_ms": "1"}, TypeError),
-        ({"show_expanded_events": 1}, TypeError),
-    ],
-)
-def test_invalid_argument_of_watch_raises_before_any_command(collection, recorder, options, error_class):
-    with pytest.raises(error_class, match=next(iter(options))):
-        collection.watch(**options)
-    assert recorder.commands == []
 
 
 @pytest.mark.parametrize("max_await_time_ms", [200, 300])
@@ -145,17 +93,6 @@ def test_change_stream_resumes_after_resumable_error_without_loss(collection, re
         [aggregate] = recorder.sent_commands("aggregate")
         assert "resumeAfter" in aggregate["pipeline"][0]["$changeStream"]
         assert first["_id"] != stream.resume_token
-
-
-@pytest.mark.parametrize("fault", [{"errorCode": 8}, {"errorCode": 10107, "errorLabels": []}], ids=str)
-def test_error_that_is_not_resumable_ends_the_change_stream(collection, recorder, fault):
-    with collection.watch() as stream:
-        fail(collection.database.client, "getMore", **fault)
-        recorder.clear()
-        with pytest.raises((OperationFailure, AutoReconnect)):
-            next(stream)
-        assert not stream.alive
-        assert "aggregate" not in recorder.commands
 
 
 def change_document(number):

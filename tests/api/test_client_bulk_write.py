@@ -14,12 +14,10 @@ from gmongo import MongoClient
 from gmongo.errors import (
     AutoReconnect,
     ClientBulkWriteException,
-    ConfigurationError,
     DocumentTooLarge,
-    InvalidOperation,
     WriteConcernError,
 )
-from gmongo.operations import DeleteMany, DeleteOne, InsertOne, ReplaceOne, UpdateOne
+from gmongo.operations import DeleteMany, DeleteOne, InsertOne, ReplaceOne
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.support.fail_points import fail
@@ -52,49 +50,6 @@ def client(deployment, recorder):
 
 def insert_model(namespace=NAMESPACE, **document):
     return InsertOne(document, namespace=namespace)
-
-
-def test_client_bulk_write_sends_options_of_models_and_command(client, recorder):
-    client.db.coll.create_index("a")
-    client.db.coll.insert_one({"_id": 1, "a": 1, "l": [1, 2]})
-    client.bulk_write(
-        [
-            UpdateOne(
-                {"a": 1},
-                {"$set": {"l.$[e]": 5}},
-                array_filters=[{"e": 2}],
-                hint="a_1",
-                sort={"a": 1},
-                collation={"locale": "en"},
-                upsert=False,
-                namespace=NAMESPACE,
-            ),
-            DeleteOne(
-                {"$expr": {"$eq": ["$a", "$$v"]}}, hint={"a": 1}, collation={"locale": "en"}, namespace=NAMESPACE
-            ),
-        ],
-        comment="why",
-        let={"v": 1},
-        bypass_document_validation=False,
-        write_concern=WriteConcern(w="majority"),
-    )
-    command = recorder.command("bulkWrite")
-    update, delete = command["ops"]
-    assert update == {
-        "update": 0,
-        "filter": {"a": 1},
-        "updateMods": {"$set": {"l.$[e]": 5}},
-        "multi": False,
-        "upsert": False,
-        "collation": {"locale": "en"},
-        "arrayFilters": [{"e": 2}],
-        "hint": "a_1",
-        "sort": {"a": 1},
-    }
-    assert (delete["hint"], delete["collation"], delete["multi"]) == ({"a": 1}, {"locale": "en"}, False)
-    assert (command["comment"], command["let"], command["bypassDocumentValidation"]) == ("why", {"v": 1}, False)
-    assert command["writeConcern"] == {"w": "majority"}
-    assert client.db.coll.count_documents({}) == 0
 
 
 def test_generated_id_is_first_field_and_is_stored_in_the_document(client, recorder):
@@ -183,44 +138,6 @@ def test_client_bulk_write_errors_are_sorted_by_index():
         with MongoClient(server.name) as client, pytest.raises(ClientBulkWriteException) as caught:
             client.bulk_write([insert_model() for _ in range(4)], ordered=False)
     assert [error["idx"] for error in caught.value.write_errors] == [0, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("models", "options", "error_class", "message"),
-    [
-        ([], {}, InvalidOperation, "No operations to execute"),
-        (insert_model(), {}, TypeError, "list"),
-        ([5], {}, TypeError, r"models\[0\]"),
-        ([insert_model(), InsertOne({})], {}, InvalidOperation, r"models\[1\], an InsertOne, has no namespace"),
-        ([insert_model()], {"write_concern": UNACKNOWLEDGED}, InvalidOperation, "unacknowledged .* ordered writes"),
-        (
-            [insert_model()],
-            {"write_concern": UNACKNOWLEDGED, "ordered": False, "verbose_results": True},
-            InvalidOperation,
-            "unacknowledged .* verbose results",
-        ),
-        *(
-            (
-                [insert_model()] * before + [model],
-                {"write_concern": UNACKNOWLEDGED, "ordered": False},
-                ConfigurationError,
-                name,
-            )
-            for before in (0, 1, 5)
-            for name, model in (
-                ("collation", DeleteOne({}, collation={"locale": "en"}, namespace=NAMESPACE)),
-                ("arrayFilters", UpdateOne({}, {"$set": {"a": 1}}, array_filters=[{"e": 2}], namespace=NAMESPACE)),
-            )
-        ),
-        ([insert_model()], {"write_concern": {"w": 1}}, TypeError, "write_concern"),
-        ([insert_model()], {"ordered": 1}, TypeError, "ordered"),
-        ([insert_model()], {"let": 1}, TypeError, "let"),
-    ],
-)
-def test_invalid_argument_of_client_bulk_write_raises(client, recorder, models, options, error_class, message):
-    with pytest.raises(error_class, match=message):
-        client.bulk_write(models, **options)
-    assert recorder.commands == []
 
 
 def test_timeout_property_is_true_after_write_concern_error_with_wtimeout(client):

@@ -14,9 +14,11 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo import MongoClient
 from gmongo.cursor import CursorType
-from gmongo.errors import AutoReconnect, ConfigurationError, ProtocolError
+from gmongo.errors import AutoReconnect, ProtocolError, ServerSelectionTimeoutError
+from gmongo.testing import Deployment
+from tests.support.fail_points import close_connection_at, fail
 from tests.support.recorder import Recorder
-from tests.support.server import ScriptedServer
+from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 from .recording import Recorded, recorded_collection
@@ -42,57 +44,6 @@ def large_collection(database: str) -> Iterator[Recorded]:
 
 def ids_of(documents: Any) -> list[Any]:
     return [document["_id"] for document in documents]
-
-
-def test_cursor_sends_get_more_after_last_document_of_batch(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    cursor = collection.find(batch_size=4, comment="why")
-    assert ids_of(next(cursor) for _ in range(4)) == [0, 1, 2, 3]
-    assert recorder.commands == ["find"]
-    assert cursor.cursor_id
-    assert cursor.address == collection.database.client.address
-    assert cursor.retrieved == 4
-    assert ids_of(cursor) == [4, 5, 6, 7, 8, 9]
-    assert recorder.commands == ["find", "getMore", "getMore"]
-    assert (cursor.alive, cursor.retrieved, cursor.cursor_id) == (False, 10, 0)
-    get_more = recorder.sent_commands("getMore")[0]
-    assert isinstance(get_more["getMore"], bson.Int64)
-    assert (get_more["collection"], get_more["batchSize"], get_more["comment"]) == (collection.name, 4, "why")
-
-
-def test_next_after_the_end_raises_stop_iteration_without_command(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    cursor = collection.find({"_id": 1})
-    assert next(cursor) == {"_id": 1, "name": "n1"}
-    for _ in range(2):
-        with pytest.raises(StopIteration):
-            next(cursor)
-    assert recorder.commands == ["find"]
-
-
-def test_close_of_cursor_sends_kill_cursors_once(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    cursor = collection.find(batch_size=2)
-    next(cursor)
-    cursor_id = cursor.cursor_id
-    cursor.close()
-    cursor.close()
-    assert recorder.command("killCursors")["cursors"] == [cursor_id]
-    assert recorder.events_named("CommandSucceeded")[-1].reply["cursorsKilled"] == [cursor_id]
-    assert (cursor.alive, cursor.cursor_id) == (True, 0)  # One received document is unread.
-    assert [each["_id"] for each in cursor] == [1]
-    assert not cursor.alive
-    assert list(cursor) == []
-
-
-def test_end_of_with_block_kills_cursor_with_and_without_error(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    with pytest.raises(RuntimeError), collection.find(batch_size=2) as cursor:
-        next(cursor)
-        raise RuntimeError
-    with collection.aggregate([{"$match": {}}], batchSize=2):
-        pass
-    assert recorder.commands == ["find", "killCursors", "aggregate", "killCursors"]
 
 
 @pytest.mark.parametrize(
@@ -148,6 +99,13 @@ def test_deep_copy_of_recursive_filter_is_recursive(recorded: Recorded) -> None:
     assert copied["a"][0] is copied
 
 
+def test_open_cursor_after_single_batch_is_killed() -> None:
+    with ScriptedServer({"find": cursor_reply([{"_id": 1}], 7)}) as server, MongoClient[Any](server.name) as client:
+        assert list(client.db.c.find(limit=-3)) == [{"_id": 1}]
+        server.wait_for("killCursors")
+        assert server.commands("getMore") == []
+
+
 def test_distinct_of_cursor_omits_hint(recorded: Recorded) -> None:
     assert len(recorded.collection.find({}, hint="_id_").distinct("name")) == 10
     assert "hint" not in recorded.recorder.command("distinct")
@@ -176,12 +134,6 @@ def test_next_and_iterators_of_one_cursor_return_each_document_once(cursor: Any)
     numbers = [read()["_id"] for _ in range(3) for read in (cursor.next, first.__next__, second.__next__)]
     assert numbers == list(range(9))
     assert (list(islice(cursor, 5)), cursor.alive, list(second)) == ([{"_id": 9, "name": "n9"}], False, [])
-
-
-def test_cursor_without_sent_query_is_not_alive_after_with_block(collection: Any) -> None:
-    with collection.find() as cursor:
-        assert cursor.alive
-    assert not cursor.alive
 
 
 def test_closed_cursor_returns_documents_in_its_buffer(cursor: Any) -> None:
@@ -245,15 +197,6 @@ def test_limit_of_cursor_applies_to_large_batches(large_collection: Recorded) ->
     assert cursor.retrieved == 700
 
 
-@pytest.mark.parametrize(
-    "codec_options", [CodecOptions(), CodecOptions(document_class=RawBSONDocument)], ids=["dict", "raw"]
-)
-def test_retrieved_property_counts_documents_of_large_batches(large_collection: Recorded, codec_options: Any) -> None:
-    cursor = large_collection.collection.with_options(codec_options=codec_options).find()
-    documents = list(cursor)
-    assert len(documents) == cursor.retrieved == 1000
-
-
 @pytest.mark.parametrize("case", ["large", "typed"])
 def test_succeeded_event_has_first_documents_of_the_reply(large_collection: Recorded, case: str) -> None:
     collection, recorder = large_collection
@@ -263,32 +206,6 @@ def test_succeeded_event_has_first_documents_of_the_reply(large_collection: Reco
     in_event = list(recorder.events_named("CommandSucceeded")[0].reply["cursor"]["firstBatch"])
     assert in_event
     assert in_event == documents[: len(in_event)]
-
-
-FLAGS = {2: "tailable", 8: "oplogReplay", 16: "noCursorTimeout", 32: "awaitData", 128: "allowPartialResults"}
-
-
-@pytest.mark.parametrize("query_flags", [*FLAGS, 0, 2 | 32, 16 | 128, sum(FLAGS)])
-def test_find_sends_each_cursor_flag_as_a_field(query_flags: int) -> None:
-    with ScriptedServer() as server, MongoClient[Any](server.name) as client:
-        cursor = client.db.c.find()
-        cursor.add_option(sum(FLAGS))
-        cursor.remove_option(sum(FLAGS) & ~query_flags)
-        next(cursor, None)
-        cursor.close()
-        (command,) = server.commands("find")
-    assert {name: command.get(name) for name in FLAGS.values()} == {
-        name: True if query_flags & flag else None for flag, name in FLAGS.items()
-    }
-
-
-def test_snapshot_read_on_old_server_raises_configuration_error() -> None:
-    with ScriptedServer() as server:
-        server.hello_extra["maxWireVersion"] = 12
-        with MongoClient[Any](server.name) as client, client.start_session(snapshot=True) as session:
-            with pytest.raises(ConfigurationError, match=r"Snapshot reads require MongoDB 5\.0"):
-                client.db.c.find_one(session=session)
-            assert server.commands("find") == []
 
 
 CURSOR = {"id": bson.Int64(0), "ns": "db.c", "firstBatch": []}
@@ -312,3 +229,67 @@ def test_malformed_cursor_reply_raises_protocol_error_with_field_name(reply: dic
         pytest.raises(ProtocolError, match=f"^{message}"),
     ):
         next(client.db.c.find())
+
+
+CHECKS = ("hello", "isMaster", "ismaster")
+
+
+def test_get_more_after_failed_heartbeat_waits_for_server_selection() -> None:
+    recorder = Recorder()
+    with (
+        Deployment.replica_set(members=1) as deployment,
+        MongoClient[Any](
+            deployment.uri, heartbeatFrequencyMS=500, appName="checked", event_listeners=[recorder]
+        ) as client,
+    ):
+        client.db.c.insert_many([{"_id": number} for number in range(5)])
+        cursor = client.db.c.find({}, batch_size=1)
+        next(cursor)
+        fail(deployment, *CHECKS, times=4, closeConnection=True, appName="checked")
+        recorder.wait_for("HeartbeatFailed")
+        assert [each["_id"] for each in cursor.to_list()] == [1, 2, 3, 4]
+
+
+def test_get_more_after_failed_heartbeats_raises_after_server_selection_timeout() -> None:
+    recorder = Recorder()
+    with (
+        Deployment.replica_set(members=1) as deployment,
+        MongoClient[Any](
+            deployment.uri,
+            heartbeatFrequencyMS=500,
+            serverSelectionTimeoutMS=300,
+            appName="checked",
+            event_listeners=[recorder],
+        ) as client,
+    ):
+        client.db.c.insert_many([{"_id": number} for number in range(5)])
+        cursor = client.db.c.find({}, batch_size=1)
+        next(cursor)
+        fail(deployment, *CHECKS, times=1000, closeConnection=True, appName="checked")
+        recorder.wait_for("HeartbeatFailed")
+        with pytest.raises(ServerSelectionTimeoutError, match="which has the cursor"):
+            cursor.to_list()
+
+
+@pytest.mark.parametrize(
+    ("command", "run_operation"),
+    [
+        ("find", lambda c: c.find_one()),
+        ("insert", lambda c: c.insert_one({})),
+        ("update", lambda c: c.update_one({}, {"$set": {"a": 1}})),
+        ("findAndModify", lambda c: c.find_one_and_delete({"_id": 1})),
+        ("listIndexes", lambda c: c.list_indexes().to_list()),
+    ],
+)
+def test_all_attempts_of_an_operation_have_one_operation_id(command: str, run_operation: Any) -> None:
+    recorder = Recorder()
+    with (
+        Deployment.replica_set(members=1) as deployment,
+        MongoClient[Any](deployment.uri, event_listeners=[recorder], heartbeatFrequencyMS=500) as client,
+    ):
+        client.db.c.insert_one({"_id": 1})
+        close_connection_at(deployment, command)
+        recorder.clear()
+        run_operation(client.db.c)
+        assert recorder.commands == [command, command]
+        assert len({event.operation_id for event in recorder.events_named("CommandStarted")}) == 1

@@ -1,56 +1,17 @@
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-import bson
 import pytest
 
-from gmongo import DeleteOne, InsertOne, MongoClient, WriteConcern
+from gmongo import InsertOne, MongoClient
 from gmongo._server_facts.wire_versions import CLIENT_BULK_WRITE
 from gmongo.collection import Collection
 from gmongo.errors import (
-    BulkWriteError,
-    ConfigurationError,
-    CursorNotFound,
-    DocumentTooLarge,
     DuplicateKeyError,
-    ExecutionTimeout,
-    OperationFailure,
-    ServerSelectionTimeoutError,
-    WriteConcernError,
-    WTimeoutError,
 )
 from tests.support.server import ScriptedServer
-
-
-def test_pickled_bulk_write_error_keeps_details(collection: Collection[Any]) -> None:
-    collection.insert_one({"_id": 1})
-    with pytest.raises(BulkWriteError) as bulk:
-        collection.insert_many([{"_id": 1}])
-    copied = pickle.loads(pickle.dumps(bulk.value))
-    assert type(copied) is BulkWriteError
-    assert copied.details == bulk.value.details
-
-
-def test_failed_operation_checks_in_connection(collection: Collection[Any]) -> None:
-    for _ in range(5):
-        with pytest.raises(OperationFailure):
-            collection.aggregate([{"$nonsense": 1}])
-    (stats,) = collection.database.client.pool_stats()
-    assert (stats["in_use"], stats["total"]) == (0, 1)
-
-
-def test_unencodable_document_raises_and_keeps_the_connection(collection: Collection[Any]) -> None:
-    for bad in ({"a": object()}, {1: 2}, {"a": 2**70}, {"a\x00": 1}):
-        with pytest.raises((bson.InvalidDocument, OverflowError)):
-            collection.insert_one(bad)
-        with pytest.raises((bson.InvalidDocument, OverflowError)):
-            collection.find_one(bad)
-    assert collection.count_documents({}) == 0
-    (stats,) = collection.database.client.pool_stats()
-    assert (stats["in_use"], stats["total"]) == (0, 1)
 
 
 class CustomError(BaseException):
@@ -130,66 +91,6 @@ def test_error_in_custom_mapping_is_raised_and_nothing_is_stored(collection: Col
     assert collection.find_one({}, {"_id": 1}) in (None, {"_id": 5})
 
 
-def test_error_about_too_large_document_states_size(collection: Collection[Any]) -> None:
-    with pytest.raises(DocumentTooLarge, match=r"17825\d+ bytes.*16777216"):
-        collection.insert_one({"a": b"x" * (17 << 20)})
-    assert issubclass(DocumentTooLarge, bson.InvalidDocument)
-    assert collection.count_documents({}) == 0
-
-
-def test_server_selection_error_names_unreachable_server_and_topology() -> None:
-    client: MongoClient[Any]
-    with MongoClient("127.0.0.1:1", serverSelectionTimeoutMS=50) as client:
-        with pytest.raises(ServerSelectionTimeoutError, match=r"127\.0\.0\.1:1") as caught:
-            client.shop.orders.find_one()
-        assert caught.value.timeout
-        assert "Topology Description" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("code", "error_class"),
-    [(43, CursorNotFound), (50, ExecutionTimeout), (11000, DuplicateKeyError), (2, OperationFailure)],
-)
-def test_error_code_selects_exception_class(code: int, error_class: type[OperationFailure]) -> None:
-    reply = {"ok": 0, "code": code, "codeName": "Some", "errmsg": "no luck", "errorLabels": ["Label"]}
-    with ScriptedServer({"find": reply}) as server, MongoClient[Any](server.name) as client:
-        with pytest.raises(error_class, match="no luck") as caught:
-            client.db.c.find_one()
-        assert type(caught.value) is error_class
-        assert (caught.value.code, caught.value.details) == (code, reply)
-        assert caught.value.has_error_label("Label")
-        assert caught.value.timeout is (code == 50)
-
-
-@pytest.mark.parametrize(
-    ("write_concern_error", "error_class"),
-    [
-        ({"code": 100, "errmsg": "too few members"}, WriteConcernError),
-        ({"code": 64, "errmsg": "waiting timed out"}, WTimeoutError),
-        ({"code": 1, "errmsg": "waiting timed out", "errInfo": {"wtimeout": True}}, WTimeoutError),
-    ],
-)
-def test_every_write_raises_write_concern_error(
-    write_concern_error: dict[str, Any], error_class: type[Exception]
-) -> None:
-    reply = {"ok": 1, "n": 1, "nModified": 1, "value": None, "writeConcernError": write_concern_error}
-    names = ("insert", "update", "delete", "findAndModify", "createIndexes", "drop")
-    with ScriptedServer(dict.fromkeys(names, reply)) as server, MongoClient[Any](server.name) as client:
-        collection = client.db.c
-        for write in (
-            lambda: collection.insert_one({}),
-            lambda: collection.update_one({}, {"$set": {"a": 1}}),
-            lambda: collection.delete_many({}),
-            lambda: collection.find_one_and_delete({}),
-            lambda: collection.create_index("a"),
-            lambda: collection.drop(),
-        ):
-            with pytest.raises(error_class, match=write_concern_error["errmsg"]) as caught:
-                write()
-            assert type(caught.value) is error_class
-            assert caught.value.code == write_concern_error["code"]  # type: ignore[attr-defined]
-
-
 def test_write_error_takes_precedence_over_write_concern_error() -> None:
     reply = {
         "ok": 1,
@@ -201,34 +102,3 @@ def test_write_error_takes_precedence_over_write_concern_error() -> None:
         with pytest.raises(DuplicateKeyError, match="duplicate") as caught:
             client.db.c.insert_one({})
         assert caught.value.details == {"index": 0, "code": 11000, "errmsg": "duplicate", "errInfo": {"more": 1}}
-
-
-def test_cursor_not_found_raises_once_and_ends_the_cursor() -> None:
-    replies = {
-        "find": {"ok": 1, "cursor": {"id": 5, "ns": "db.c", "firstBatch": [{"_id": 1}]}},
-        "getMore": {"ok": 0, "code": 43, "errmsg": "cursor id 5 not found"},
-    }
-    with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
-        cursor = client.db.c.find()
-        assert next(cursor) == {"_id": 1}
-        with pytest.raises(CursorNotFound, match="cursor id 5"):
-            next(cursor)
-        assert not cursor.alive
-        assert list(cursor) == []
-        assert server.commands("killCursors") == []
-
-
-UNACKNOWLEDGED: dict[str, Callable[[Collection[Any]], Any]] = {
-    "collation": lambda collection: collection.delete_one({}, collation={"locale": "fr"}),
-    "array_filters": lambda collection: collection.update_one({}, {"$set": {"a.$[x]": 1}}, array_filters=[{"x": 1}]),
-    "collation in bulk_write": lambda collection: collection.bulk_write([DeleteOne({}, collation={"locale": "fr"})]),
-    "bypass_document_validation": lambda collection: collection.insert_many([{}], bypass_document_validation=True),
-}
-
-
-@pytest.mark.parametrize("write", UNACKNOWLEDGED.values(), ids=UNACKNOWLEDGED.keys())
-def test_unacknowledged_write_with_option_that_server_lacks_raises(write: Any) -> None:
-    with ScriptedServer() as server, MongoClient[Any](server.name) as client:
-        collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
-        with pytest.raises((ConfigurationError, OperationFailure)):
-            write(collection)

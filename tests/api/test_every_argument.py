@@ -452,6 +452,25 @@ def test_every_argument_changes_commands_result_or_error(
     ] == []
 
 
+@pytest.mark.parametrize(
+    ("subject", "method", "arguments"),
+    [
+        *(("bucket", method, arguments) for method, arguments in BUCKET.items()),
+        *(("files", method, arguments) for method, arguments in FILES.items()),
+        ("files", "put", {"data": b"abc"}),
+        ("files", "new_file", {}),
+    ],
+)
+def test_every_gridfs_command_uses_explicit_session(
+    subject: str, method: str, arguments: dict[str, Any], tested_objects: ObjectsUnderTest
+) -> None:
+    required = {name: value for name, value in arguments.items() if value is not NOT_TESTED}
+    tested_objects.commands_and_outcome(subject, method, {**required, "session": SESSION})
+    commands = [event.command for event in tested_objects.recorder.events_named("CommandStarted")]
+    assert commands
+    assert [command["lsid"] for command in commands] == [tested_objects.session.session_id] * len(commands)
+
+
 ODD_VALUES = (None, True, 0, -1, 1.5, "x", "", b"x", [], [1], [5, 6], {}, {"x": 1}, {"x": ()}, object())
 # Errors that are not about an argument, but about an object's state, data on the server, or BSON.
 OTHER_ERRORS = (InvalidOperation, OperationFailure, InvalidDocument, NoFile, FileExists, CollectionInvalid)

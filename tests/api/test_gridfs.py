@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import io
 import os
 import re
@@ -10,9 +9,6 @@ import uuid
 
 import gevent
 import pytest
-from bson import SON, Binary
-from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
-from bson.raw_bson import RawBSONDocument
 
 from gmongo import MongoClient
 from gmongo.errors import (
@@ -21,9 +17,8 @@ from gmongo.errors import (
     InvalidOperation,
     OperationFailure,
     PyMongoError,
-    WriteConcernError,
 )
-from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, GridIn, GridOut, grid_in
+from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, grid_in
 from gmongo.gridfs.errors import CorruptGridFile, FileExists, NoFile
 from gmongo.testing import Deployment
 from tests.support.fail_points import fail
@@ -73,31 +68,6 @@ def files(files_database):
     return GridFS(files_database)
 
 
-def chunks_of(database, file_id):
-    return [bytes(chunk["data"]) for chunk in database.fs.chunks.find({"files_id": file_id}, sort=[("n", 1)])]
-
-
-def test_upload_stores_chunks_and_file_document(bucket, files_database):
-    file_id = bucket.upload_from_stream("a.txt", b"0123456789", metadata={"owner": "ann"})
-    assert chunks_of(files_database, file_id) == [b"0123", b"4567", b"89"]
-    file_document = files_database.fs.files.find_one(file_id)
-    upload_date = file_document.pop("uploadDate")
-    assert file_document == {
-        "_id": file_id,
-        "filename": "a.txt",
-        "length": 10,
-        "chunkSize": 4,
-        "metadata": {"owner": "ann"},
-    }
-    assert upload_date is not None
-
-
-def test_first_upload_creates_indexes(bucket, files_database):
-    bucket.upload_from_stream("a", b"x")
-    assert "filename_1_uploadDate_1" in files_database.fs.files.index_information()
-    assert files_database.fs.chunks.index_information()["files_id_1_n_1"]["unique"]
-
-
 def test_only_first_upload_of_bucket_checks_indexes(recorded):
     recorded_database, recorder = recorded
     bucket = GridFSBucket(recorded_database)
@@ -117,15 +87,6 @@ def test_upload_inserts_several_chunks_in_one_command(recorded):
     assert bucket.open_download_stream(file_id).read() == content
 
 
-def test_upload_with_existing_id_raises_file_exists(files, bucket):
-    files.put(b"first", _id=1)
-    with pytest.raises(FileExists):
-        files.put(b"second", _id=1)
-    with pytest.raises(FileExists):
-        bucket.upload_from_stream_with_id(1, "x", b"third")
-    assert files.get(1).read() == b"first"
-
-
 def test_query_document_as_file_id_raises_no_file(bucket):
     bucket.upload_from_stream_with_id("x", "f", b"x")
     for query in ({"$gt": ""}, {"$ne": 5}):
@@ -134,12 +95,6 @@ def test_query_document_as_file_id_raises_no_file(bucket):
         with pytest.raises(NoFile):
             bucket.delete(query)
     assert bucket.open_download_stream("x").read() == b"x"
-
-
-@pytest.mark.parametrize("size", ["4", 4.0, True, [4]])
-def test_chunk_size_of_other_type_raises_type_error(bucket, size):
-    with pytest.raises(TypeError, match=f"^chunk_size_bytes must be an integer, not {re.escape(repr(size))}$"):
-        bucket.open_upload_stream("f", chunk_size_bytes=size)
 
 
 def test_close_raises_file_exists_if_another_upload_used_the_id(bucket):
@@ -155,37 +110,6 @@ def test_close_raises_file_exists_if_another_upload_used_the_id(bucket):
         bucket.delete("same")
 
 
-def test_write_concern_error_of_upload_is_raised(client):
-    concern_error = {"code": 64, "errmsg": "waiting for replication timed out"}
-    index = cursor_reply([{"key": {"files_id": 1, "n": 1}}, {"key": {"filename": 1, "uploadDate": 1}}])
-    replies = {
-        "insert": {"ok": 1, "n": 1, "writeConcernError": concern_error},
-        "listIndexes": index,
-        "find": cursor_reply([{}]),
-    }
-    with ScriptedServer(replies) as server, MongoClient(server.name) as scripted:
-        file = GridFSBucket(scripted.db, chunk_size_bytes=4).open_upload_stream("f")
-        with pytest.raises(WriteConcernError, match="waiting for replication timed out") as caught:
-            file.write(b"some chunks")
-            file.close()
-        assert caught.value.code == 64
-        with pytest.raises(WriteConcernError, match="waiting for replication timed out"):
-            file.close()
-
-
-@pytest.mark.parametrize("interface", ["GridFSBucket", "GridFS"])
-def test_gridfs_call_in_transaction_raises_invalid_operation(client, files_database, interface):
-    raises_invalid_operation = pytest.raises(
-        InvalidOperation, match=r"^GridFS does not support multi-document transactions$"
-    )
-    with client.start_session() as session, session.start_transaction(), raises_invalid_operation:
-        if interface == "GridFSBucket":
-            GridFSBucket(files_database).upload_from_stream("f", b"x", session=session)
-        else:
-            GridFS(files_database).exists(5, session=session)
-    assert files_database.list_collection_names() == []
-
-
 class FailingSource:
     """Source of an upload, whose first read succeeds, and whose later reads raise an error."""
 
@@ -197,13 +121,6 @@ class FailingSource:
         if self.reads > 1:
             raise OSError("disk")
         return b"x" * 5_000_000
-
-
-def test_upload_of_text_without_encoding_sends_no_command(database):
-    recorder = Recorder()
-    with MongoClient(database, event_listeners=[recorder]) as client, pytest.raises(TypeError, match="encoding"):
-        GridFS(client.files).put("text")
-    assert recorder.commands == []
 
 
 def test_abort_keeps_chunks_of_another_file_with_the_same_id(files, bucket):
@@ -380,20 +297,6 @@ def test_read_raises_timeout_and_then_continues(deployment):
         assert file.read() == b"x" * 190
 
 
-@pytest.fixture
-def file_with_lines(files):
-    """Store a file in chunks of 4 bytes, and return the ID of the file."""
-    return files.put(CONTENT, chunk_size=4, filename="lines")
-
-
-CONTENT = b"one\ntwo and more\n\nthree"
-
-
-@pytest.mark.parametrize("hint", [-1, 0, 1, 3, 4, 5, 17, 18, 100, None])
-def test_readlines_with_hint_returns_lines_of_python_file(files, file_with_lines, hint):
-    assert files.get(file_with_lines).readlines(hint) == io.BufferedReader(io.BytesIO(CONTENT)).readlines(hint)
-
-
 def test_seek_skips_chunks_before_the_new_position(recorded):
     recorded_database, recorder = recorded
     files = GridFS(recorded_database)
@@ -402,12 +305,6 @@ def test_seek_skips_chunks_before_the_new_position(recorded):
     file.seek(7)
     assert file.read() == b"789"
     assert recorder.command("find")["filter"]["n"] == {"$gte": 3}
-
-
-def test_check_for_existing_files_projects_only_the_id(recorded):
-    recorded_database, recorder = recorded
-    GridFS(recorded_database).put(b"x")
-    assert recorder.sent_commands("find")[0]["projection"] == {"_id": 1}
 
 
 def test_seek_and_close_kill_the_cursor_of_chunks():
@@ -423,29 +320,14 @@ def test_seek_and_close_kill_the_cursor_of_chunks():
         assert recorder.commands == ["find", "killCursors", "find", "killCursors"]
 
 
-@pytest.mark.parametrize(
-    ("damage_chunks", "message"),
-    [
-        (lambda chunks: chunks.delete_one({"n": 0}), "missing chunk: expected chunk #0 but found chunk with n=1"),
-        (lambda chunks: chunks.delete_one({"n": 1}), "missing chunk: expected chunk #1 but found chunk with n=2"),
-        (lambda chunks: chunks.delete_one({"n": 2}), "no chunk #2"),
-        (
-            lambda chunks: chunks.update_one({"n": 1}, {"$set": {"data": Binary(b"xxx")}}),
-            "chunk #1 has the wrong size: expected 4 bytes but found 3",
-        ),
-        (
-            lambda chunks: chunks.update_one({"n": 2}, {"$set": {"data": Binary(b"xxx")}}),
-            "chunk #2 has the wrong size: expected 2 bytes but found 3",
-        ),
-        (
-            lambda chunks: chunks.insert_one({"files_id": 1, "n": 3, "data": Binary(b"x")}),
-            "extra chunk found: expected 3 chunks but found chunk with n=3",
-        ),
-    ],
-)
-def test_damaged_chunks_raise_corrupt_grid_file(bucket, files_database, damage_chunks, message):
+@pytest.mark.cases
+def test_damaged_chunks_raise_corrupt_grid_file(bucket, files_database, deleted, changed, added, message):
     bucket.upload_from_stream_with_id(1, "f", b"0123456789")
-    damage_chunks(files_database.fs.chunks)
+    chunks = files_database.fs.chunks
+    chunks.delete_one({"n": deleted})
+    chunks.update_one({"n": changed}, {"$set": {"data": b"xxx"}})
+    if added is not None:
+        chunks.insert_one({"files_id": 1, "n": added, "data": b"x"})
     with pytest.raises(CorruptGridFile, match=f"^{message}$"):
         bucket.download_to_stream(1, io.BytesIO())
 
@@ -480,31 +362,6 @@ def test_invalid_length_or_chunk_size_raises_corrupt_grid_file(files_database, b
         bucket.open_download_stream(1).read()
 
 
-class IntegerAsText(TypeDecoder):
-    """Type decoder that converts integers to strings."""
-
-    bson_type = int
-
-    def transform_bson(self, value):
-        return f"number {value}"
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        CodecOptions(document_class=SON),
-        CodecOptions(RawBSONDocument),
-        CodecOptions(type_registry=TypeRegistry([IntegerAsText()])),
-    ],
-    ids=["SON", "raw", "type decoder"],
-)
-def test_gridfs_file_is_read_with_any_codec_options(bucket, files_database, options):
-    file_id = bucket.upload_from_stream("f", b"0123456789", metadata={"a": 1})
-    file = GridFSBucket(files_database.with_options(codec_options=options)).open_download_stream(file_id)
-    assert (file.read(), file.length, file.chunk_size) == (b"0123456789", 10, 4)
-    assert isinstance(file.metadata, options.document_class)
-
-
 @pytest.mark.parametrize(
     ("use_file", "text"),
     [
@@ -534,88 +391,7 @@ def test_missing_gridfs_file_raises_no_file(bucket, files, files_database, use_f
         use_file(bucket, files)
 
 
-def test_gridfs_argument_of_other_type_raises_type_error(client, bucket):
-    for attempt in (
-        lambda: GridFS(client),
-        lambda: GridFSBucket(client),
-        lambda: GridIn(client.gmongo_tests),
-        lambda: GridOut(client.gmongo_tests, 1),
-        lambda: bucket.open_upload_stream(5),
-        lambda: bucket.rename_by_name("x", 5),
-    ):
-        with pytest.raises(TypeError):
-            attempt()
-
-
-def complete_upload(file):
-    """Write a byte to an upload, close the upload, and return the ID of the file."""
-    with file:
-        file.write(b"x")
-    return file._id
-
-
 @pytest.fixture(scope="module")
 def deployment():
     with Deployment.replica_set(1) as deployment:
         yield deployment
-
-
-# The methods use a bucket with two revisions of the file "f". The `_id` of the last revision is 1.
-BUCKET_METHODS = {
-    "upload_from_stream": lambda bucket, session: bucket.upload_from_stream("g", b"x", session=session),
-    "upload_from_stream_with_id": lambda bucket, session: bucket.upload_from_stream_with_id(
-        7, "g", b"x", session=session
-    ),
-    "open_upload_stream": lambda bucket, session: complete_upload(bucket.open_upload_stream("g", session=session)),
-    "open_upload_stream_with_id": lambda bucket, session: complete_upload(
-        bucket.open_upload_stream_with_id(7, "g", session=session)
-    ),
-    "open_download_stream": lambda bucket, session: bucket.open_download_stream(1, session=session).read(),
-    "open_download_stream_by_name": lambda bucket, session: bucket.open_download_stream_by_name(
-        "f", session=session
-    ).read(),
-    "download_to_stream": lambda bucket, session: bucket.download_to_stream(1, io.BytesIO(), session=session),
-    "download_to_stream_by_name": lambda bucket, session: bucket.download_to_stream_by_name(
-        "f", io.BytesIO(), session=session
-    ),
-    "find": lambda bucket, session: [file.read() for file in bucket.find({}, session=session)],
-    "delete": lambda bucket, session: bucket.delete(1, session=session),
-    "delete_by_name": lambda bucket, session: bucket.delete_by_name("f", session=session),
-    "rename": lambda bucket, session: bucket.rename(1, "g", session=session),
-    "rename_by_name": lambda bucket, session: bucket.rename_by_name("f", "g", session=session),
-}
-FILES_METHODS = {
-    "new_file": lambda files, session: complete_upload(files.new_file(session=session)),
-    "put": lambda files, session: files.put(b"x", session=session),
-    "get": lambda files, session: files.get(1, session=session).read(),
-    "get_version": lambda files, session: files.get_version("f", 0, session=session).read(),
-    "get_last_version": lambda files, session: files.get_last_version("f", session=session).read(),
-    "delete": lambda files, session: files.delete(1, session=session),
-    "list": lambda files, session: files.list(session=session),
-    "find_one": lambda files, session: files.find_one({"filename": "f"}, session=session).read(),
-    "find": lambda files, session: [file.read() for file in files.find({}, session=session)],
-    "exists": lambda files, session: files.exists(1, session=session),
-}
-
-
-@pytest.mark.parametrize(
-    ("gridfs_class", "method"),
-    [*((GridFSBucket, name) for name in BUCKET_METHODS), *((GridFS, name) for name in FILES_METHODS)],
-)
-def test_every_gridfs_command_uses_the_explicit_session(deployment, gridfs_class, method):
-    recorder = Recorder()
-    with MongoClient(deployment.uri, event_listeners=[recorder]) as client, client.start_session() as session:
-        client.drop_database("files")
-        GridFSBucket(client.files).upload_from_stream("f", b"first")
-        GridFSBucket(client.files).upload_from_stream_with_id(1, "f", b"second")
-        recorder.clear()
-        (BUCKET_METHODS if gridfs_class is GridFSBucket else FILES_METHODS)[method](gridfs_class(client.files), session)
-        lsids = [event.command.get("lsid") for event in recorder.events_named("CommandStarted")]
-        assert lsids and lsids == [session.session_id] * len(lsids)
-
-
-def test_method_tables_contain_all_methods_with_parameter_session():
-    for kind, table in ((GridFSBucket, BUCKET_METHODS), (GridFS, FILES_METHODS)):
-        public = {name: method for name, method in vars(kind).items() if not name.startswith("_") and callable(method)}
-        with_session = {name for name, method in public.items() if "session" in inspect.signature(method).parameters}
-        assert with_session | {"new_file", "put"} & public.keys() == table.keys()

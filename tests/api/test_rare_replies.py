@@ -14,10 +14,10 @@ from bson import Timestamp
 from gevent import GreenletExit
 
 import gmongo
-from gmongo import DeleteOne, InsertOne, MongoClient
+from gmongo import InsertOne, MongoClient
 from gmongo._telemetry.settings import telemetry_settings
 from gmongo.change_stream import _Watched
-from gmongo.client_session import ClientSession, SessionOptions, TransactionOptions
+from gmongo.client_session import ClientSession
 from gmongo.engines.change_stream import Position
 from gmongo.engines.read_ahead import _without_frames
 from gmongo.engines.transaction import TransactionEnd, _TooLongError
@@ -32,18 +32,14 @@ from gmongo.errors import (
     ProtocolError,
     WriteConcernError,
 )
-from gmongo.events import sdam as events_of_checks
 from gmongo.events.command import CommandEvents
 from gmongo.execution.operation_context import OperationContext
 from gmongo.gridfs import GridFSBucket
 from gmongo.operations.find import Find
 from gmongo.operations.write import _Write
-from gmongo.read_concern import ReadConcern
-from gmongo.read_preferences import ReadPreference
 from gmongo.testing import Deployment
 from gmongo.uri_parser import split_options
 from gmongo.wire.address import address_text
-from gmongo.write_concern import WriteConcern
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply
 
 STEPPING_DOWN = {"code": 91, "errmsg": "shutting down"}
@@ -222,19 +218,6 @@ def test_timeout_of_other_limit_during_abort_propagates_unchanged(monkeypatch: p
     assert caught.value is foreign
 
 
-@pytest.mark.parametrize(("connection_id", "fields"), [(None, {}), (5, {"serverConnectionId": 5})])
-def test_heartbeat_log_message_has_only_known_connection_ids(connection_id: int | None, fields: dict[str, int]) -> None:
-    hello = SimpleNamespace(connection_id=connection_id)
-    assert events_of_checks._connection_ids(SimpleNamespace(id=1, handshake_done=True, hello=hello)) == {
-        "driverConnectionId": 1,
-        **fields,
-    }
-    assert events_of_checks._connection_ids(SimpleNamespace(id=1, handshake_done=False, hello=hello)) == {
-        "driverConnectionId": 1
-    }
-    assert events_of_checks._connection_ids(None) == {}
-
-
 def test_change_stream_without_changes_resumes_with_its_start_options() -> None:
     token, time = {"_data": "00"}, Timestamp(5, 1)
     for arguments, fields in (
@@ -249,18 +232,7 @@ def test_change_stream_without_changes_resumes_with_its_start_options() -> None:
         assert position.fields() == fields
 
 
-@pytest.mark.parametrize(
-    ("result", "message"),
-    [
-        ({"result": "exception during validation", "valid": True}, "c invalid: exception during validation"),
-        ({"result": "the data are corrupt", "valid": True}, "c invalid: the data are corrupt"),
-        ({"valid": False}, "c invalid: {'valid': False, 'ok': 1}"),
-        ({"raw": {"a": {"valid": True}, "b": {"valid": False}}}, "c invalid: {'valid': False}"),
-        ({"valid": True}, None),
-        ({"result": "no problem"}, None),
-        ({"raw": {"a": {"valid": True}}}, None),
-    ],
-)
+@pytest.mark.cases
 def test_validate_collection_raises_if_result_is_invalid(result: dict[str, Any], message: str | None) -> None:
     with ScriptedServer({"validate": {**result, "ok": 1}}) as server, MongoClient[Any](server.name) as client:
         if message is None:
@@ -357,55 +329,6 @@ def test_abstract_methods_raise_not_implemented_error() -> None:
         _Write(None, "insert", (), {}, True, True).encode(None)  # type: ignore[arg-type]
 
 
-TRANSACTION_OPTIONS = {
-    "read_concern": ReadConcern("local"),
-    "write_concern": WriteConcern(w=2),
-    "read_preference": ReadPreference.NEAREST,
-    "max_commit_time_ms": 5,
-}
-
-
-def test_transaction_and_session_options_have_passed_or_default_values() -> None:
-    options = TransactionOptions(**TRANSACTION_OPTIONS)
-    assert {name: getattr(options, name) for name in TRANSACTION_OPTIONS} == TRANSACTION_OPTIONS
-    assert [getattr(TransactionOptions(), name) for name in TRANSACTION_OPTIONS] == [None] * 4
-    session_options = SessionOptions(True, options, False, 700)
-    assert session_options.causal_consistency is True and session_options.snapshot is False
-    assert session_options.default_transaction_options is options and session_options.default_timeout_ms == 700
-    default = SessionOptions()
-    assert (default.causal_consistency, default.snapshot) == (True, False)
-    assert (default.default_transaction_options, default.default_timeout_ms) == (None, None)
-    assert SessionOptions(snapshot=True).causal_consistency is False
-    assert SessionOptions(snapshot=None).snapshot is False
-
-
-@pytest.mark.parametrize("name", TRANSACTION_OPTIONS)
-def test_transaction_option_of_other_type_raises_type_error(name: str) -> None:
-    kind = type(TRANSACTION_OPTIONS[name])
-    class_name = "_ReadPreference" if name == "read_preference" else kind.__name__
-    with pytest.raises(TypeError, match=rf"^{name} must be an instance of {class_name}, not 'x'$"):
-        TransactionOptions(**{name: "x"})
-
-
-@pytest.mark.parametrize(
-    ("options", "error_class", "message"),
-    [
-        ({"causal_consistency": True, "snapshot": True}, ConfigurationError, "snapshot reads do not support causal_"),
-        ({"default_transaction_options": 5}, TypeError, "default_transaction_options must be an instance of Transac"),
-        ({"default_timeout_ms": -1}, ValueError, "default_timeout_ms must be "),
-    ],
-)
-def test_invalid_session_option_raises(options: dict[str, Any], error_class: type[Exception], message: str) -> None:
-    with pytest.raises(error_class) as caught:
-        SessionOptions(**options)
-    assert str(caught.value).startswith(message)
-
-
-def test_unacknowledged_write_concern_of_transaction_raises() -> None:
-    with pytest.raises(ConfigurationError, match=r"^transactions do not support unacknowledged write concerns: Write"):
-        TransactionOptions(write_concern=WriteConcern(w=0))
-
-
 def test_session_constructor_with_implicit_true_raises_value_error() -> None:
     with (
         ScriptedServer() as server,
@@ -460,20 +383,3 @@ def test_close_with_known_server_sends_end_sessions_once() -> None:
         assert len(command["endSessions"]) == 1
         client.close()
         assert len(server.commands("endSessions")) == 1
-
-
-@pytest.mark.parametrize("acknowledged", [True, False])
-def test_failed_command_of_ordered_bulk_raises_only_if_acknowledged(acknowledged: bool) -> None:
-    """Check that a failed delete stops the bulk.
-
-    In an unacknowledged ordered bulk, only the last command requests no reply.
-    """
-    requests: list[Any] = [InsertOne({}), DeleteOne({}), InsertOne({})]
-    with ScriptedServer({"delete": UNAUTHORIZED}) as server, MongoClient[Any](server.name) as client:
-        collection = client.db.get_collection("c", write_concern=WriteConcern(w=1 if acknowledged else 0))
-        if acknowledged:
-            with pytest.raises(OperationFailure, match="not authorized"):
-                collection.bulk_write(requests)
-        else:
-            assert not collection.bulk_write(requests).acknowledged
-        assert (len(server.commands("insert")), len(server.commands("delete"))) == (1, 1)

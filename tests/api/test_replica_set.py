@@ -8,7 +8,6 @@ import pytest
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect
 from gmongo.read_preferences import ReadPreference
-from gmongo.write_concern import WriteConcern
 from tests.support.server import ScriptedReplicaSet
 from tests.support.wait import WAIT_LIMIT, eventually
 
@@ -69,38 +68,6 @@ def test_client_discovers_all_members_from_one_seed(replica_set):
         assert client.address == replica_set.primary.address
         assert client.topology_description.topology_type_name == "ReplicaSetWithPrimary"
         assert client.topology_description.replica_set_name == "scripted"
-
-
-@pytest.mark.parametrize(
-    ("preference", "selects_secondary"),
-    [
-        (ReadPreference.PRIMARY, False),
-        (ReadPreference.PRIMARY_PREFERRED, False),
-        (ReadPreference.SECONDARY, True),
-        (ReadPreference.SECONDARY_PREFERRED, True),
-    ],
-    ids=str,
-)
-def test_read_preference_selects_primary_or_secondary(streaming_set, preference, selects_secondary):
-    with connect_and_discover(streaming_set, localThresholdMS=1000) as client:
-        collection = client.db.get_collection("c", read_preference=preference)
-        for number in range(12):
-            assert collection.find_one({"_id": number}) == {"_id": number}
-        receivers = [member for member in streaming_set.members if member.commands("find")]
-        assert receivers == (streaming_set.secondaries if selects_secondary else [streaming_set.primary])
-        sent = receivers[0].commands("find")[0]
-        assert sent.get("$readPreference") == (None if preference.mode == 0 else preference.document)
-
-
-def test_get_more_is_sent_to_the_member_that_opened_the_cursor(streaming_set):
-    for member in streaming_set.members:
-        member.replies["find"] = {"ok": 1, "cursor": {"id": 9, "ns": "db.c", "firstBatch": [{"_id": 0}]}}
-        member.replies["getMore"] = {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "nextBatch": [{"_id": 1}]}}
-    with connect_and_discover(streaming_set, readPreference="secondary", localThresholdMS=1000) as client:
-        for _ in range(6):
-            assert [document["_id"] for document in client.db.c.find()] == [0, 1]
-    for member in streaming_set.members:
-        assert len(member.commands("find")) == len(member.commands("getMore"))
 
 
 def test_direct_connection_reads_from_a_secondary(streaming_set):
@@ -166,21 +133,6 @@ def test_writes_succeed_on_new_primary_after_primary_stops(replica_set):
         assert_all_connections_idle(client)
 
 
-def test_stale_primary_of_earlier_election_is_ignored(replica_set):
-    with connect_and_discover(replica_set, heartbeatFrequencyMS=500) as client:
-        old, new = replica_set.primary, replica_set.members[1]
-        fields = dict(old._hello())
-        replica_set.elect(new)
-        eventually(lambda: client.primary == new.address)
-        old.hello_extra = {name: fields[name] for name in ("isWritablePrimary", "ismaster", "secondary", "electionId")}
-        old.changed()
-        eventually(lambda: "stale" in str(client.topology_description))
-        for _ in range(3):
-            client.db.c.insert_one({})
-        assert client.primary == new.address
-        assert not old.commands("insert")
-
-
 @pytest.mark.requirement("SM-14")
 def test_client_follows_added_and_removed_members(replica_set):
     with connect_and_discover(replica_set, heartbeatFrequencyMS=500) as client:
@@ -210,27 +162,6 @@ def test_cursor_on_removed_member_raises_auto_reconnect(streaming_set):
         with pytest.raises(AutoReconnect, match=f"{member.name} is no longer part of the topology"):
             next(cursor)
         assert not cursor.alive
-
-
-def test_unacknowledged_write_has_no_session_and_no_transaction_number(streaming_set):
-    with connect_and_discover(streaming_set) as client:
-        client.db.get_collection("c", write_concern=WriteConcern(w=0)).insert_one({"_id": 1})
-        sent = streaming_set.primary.wait_for("insert")
-        assert "lsid" not in sent
-        assert "txnNumber" not in sent
-        assert sent["writeConcern"] == {"w": 0}
-        client.db.c.insert_one({"_id": 2})
-
-
-@pytest.mark.parametrize("stage", [{"$out": "d"}, {"$merge": "d"}])
-def test_unacknowledged_pipeline_with_writes_has_no_session(streaming_set, stage):
-    streaming_set.primary.replies["aggregate"] = {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "firstBatch": []}}
-    with connect_and_discover(streaming_set) as client:
-        client.db.get_collection("c", write_concern=WriteConcern(w=0)).aggregate([stage])
-        client.db.c.aggregate([stage])
-        unacknowledged, acknowledged = streaming_set.primary.commands("aggregate")
-        assert "lsid" not in unacknowledged
-        assert "lsid" in acknowledged
 
 
 def assert_all_connections_idle(client):

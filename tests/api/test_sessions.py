@@ -65,24 +65,6 @@ def test_write_is_not_retried_without_session_support() -> None:
         assert ["txnNumber" in command for command in member.commands("insert")] == [True]
 
 
-def test_cursor_continues_after_empty_batch() -> None:
-    batches = iter([cursor_reply([], 7, "nextBatch"), cursor_reply([{"_id": 2}], 0, "nextBatch")])
-    replies = {"find": cursor_reply([{"_id": 1}], 7), "getMore": lambda _command: next(batches)}
-    with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
-        assert [document["_id"] for document in client.db.c.find()] == [1, 2]
-
-
-def test_tailable_cursor_ends_without_error_after_cursor_not_found() -> None:
-    replies = {
-        "find": cursor_reply([{"_id": 1}], 7),
-        "getMore": {"ok": 0, "code": 43, "errmsg": "cursor id 7 not found"},
-    }
-    with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
-        cursor = client.db.c.find(cursor_type=2)
-        assert list(cursor) == [{"_id": 1}]
-        assert not cursor.alive
-
-
 def test_cursor_closed_before_first_document_sends_no_find() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client:
         cursor = client.db.c.find()

@@ -11,12 +11,11 @@ import pytest
 
 import gmongo
 from gmongo.auth import aws_credentials
-from gmongo.auth.aws import AwsConversation, authorization, region_of, sign
+from gmongo.auth.aws import AwsConversation, authorization, region_of
 from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.auth.accounts import REFUSED
 from tests.auth.endpoints import Endpoint
-from tests.support.refused_connections import refused_port
 from tests.support.server import ScriptedServer
 
 CREDENTIALS = AwsCredentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
@@ -52,16 +51,7 @@ def expiration_in(minutes):
 # Tests of signatures
 
 
-@pytest.mark.parametrize(
-    ("host", "region"),
-    [
-        ("sts.amazonaws.com", "us-east-1"),
-        ("sts.us-west-2.amazonaws.com", "us-west-2"),
-        ("sts.us-west-2.amazonaws.com.ch", "us-west-2"),
-        ("example.com", "com"),
-        ("localhost", "us-east-1"),
-    ],
-)
+@pytest.mark.cases
 def test_sts_host_selects_region(host, region):
     assert region_of(host) == region
 
@@ -70,19 +60,6 @@ def test_sts_host_selects_region(host, region):
 def test_invalid_sts_host_raises_operation_failure(host):
     with pytest.raises(OperationFailure, match="impossible STS host"):
         region_of(host)
-
-
-def test_signature_equals_example_of_signature_version_4():
-    text = "\n".join(
-        (
-            "AWS4-HMAC-SHA256",
-            "20150830T123600Z",
-            "20150830/us-east-1/iam/aws4_request",
-            "f536975d06c0309214f805bb90ccff089219ecd68b2577efef23edd43b7e1a59",
-        )
-    )
-    signature = sign(CREDENTIALS.secret, "20150830", "us-east-1", "iam", text)
-    assert signature == "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7"
 
 
 def test_aws_conversation_equals_specification_example():
@@ -146,18 +123,6 @@ def test_incomplete_aws_environment_variables_raise_configuration_error(monkeypa
     assert "value-secret" not in str(caught.value)
 
 
-def answer_as_ec2(method, path, headers, body):
-    if method == "PUT" and path == "/latest/api/token" and "x-aws-ec2-metadata-token-ttl-seconds" in headers:
-        return 200, "session"
-    if headers.get("x-aws-ec2-metadata-token") != "session":
-        return 401, ""
-    if path == "/latest/meta-data/iam/security-credentials/":
-        return 200, "the-role"
-    if path == "/latest/meta-data/iam/security-credentials/the-role":
-        return 200, json.dumps(credentials_document(Expiration=expiration_in(60)))
-    return 404, ""
-
-
 def test_ecs_endpoint_provides_credentials(monkeypatch):
     answer = json.dumps(credentials_document(Expiration=expiration_in(60)))
     with Endpoint(lambda *request: (200, answer)) as endpoint:
@@ -167,27 +132,6 @@ def test_ecs_endpoint_provides_credentials(monkeypatch):
         assert AwsCredentialsCache().find().token == "TOKEN"
     [(method, path, headers, _body)] = endpoint.requests
     assert (method, path, headers["authorization"]) == ("GET", "/v2/creds?id=1", "bearer")
-
-
-@pytest.mark.parametrize("is_wrapped", [True, False])
-def test_web_identity_token_provides_credentials(monkeypatch, tmp_path, is_wrapped):
-    token = tmp_path / "token"
-    token.write_text("identity\n")
-    reply = {"Credentials": {**credentials_document(Expiration=1e10), "SessionToken": "SESSION"}}
-    if is_wrapped:
-        reply = {"AssumeRoleWithWebIdentityResponse": {"AssumeRoleWithWebIdentityResult": reply}}
-    with Endpoint(lambda *request: (200, json.dumps(reply))) as endpoint:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", endpoint.url)
-        monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(token))
-        monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/r")
-        monkeypatch.setenv("AWS_ROLE_SESSION_NAME", "app1")
-        cache = AwsCredentialsCache()
-        assert cache.find().token == "SESSION"
-        assert cache.find() is cache.find()
-    [(method, _path, _headers, body)] = endpoint.requests
-    assert method == "POST"
-    assert "WebIdentityToken=identity&" in body
-    assert "RoleSessionName=app1&RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fr" in body
 
 
 @pytest.mark.parametrize(
@@ -203,14 +147,6 @@ def test_web_identity_token_provides_credentials(monkeypatch, tmp_path, is_wrapp
 def test_aws_credential_service_with_invalid_answer_raises_operation_failure(monkeypatch, status, text, message):
     with Endpoint(lambda *request: (status, text)) as endpoint:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url + "/creds")
-        with pytest.raises(OperationFailure, match=message):
-            AwsCredentialsCache().find()
-
-
-def test_unreachable_aws_credential_service_raises_operation_failure(monkeypatch):
-    with refused_port() as port:
-        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://127.0.0.1:{port}/creds")
-        message = f"the ECS credentials endpoint at 127.0.0.1:{port} cannot be reached"
         with pytest.raises(OperationFailure, match=message):
             AwsCredentialsCache().find()
 
@@ -277,18 +213,3 @@ def test_client_options_provide_aws_credentials_and_repr_hides_them(server):
         assert "TOKEN" not in repr(client.options.merged)
     assert server.answer["t"] == "TOKEN"
     assert not any("speculativeAuthenticate" in hello for hello in server.commands("handshake"))
-
-
-def test_aws_credentials_are_fetched_again_after_server_rejected_them(server, monkeypatch):
-    keys = iter(["OLD", "KEY"])
-
-    def answer_with_next_key(*request):
-        return 200, json.dumps(credentials_document(AccessKeyId=next(keys), Expiration=expiration_in(60)))
-
-    with Endpoint(answer_with_next_key) as endpoint:
-        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url)
-        with gmongo.MongoClient(*server.address, authMechanism="MONGODB-AWS") as client:
-            with pytest.raises(OperationFailure, match="Authentication failed") as caught:
-                client.db.c.find_one()
-            assert caught.value.code == 18
-            assert client.db.c.find_one({"_id": 1}) == {"_id": 1}

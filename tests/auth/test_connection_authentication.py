@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-
 import gevent
 import pytest
 
 import gmongo
-from gmongo.auth import scram_keys
-from gmongo.cmap.authentication import Authentication
-from gmongo.cmap.connecting import ConnectTimeout
-from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, ProtocolError
+from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure
 from tests.auth.accounts import REFUSED, AuthServer
 from tests.support.pools import checked_out
-from tests.support.recorder import Recorder
 from tests.support.server import cut_reply, send_no_reply
-from tests.support.streams import open_stream
 from tests.support.wait import eventually
 
 PASSWORD = "pencil"
@@ -24,8 +17,7 @@ PASSWORD = "pencil"
 
 @pytest.fixture
 def server():
-    with AuthServer({"ann": PASSWORD, "sha1": "one", "empty": "", "IX": "IX", "\u2168": "\u2163"}) as server:
-        server.mechanisms["sha1"] = ["SCRAM-SHA-1"]
+    with AuthServer({"ann": PASSWORD, "empty": "", "IX": "IX", "\u2168": "\u2163"}) as server:
         yield server
 
 
@@ -63,39 +55,7 @@ def test_scram_authenticates_with_and_without_speculation_and_empty_exchange(
     assert all(start["mechanism"] == expected for start in starts)
 
 
-def test_default_mechanism_is_scram_sha_1_for_user_without_sha_256(server):
-    with client_with_login(server, "sha1", "one") as client:
-        find_one(client)
-    assert [start["mechanism"] for start in server.commands("saslStart")] == ["SCRAM-SHA-1"]
-
-
-def test_unsupported_mechanism_of_user_raises_operation_failure(server):
-    with (
-        client_with_login(server, "sha1", "one", authMechanism="SCRAM-SHA-256") as client,
-        pytest.raises(OperationFailure, match="Authentication failed") as caught,
-    ):
-        find_one(client)
-    assert caught.value.code == 18
-
-
-@pytest.mark.parametrize("source", ["users", "admin"])
-def test_auth_source_selects_database_of_sasl_start(server, source):
-    server.speculates = False
-    with client_with_login(server, authSource=source) as client:
-        find_one(client)
-    assert server.sources == [source]
-
-
-@pytest.mark.parametrize(
-    ("username", "password", "mechanism"),
-    [
-        ("empty", "", "DEFAULT"),
-        ("IX", "IX", "SCRAM-SHA-256"),
-        ("IX", "I\u00adX", "SCRAM-SHA-256"),
-        ("\u2168", "IV", "SCRAM-SHA-256"),
-        ("\u2168", "I\u00adV", "SCRAM-SHA-256"),
-    ],
-)
+@pytest.mark.cases
 def test_empty_or_saslprep_equivalent_password_authenticates(server, username, password, mechanism):
     with client_with_login(server, username, password, authMechanism=mechanism) as client:
         assert find_one(client) == {"_id": 1}
@@ -148,42 +108,6 @@ def test_monitors_do_not_authenticate(server):
     assert sum("saslSupportedMechs" in hello for hello in hellos) == 1
 
 
-def test_connection_to_arbiter_skips_authentication(server):
-    server.hello_extra = {"arbiterOnly": True}
-    server.speculates = False
-    connection, authentication = _authentication(server)
-    open_stream(connection)
-    hello = gmongo.cmap.hello.Hello({"ok": 1, "arbiterOnly": True}, 0.0)
-    authentication.begin(hello, ConnectTimeout(connection, None, True))
-    assert not server.commands("saslStart")
-    connection.close()
-
-
-def _authentication(server):
-    from gmongo.auth.authenticator import Authenticator
-    from gmongo.auth.credential import Credential
-    from gmongo.cmap.connection import Connection
-    from gmongo.cmap.pool_settings import ConnectionSettings
-
-    connection = Connection(server.address)
-    authenticator = Authenticator(Credential("SCRAM-SHA-256", "admin", "ann", PASSWORD))
-    options = ConnectionSettings(authenticator=authenticator)
-    return connection, Authentication(connection, options, authenticator)
-
-
-def test_ten_connections_of_client_derive_scram_keys_once(server, monkeypatch):
-    derived = []
-    derive = scram_keys.derive_keys
-    monkeypatch.setattr(scram_keys, "derive_keys", lambda *arguments: derived.append(1) or derive(*arguments))
-    server.replies["find"] = lambda command: (
-        gevent.sleep(0.05) or {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "firstBatch": []}}
-    )
-    with client_with_login(server, maxConnecting=10) as client:
-        gevent.joinall([gevent.spawn(find_one, client) for _ in range(10)], raise_error=True)
-        assert client.pool_stats()[0]["total"] == 10
-    assert len(derived) == 1
-
-
 @pytest.mark.parametrize("command", ["saslStart", "saslContinue"])
 def test_closed_connection_during_authentication_raises_auto_reconnect(server, command):
     server.speculates = False
@@ -199,57 +123,6 @@ def test_server_that_stops_replying_during_authentication_raises_timeout_error(s
         pytest.raises(AutoReconnect, match="timed out"),
     ):
         find_one(client)
-
-
-@pytest.mark.parametrize(
-    ("server_final", "error_class", "message"),
-    [
-        (b"v=AAAA", OperationFailure, "did not prove that it knows"),
-        (b"\xff\x00", ProtocolError, "not UTF-8"),
-    ],
-)
-def test_invalid_final_scram_message_of_server_raises_error(server, server_final, error_class, message):
-    server.forge_final = lambda _: server_final
-    with client_with_login(server) as client, pytest.raises(error_class, match=message):
-        find_one(client)
-
-
-def test_server_that_asks_for_too_few_scram_iterations_raises_operation_failure(server):
-    server.iterations = 1000
-    with client_with_login(server) as client, pytest.raises(OperationFailure, match="1000 iterations"):
-        find_one(client)
-
-
-# Tests that secrets are hidden
-
-
-@pytest.mark.parametrize("password_is_correct", [True, False])
-def test_logs_events_and_representations_contain_no_secret(server, caplog, password_is_correct):
-    caplog.set_level(logging.DEBUG)
-    secret = "tr0ub4dor-secret"
-    server.users["ann"] = secret if password_is_correct else "x"
-    recorder = Recorder()
-    uri = f"mongodb://ann:{secret}@127.0.0.1:{server.port}/?authSource=admin"
-    with gmongo.MongoClient(uri, event_listeners=[recorder]) as client:
-        try:
-            find_one(client)
-        except OperationFailure as error:
-            caplog.records.append(logging.makeLogRecord({"msg": f"{error!r} {error.details}"}))
-        texts = [
-            repr(client),
-            repr(client.options.merged),
-            repr(client.options.credential),
-            repr(client.topology_description),
-        ]
-        texts.append(repr(client.options._connection_settings()))
-        texts.append(repr(gmongo.uri_parser.parse_uri(uri)["options"]))
-    event_texts = [
-        f"{event!r} {[getattr(event, name, '') for name in dir(event) if name[0] != '_']!r}"
-        for event in recorder.events
-    ]
-    texts += event_texts + [record.getMessage() for record in caplog.records]
-    assert event_texts
-    assert not [text for text in texts if secret in text or "speculativeAuthenticate" in text]
 
 
 # Tests of mechanisms other than SCRAM
@@ -298,14 +171,6 @@ def test_speculative_x509_needs_no_authenticate_command(server, without_tls):
     with client_with_login(server, None, None, authMechanism="MONGODB-X509") as client:
         find_one(client)
     assert not server.commands("authenticate")
-
-
-def test_sasl_commands_contain_stable_api_version(server):
-    server.speculates = False
-    with client_with_login(server, server_api=gmongo.server_api.ServerApi("1")) as client:
-        find_one(client)
-    assert server.commands("saslStart")[0]["apiVersion"] == "1"
-    assert server.commands("saslContinue")[0]["apiVersion"] == "1"
 
 
 def test_reauthentication_succeeds_or_closes_connection(server):

@@ -2,95 +2,163 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import Any
+
 import pytest
 
 import gmongo
+from gmongo.auth.credential import credential_of
 from gmongo.auth_oidc import OIDCCallback
 from gmongo.errors import ConfigurationError
 from gmongo.options import validate_keyword_options
 
 
 class Callback(OIDCCallback):
-    def fetch(self, context):
+    def fetch(self, context: Any) -> Any:
         raise AssertionError
 
 
-PLAIN_OBJECT = object()
+# Replacements for mechanism properties in the data file.
+OBJECTS = {"a callback": Callback(), "an object": object()}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"username": "", "password": "x"}, "DEFAULT: a username is required and must not be empty"),
-        ({"username": "ann"}, "DEFAULT: a password is required"),
-        ({"authMechanism": "SCRAM-SHA-256"}, "SCRAM-SHA-256: a username is required"),
-        ({"username": "ann", "password": "\x07"}, "the password cannot be used with SCRAM-SHA-256"),
-        (
-            {"username": "a", "password": "b", "authMechanismProperties": "SERVICE_NAME:x"},
-            "must not have SERVICE_NAME; the mechanism has none",
-        ),
-        ({"authMechanism": "PLAIN", "username": "ann"}, "PLAIN: a password is required"),
-        ({"authMechanism": "PLAIN", "username": "a\0b", "password": "x"}, "must not contain the null character"),
-        ({"authMechanism": "PLAIN", "username": "ann", "password": "x\0y"}, "must not contain the null character"),
-        ({"authMechanism": "MONGODB-X509", "password": "x"}, "MONGODB-X509: a password must not be given"),
-        ({"authMechanism": "MONGODB-X509", "authSource": "db"}, r"authSource must be '\$external', not 'db'"),
-        ({"authMechanism": "GSSAPI"}, "GSSAPI: a username is required"),
-        (
-            {"authMechanism": "GSSAPI", "username": "a", "authMechanismProperties": "CANONICALIZE_HOST_NAME:yes"},
-            "CANONICALIZE_HOST_NAME must be one of none, forward, forwardAndReverse, true, false, not 'yes'",
-        ),
-        ({"authMechanism": "MONGODB-AWS", "username": "key"}, "username .* and password .* must be given together"),
-        (
-            {"authMechanism": "MONGODB-AWS", "authMechanismProperties": {"aws_session_token": "t"}},
-            "AWS_SESSION_TOKEN needs a username and a password",
-        ),
-        ({"authMechanism": "MONGODB-OIDC"}, "exactly one of ENVIRONMENT, OIDC_CALLBACK, OIDC_HUMAN_CALLBACK"),
-        (
-            {
-                "authMechanism": "MONGODB-OIDC",
-                "authMechanismProperties": {"OIDC_CALLBACK": Callback(), "OIDC_HUMAN_CALLBACK": Callback()},
-            },
-            "exactly one of",
-        ),
-        (
-            {"authMechanism": "MONGODB-OIDC", "authMechanismProperties": {"OIDC_CALLBACK": PLAIN_OBJECT}},
-            "OIDC_CALLBACK must be an OIDCCallback",
-        ),
-        (
-            {
-                "authMechanism": "MONGODB-OIDC",
-                "authMechanismProperties": {"OIDC_CALLBACK": Callback(), "TOKEN_RESOURCE": "r"},
-            },
-            "TOKEN_RESOURCE needs ENVIRONMENT",
-        ),
-        (
-            {
-                "authMechanism": "MONGODB-OIDC",
-                "authMechanismProperties": {"OIDC_HUMAN_CALLBACK": Callback(), "ALLOWED_HOSTS": "localhost"},
-            },
-            "ALLOWED_HOSTS must be a list of host names",
-        ),
-        (
-            {"authMechanism": "MONGODB-OIDC", "authMechanismProperties": "ENVIRONMENT:azure"},
-            "TOKEN_RESOURCE must be given with ENVIRONMENT:azure",
-        ),
-    ],
-)
-def test_invalid_credential_raises_configuration_error_with_rule(options, message):
+@pytest.mark.cases
+def test_invalid_credential_raises_configuration_error_with_rule(options: dict[str, Any], message: str) -> None:
+    properties = options.get("authMechanismProperties")
+    if isinstance(properties, dict):
+        options["authMechanismProperties"] = {name: OBJECTS.get(value, value) for name, value in properties.items()}
     with pytest.raises(ConfigurationError, match=message):
         gmongo.MongoClient("localhost", connect=False, **options)
 
 
-def test_keyword_credentials_override_credentials_in_uri():
-    client = gmongo.MongoClient("mongodb://ann:pencil@localhost/db", username="bob", password="pen", connect=False)
+@pytest.mark.parametrize(
+    ("properties", "username"),
+    [({"ENVIRONMENT": "k8s"}, None), ({"ENVIRONMENT": "azure", "TOKEN_RESOURCE": "x"}, "ann")],
+)
+def test_valid_oidc_environment_is_accepted(properties: dict[str, str], username: str | None) -> None:
+    options = {"authmechanism": "MONGODB-OIDC", "authmechanismproperties": properties}
+    assert credential_of(options, username, None, None) is not None
+
+
+@pytest.mark.parametrize("hosts", [5, "h", {"h": 1}, [5], ["h", 5], [5, "h"], None])
+def test_invalid_allowed_hosts_raise_configuration_error(hosts: Any) -> None:
+    options = {"authmechanism": "MONGODB-OIDC"}
+    properties = {"OIDC_CALLBACK": Callback(), "ALLOWED_HOSTS": hosts}
+    with pytest.raises(ConfigurationError) as caught:
+        credential_of({**options, "authmechanismproperties": properties}, None, None, None)
+    assert str(caught.value) == "authMechanism MONGODB-OIDC: ALLOWED_HOSTS must be a list of host names"
+    for valid in ([], ["h"], ("h", "*.i")):
+        valid_options = {**options, "authmechanismproperties": {**properties, "ALLOWED_HOSTS": valid}}
+        assert credential_of(valid_options, None, None, None) is not None
+
+
+def test_keyword_credentials_override_credentials_in_uri() -> None:
+    client: Any = gmongo.MongoClient("mongodb://ann:pencil@localhost/db", username="bob", password="pen", connect=False)
     credential = client.options.credential
     assert (credential.username, credential.password, credential.source) == ("bob", "pen", "db")
 
 
-def test_auth_source_alone_creates_no_credential():
-    assert gmongo.MongoClient("mongodb://localhost/db?authSource=x", connect=False).options.credential is None
+def test_auth_source_alone_creates_no_credential() -> None:
+    client: Any = gmongo.MongoClient("mongodb://localhost/db?authSource=x", connect=False)
+    assert client.options.credential is None
 
 
-def test_names_of_mechanism_properties_ignore_case():
+def test_names_of_mechanism_properties_ignore_case() -> None:
     options = validate_keyword_options({"authMechanismProperties": "service_name:other"})
     assert options["authmechanismproperties"] == {"SERVICE_NAME": "other"}
+
+
+# For each mechanism: the rules of username and password, the default authSource, and True if the
+# database in the URI replaces the default authSource. A rule is True (required), False (forbidden),
+# "any" (optional) or None (both username and password, or neither of the two).
+MECHANISMS: dict[str, tuple[Any, Any, str, bool]] = {
+    "DEFAULT": (True, True, "admin", True),
+    "SCRAM-SHA-1": (True, True, "admin", True),
+    "SCRAM-SHA-256": (True, True, "admin", True),
+    "PLAIN": (True, True, "$external", True),
+    "MONGODB-X509": ("any", False, "$external", False),
+    "MONGODB-AWS": (None, None, "$external", False),
+    "GSSAPI": (True, "any", "$external", False),
+    "MONGODB-OIDC": ("any", False, "$external", False),
+}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_credential_is_valid_according_to_rules_of_mechanism(mechanism: str) -> None:
+    username_rule, password_rule, default_source, takes_database = MECHANISMS[mechanism]
+    for username, password, source, database in product((None, "ann"), (None, "secret"), (None, "own"), (None, "db")):
+        options: dict[str, Any] = {} if mechanism == "DEFAULT" else {"authmechanism": mechanism}
+        if source is not None:
+            options["authsource"] = source
+        if mechanism == "MONGODB-OIDC":
+            options["authmechanismproperties"] = {"OIDC_CALLBACK": Callback()}
+        valid = (
+            not (username_rule is True and username is None)
+            and not (password_rule is True and password is None)
+            and not (password_rule is False and password is not None)
+            and not (username_rule is None and (username is None) != (password is None))
+            and (takes_database or source is None)
+        )
+        if mechanism == "DEFAULT" and username is None:
+            assert credential_of(options, username, password, database) is None
+        elif not valid:
+            with pytest.raises(ConfigurationError, match=f"^authMechanism {mechanism}: "):
+                credential_of(options, username, password, database)
+        else:
+            credential = credential_of(options, username, password, database)
+            assert credential is not None
+            expected = source or (database if takes_database else None) or default_source
+            assert (credential.mechanism, credential.source) == (mechanism, expected)
+            assert (credential.username, credential.password) == (username, password)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(("username", "password"), [("", None), ("", ""), ("ann", "")])
+def test_empty_username_or_password_follows_rules_of_mechanism(mechanism: str, username: str, password: Any) -> None:
+    options: dict[str, Any] = {} if mechanism == "DEFAULT" else {"authmechanism": mechanism}
+    if mechanism == "MONGODB-OIDC":
+        options["authmechanismproperties"] = {"OIDC_CALLBACK": Callback()}
+    if mechanism == "DEFAULT" and username == "":
+        assert credential_of(options, username, password, None) is None
+        return
+    needs_both = mechanism == "MONGODB-AWS"
+    if username == "" or (needs_both and not password):
+        with pytest.raises(ConfigurationError):
+            credential_of(options, username, password, None)
+        return
+    credential = credential_of(options, username, password, None)
+    assert credential is not None and credential.password == ("" if MECHANISMS[mechanism][1] is True else None)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "properties"),
+    [
+        ("GSSAPI", ("SERVICE_NAME", "SERVICE_REALM", "SERVICE_HOST")),
+        ("MONGODB-AWS", ("AWS_SESSION_TOKEN",)),
+        ("PLAIN", ()),
+        ("SCRAM-SHA-256", ()),
+    ],
+)
+def test_property_of_other_mechanism_raises_configuration_error(mechanism: str, properties: tuple[str, ...]) -> None:
+    for name in ("SERVICE_NAME", "SERVICE_REALM", "SERVICE_HOST", "AWS_SESSION_TOKEN", "ENVIRONMENT", "TOKEN_RESOURCE"):
+        options = {"authmechanism": mechanism, "authmechanismproperties": {name: "x"}}
+        if name in properties:
+            credential = credential_of(options, "ann", "secret", None)
+            assert credential is not None and credential.properties[name] == "x"
+        else:
+            with pytest.raises(ConfigurationError, match=f"must not have {name}"):
+                credential_of(options, "ann", "secret", None)
+
+
+@pytest.mark.parametrize("value", ["none", "forward", "forwardAndReverse", "true", "false", True, False])
+def test_unknown_canonicalization_mode_raises_configuration_error(value: Any) -> None:
+    for option, valid in ((value, True), (f"{value}!", False), ("TRUE", False)):
+        options = {"authmechanism": "GSSAPI", "authmechanismproperties": {"CANONICALIZE_HOST_NAME": option}}
+        if valid:
+            credential = credential_of(options, "ann", None, None)
+            assert credential is not None
+            assert credential.properties == {"SERVICE_NAME": "mongodb", "CANONICALIZE_HOST_NAME": option}
+        else:
+            with pytest.raises(ConfigurationError, match="CANONICALIZE_HOST_NAME must be one of none, forward, "):
+                credential_of(options, "ann", None, None)

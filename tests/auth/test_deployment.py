@@ -7,7 +7,7 @@ import pytest
 
 import gmongo
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackResult
-from gmongo.errors import OperationFailure, ServerSelectionTimeoutError
+from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment, certificates
 from tests.support.pools import checked_out
 
@@ -36,17 +36,6 @@ def test_each_deployment_kind_accepts_only_correct_password(deployment_kind, tls
         assert caught.value.code == 18
 
 
-@pytest.mark.parametrize("version", ["4.4", "5.0", "6.0", "7.0", "8.0"])
-@pytest.mark.parametrize("mechanism", ["DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256"])
-def test_each_server_version_accepts_each_scram_mechanism(version, mechanism):
-    with (
-        Deployment.standalone(users=USERS, version=version) as deployment,
-        gmongo.MongoClient(deployment.uri, authMechanism=mechanism) as client,
-    ):
-        client.db.c.insert_one({"_id": 1})
-        assert client.db.c.find_one() == {"_id": 1}
-
-
 def test_command_without_authentication_raises_unauthorized():
     with Deployment.standalone(users=USERS) as deployment:
         uri = deployment.uri_of(deployment.members[0].address)
@@ -54,15 +43,6 @@ def test_command_without_authentication_raises_unauthorized():
         with gmongo.MongoClient(bare) as client, pytest.raises(OperationFailure) as caught:
             client.db.c.find_one()
         assert caught.value.code == 13
-
-
-def test_saslprep_equivalent_passwords_authenticate_at_deployment():
-    with Deployment.standalone(users=USERS) as deployment:
-        for password in ("IX", "I\u00adX", "\u2168"):
-            with gmongo.MongoClient(
-                deployment.uri, username="I\u00adX", password=password, authMechanism="SCRAM-SHA-256"
-            ) as client:
-                assert client.db.c.find_one() is None
 
 
 @pytest.mark.parametrize("deployment_kind", ["standalone", "replica_set"])
@@ -133,13 +113,3 @@ def test_each_connection_authenticates_with_one_round_trip_after_hello():
         connections = client.pool_stats()[0]["total"]
         assert command_names(deployment).count("saslStart") == 0, "the hello contains the first message"
         assert command_names(deployment).count("saslContinue") == connections
-
-
-def test_untrusted_server_certificate_fails_server_selection():
-    with Deployment.standalone(tls=True) as deployment:
-        uri = deployment.uri.partition("?")[0]
-        with (
-            gmongo.MongoClient(uri, tls=True, serverSelectionTimeoutMS=500) as client,
-            pytest.raises(ServerSelectionTimeoutError, match="certificate was not accepted"),
-        ):
-            client.db.c.find_one()

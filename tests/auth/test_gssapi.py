@@ -168,16 +168,7 @@ def test_missing_gssapi_library_raises_configuration_error(monkeypatch):
         assert not server.commands("saslStart")
 
 
-@pytest.mark.parametrize(
-    ("canonicalization_mode", "expected"),
-    [
-        ("none", "Db"),
-        ("false", "Db"),
-        ("forward", "canonical.example.com"),
-        ("forwardAndReverse", "reverse.example.com"),
-        ("true", "reverse.example.com"),
-    ],
-)
+@pytest.mark.cases
 def test_canonicalization_mode_selects_host_name(monkeypatch, canonicalization_mode, expected):
     addresses = [(socket.AF_INET, 1, 6, "Canonical.example.com", ("10.0.0.1", 0))]
     replace_dns(monkeypatch, lambda *_: addresses, lambda *_: ("Reverse.example.com", "0"))

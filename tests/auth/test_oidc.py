@@ -14,11 +14,10 @@ from gmongo.auth.authenticator import Authenticator
 from gmongo.auth.credential import DEFAULT_ALLOWED_HOSTS, Credential
 from gmongo.auth.oidc import is_allowed
 from gmongo.auth.oidc_environments import callback_of
-from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
+from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult
 from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 from tests.auth.accounts import REFUSED
 from tests.auth.endpoints import Endpoint
-from tests.support.pools import checked_out
 from tests.support.server import ScriptedServer, cut_reply
 
 PROVIDER = {"issuer": "https://issuer", "clientId": "abcd", "requestScopes": ["a", "b"]}
@@ -110,41 +109,12 @@ def find_concurrently(server, client, number=5):
 # Tests of machine callbacks
 
 
-def test_machine_callback_receives_context_and_provides_token(server):
-    callback = Callback()
-    with oidc_client(server, {"OIDC_CALLBACK": callback}, username="principal") as client:
-        assert find_one(client) == {"_id": 1}
-    [context] = callback.contexts
-    assert isinstance(context, OIDCCallbackContext)
-    assert context.timeout_seconds == 60
-    assert (context.username, context.version, context.refresh_token, context.idp_info) == ("principal", 1, None, None)
-    assert server.payloads == [{"jwt": "token-1"}]
-
-
 def test_five_concurrent_connections_call_oidc_callback_once(server):
     callback = Callback()
     with oidc_client(server, {"OIDC_CALLBACK": callback}, maxConnecting=5) as client:
         find_concurrently(server, client)
         assert client.pool_stats()[0]["total"] == 5
     assert len(callback.contexts) == 1
-
-
-def test_cached_oidc_token_is_sent_with_hello(server):
-    callback = Callback()
-    with oidc_client(server, {"OIDC_CALLBACK": callback}) as client:
-        find_one(client)
-        find_concurrently(server, client, 2)
-    assert len(server.commands("saslStart")) == 1
-    assert sum("speculativeAuthenticate" in hello for hello in server.commands("handshake")) == 1
-
-
-def test_oidc_callback_is_called_again_after_server_rejected_cached_token(server):
-    callback = Callback()
-    with oidc_client(server, {"OIDC_CALLBACK": callback}) as client:
-        find_one(client)
-        server.valid_tokens = {"token-2"}
-        find_concurrently(server, client, 2)
-    assert len(callback.contexts) == 2
 
 
 def test_rejected_new_token_raises_operation_failure_after_one_call(server):
@@ -176,28 +146,6 @@ def test_authentication_error_with_other_code_keeps_cached_token(server):
     assert len(callback.contexts) == 1
 
 
-def test_operation_timeout_limits_callback(server):
-    callback = Callback()
-    with oidc_client(server, {"OIDC_CALLBACK": callback}) as client:
-        find_one(client)
-        server.valid_tokens = {"token-2"}
-        [pool] = client._topology.pools()
-        with checked_out(pool) as connection:
-            connection.reauthenticate(5.0)
-    assert [context.timeout_seconds for context in callback.contexts] == [60, 5]
-
-
-@pytest.mark.parametrize("option", ["OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK"])
-def test_callback_may_exceed_connect_timeout(server, option):
-    class Slow(Callback):
-        def fetch(self, context):
-            gevent.sleep(0.3)
-            return super().fetch(context)
-
-    with oidc_client(server, {option: Slow()}, connectTimeoutMS=100) as client:
-        assert find_one(client) == {"_id": 1}
-
-
 class FixedResult(OIDCCallback):
     def __init__(self, result):
         self.result = result
@@ -225,62 +173,10 @@ def test_error_or_invalid_result_of_oidc_callback_raises_error(server, result, e
         find_one(client)
 
 
-def test_reauthentication_replaces_token_for_all_connections(server):
-    callback = Callback()
-    with oidc_client(server, {"OIDC_CALLBACK": callback}) as client:
-        find_one(client)
-        server.valid_tokens = {"token-2"}
-        [pool] = client._topology.pools()
-        with checked_out(pool) as connection:
-            connection.reauthenticate()
-        find_one(client)
-        assert len(callback.contexts) == 2
-        assert len(server.commands("handshake")) == 2, "reauthentication sends no hello"
-        # A second invalidation of the old token must not remove the new token from the cache.
-        tokens = client._topology.settings.connection.authenticator.login("h")._tokens
-        tokens.invalidate("token-1")
-        assert tokens.access == "token-2"
-
-
 # Tests of human callbacks
 
 
-def test_human_callback_receives_identity_provider(server):
-    callback = Callback()
-    with oidc_client(server, {"OIDC_HUMAN_CALLBACK": callback}, username="me") as client:
-        assert find_one(client) == {"_id": 1}
-        find_concurrently(server, client, 3)
-    [context] = callback.contexts
-    assert context.timeout_seconds == 300
-    assert context.idp_info == OIDCIdPInfo("https://issuer", "abcd", ["a", "b"])
-    assert context.refresh_token is None
-    assert server.payloads[:2] == [{"n": "me"}, {"jwt": "token-1"}]
-
-
-def test_host_outside_allowed_hosts_raises_configuration_error(server):
-    callback = Callback()
-    properties = {"OIDC_HUMAN_CALLBACK": callback, "ALLOWED_HOSTS": ["example.com"]}
-    with (
-        oidc_client(server, properties) as client,
-        pytest.raises(ConfigurationError, match=r"tokens must not be sent to '127.0.0.1', as ALLOWED_HOSTS has only"),
-    ):
-        find_one(client)
-    assert not callback.contexts
-
-
-@pytest.mark.parametrize(
-    ("host", "is_allowed_host"),
-    [
-        ("localhost", True),
-        ("127.0.0.1", True),
-        ("::1", True),
-        ("a.mongodb.net", True),
-        ("a.b.MongoDB.net", True),
-        ("mongodb.net", False),
-        ("evilmongodb.net", False),
-        ("a.mongodb.net.evil.com", False),
-    ],
-)
+@pytest.mark.cases
 def test_default_allowed_hosts_match_only_trusted_hosts(host, is_allowed_host):
     assert is_allowed(host, DEFAULT_ALLOWED_HOSTS) is is_allowed_host
 

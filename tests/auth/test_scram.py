@@ -1,47 +1,67 @@
-"""SCRAM conversations without a server: test vectors of the specifications, and malformed messages."""
+"""SCRAM conversations without a server: test vectors of the specifications, and malformed messages (RFC 5802)."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
+import random
 import threading
+from typing import Any
 
 import gevent
 import pytest
+from gevent import get_hub
 
+from gmongo import MongoClient
 from gmongo.auth import scram_keys
+from gmongo.auth.saslprep import saslprep
 from gmongo.auth.scram import ScramConversation
 from gmongo.auth.scram_keys import ScramKeys
-from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
-from tests.support.wait import WAIT_LIMIT
+from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError, PyMongoError
+from gmongo.testing import Deployment
+from tests.support.wait import eventually
 
 # Test vectors of the driver specification: the nonce of the client, and the four messages of the
 # conversation. The second vector is also the example of RFC 7677.
 VECTORS = {
     "SCRAM-SHA-1": (
         "fyko+d2lbbFgONRv9qkxdawL",
-        b"n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL",
-        b"r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,s=rQ9ZY3MntBeuP3E1TDVC4w==,i=10000",
-        b"c=biws,r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,p=MC2T8BvbmWRckDw8oWl5IVghwCY=",
-        b"v=UMWeI25JD1yNYZRMpZ4VHvhZ9e0=",
+        "n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL",
+        "r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,s=rQ9ZY3MntBeuP3E1TDVC4w==,i=10000",
+        "c=biws,r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,p=MC2T8BvbmWRckDw8oWl5IVghwCY=",
+        "v=UMWeI25JD1yNYZRMpZ4VHvhZ9e0=",
     ),
     "SCRAM-SHA-256": (
         "rOprNGfwEbeRWgbNEkqO",
-        b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
-        b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
-        b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
-        b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=",
+        "n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
+        "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+        "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+        "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=",
     ),
 }
-NONCE, FIRST, SERVER_FIRST, FINAL, SERVER_FINAL = VECTORS["SCRAM-SHA-256"]
+NONCE, _, SERVER_FIRST, _, SERVER_FINAL = VECTORS["SCRAM-SHA-256"]
+# Replacements for names in braces in the messages of the data file.
+PARTS = {
+    "nonce": NONCE,
+    "first": SERVER_FIRST,
+    "salt": "W22ZaJ0SNY7soEsUEjb6gQ==",
+    "proof": SERVER_FINAL[2:],
+    "digits": "9" * 5000,
+}
+ERRORS: dict[str, type[Exception]] = {"ProtocolError": ProtocolError, "OperationFailure": OperationFailure}
 
 
-def scram_conversation(mechanism="SCRAM-SHA-256", password="pencil", username="user", nonce=NONCE):
+def scram_conversation(
+    mechanism: str = "SCRAM-SHA-256", password: str = "pencil", username: str = "user", nonce: str = NONCE
+) -> ScramConversation:
     return ScramConversation("admin", mechanism, username, password, ScramKeys(), lambda: nonce)
 
 
 @pytest.mark.parametrize("mechanism", VECTORS)
-def test_scram_conversation_equals_specification_vector(mechanism):
-    nonce, first, server_first, final, server_final = VECTORS[mechanism]
+def test_scram_conversation_equals_specification_vector(mechanism: str) -> None:
+    nonce, *messages = VECTORS[mechanism]
+    first, server_first, final, server_final = (message.encode() for message in messages)
     client = scram_conversation(mechanism, nonce=nonce)
     command = client.first()
     assert command == {
@@ -55,117 +75,135 @@ def test_scram_conversation_equals_specification_vector(mechanism):
     assert client.next({"conversationId": 7, "done": True, "payload": server_final}) is None
 
 
-def test_server_that_continues_after_its_signature_receives_empty_message():
-    client = scram_conversation()
-    client.begin()
-    client.step(SERVER_FIRST, False)
-    assert client.next({"conversationId": 7, "done": False, "payload": SERVER_FINAL})["payload"] == b""
-    assert client.next({"conversationId": 7, "done": True, "payload": b""}) is None
-
-
-def test_reserved_characters_of_username_are_escaped():
+def test_reserved_characters_of_username_are_escaped() -> None:
     assert scram_conversation(username="a=b,c").begin() == b"n,,n=a=3Db=2Cc,r=" + NONCE.encode()
 
 
-def test_fifty_conversations_have_different_nonces():
+def test_fifty_conversations_have_different_nonces() -> None:
     nonces = {ScramConversation("admin", "SCRAM-SHA-1", "u", "p", ScramKeys()).begin() for _ in range(50)}
     assert len(nonces) == 50
 
 
-@pytest.mark.parametrize(
-    ("message", "error_class", "description"),
-    [
-        (SERVER_FIRST.replace(b"i=4096", b"i=4095"), OperationFailure, "4095 iterations, fewer than the 4096"),
-        (SERVER_FIRST.replace(b"i=4096", b"i=99999999"), OperationFailure, "99999999 iterations, more than"),
-        (SERVER_FIRST.replace(b"r=rO", b"r=XX"), OperationFailure, "nonce does not continue"),
-        (b"r=" + NONCE.encode() + b",s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", OperationFailure, "nonce does not continue"),
-        (SERVER_FIRST.replace(b"i=4096", b"i=many"), ProtocolError, "first message is not well formed"),
-        (SERVER_FIRST.replace(b"s=W22", b"s=~~~"), ProtocolError, "first message is not well formed"),
-        (SERVER_FIRST.replace(b"s=W22", b"s=~~~~W22"), ProtocolError, "first message is not well formed"),
-        (b"", ProtocolError, "first message is not well formed"),
-        (b"\xff\xfe", ProtocolError, "not UTF-8"),
-    ],
-)
-def test_invalid_first_message_of_server_raises_error(message, error_class, description):
+@pytest.mark.cases
+def test_invalid_first_message_of_server_raises_error_before_key_derivation(
+    message: str, error: str, description: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *_: pytest.fail("derives keys"))
     client = scram_conversation()
     client.begin()
-    with pytest.raises(error_class, match=description):
+    with pytest.raises(ERRORS[error], match=description):
+        client.step(message.format(**PARTS).encode(), False)
+
+
+@pytest.mark.parametrize("message", [b"\xff\xfe", b"v=\xff"])
+def test_message_that_is_not_utf_8_raises_protocol_error(message: bytes) -> None:
+    client = scram_conversation()
+    client.begin()
+    with pytest.raises(ProtocolError, match="not UTF-8"):
         client.step(message, False)
 
 
-@pytest.mark.parametrize(
-    ("message", "error_class", "description"),
-    [
-        (b"v=AAAATRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", OperationFailure, "did not prove"),
-        (b"v=", OperationFailure, "did not prove"),
-        (b"v=~", ProtocolError, "last message is not well formed"),
-        (b"v=~~~~AAAA", ProtocolError, "last message is not well formed"),
-        (b"x", ProtocolError, "last message is not well formed"),
-        (b"e=other-error", OperationFailure, "the server reports 'other-error'"),
-    ],
-)
-def test_invalid_last_message_of_server_raises_error(message, error_class, description):
+@pytest.mark.cases
+def test_invalid_last_message_of_server_raises_error(message: str, error: str, description: str) -> None:
     client = scram_conversation()
     client.begin()
-    client.step(SERVER_FIRST, False)
-    with pytest.raises(error_class, match=description):
-        client.step(message, True)
+    client.step(SERVER_FIRST.encode(), False)
+    with pytest.raises(ERRORS[error], match=description):
+        client.step(message.format(**PARTS).encode(), True)
 
 
-def test_missing_last_scram_message_raises_protocol_error():
+def server_final(server_first: str, client_final: bytes) -> bytes:
+    """Compute the last message of a server that knows the password, without code of the driver."""
+    salted = hashlib.pbkdf2_hmac("sha256", b"pencil", base64.b64decode(PARTS["salt"]), 4096)
+    key = hmac.digest(salted, b"Server Key", "sha256")
+    without_proof = client_final[: client_final.index(b",p=")]
+    signed = b",".join((f"n=user,r={NONCE}".encode(), server_first.encode(), without_proof))
+    return b"v=" + base64.b64encode(hmac.digest(key, signed, "sha256"))
+
+
+@pytest.mark.parametrize("extension", ["", ",x=new", ",x=1,y=2"])
+@pytest.mark.parametrize("last_extension", [b"", b",x=new", b",v=AAAA"])
+def test_optional_extensions_of_server_messages_are_ignored(extension: str, last_extension: bytes) -> None:
     client = scram_conversation()
     client.begin()
-    with pytest.raises(ProtocolError, match="too early"):
-        client.step(SERVER_FIRST, True)
+    first = SERVER_FIRST + extension
+    final = server_final(first, client.step(first.encode(), False))
+    assert client.step(final + last_extension, True) == b""
 
 
-def test_conversation_that_continues_after_end_raises_protocol_error():
-    client = scram_conversation()
-    client.begin()
-    client.step(SERVER_FIRST, False)
-    client.step(SERVER_FINAL, False)
-    with pytest.raises(ProtocolError, match="continues after the end"):
-        client.step(b"", False)
+def test_damaged_server_proof_raises_error() -> None:
+    rng = random.Random(19)
+    for _ in range(300):
+        client = scram_conversation()
+        client.begin()
+        client.step(SERVER_FIRST.encode(), False)
+        final = bytearray(SERVER_FINAL.encode())
+        final[rng.randrange(2, len(final) - 2)] ^= rng.randrange(1, 256)
+        with pytest.raises((ProtocolError, OperationFailure)):
+            client.step(bytes(final), True)
 
 
-@pytest.mark.parametrize("payload", [17, {"a": 1}, "no base64!"])
-def test_invalid_scram_payload_raises_protocol_error(payload):
-    with pytest.raises(ProtocolError, match="no payload of bytes"):
-        scram_conversation().next({"conversationId": 1, "done": False, "payload": payload})
-
-
-def test_base64_payload_of_server_is_decoded():
-    client = scram_conversation()
-    client.begin()
-    answer = client.next({"conversationId": 1, "done": False, "payload": base64.b64encode(SERVER_FIRST).decode()})
-    assert answer["payload"] == FINAL
-
-
-def test_prohibited_password_raises_configuration_error_without_password():
+def test_prohibited_password_raises_configuration_error_without_password() -> None:
     with pytest.raises(ConfigurationError, match="cannot be used with SCRAM-SHA-256: it has a control character") as e:
         scram_conversation(password="se\u0007cret")
     assert "cret" not in str(e.value)
 
 
-# Tests of SCRAM keys
+# Tests of the derivation of keys
+
+
+class DelayedDerivation:
+    """Replacement of the key derivation. Each derivation waits until the test sets `gate`."""
+
+    def __init__(self) -> None:
+        self.started: list[int] = []
+        self.gate = threading.Event()
+        self._derive = scram_keys.derive_keys
+
+    def derive(self, *arguments: Any) -> scram_keys.Keys:
+        self.started.append(1)
+        self.gate.wait(60)
+        return self._derive(*arguments)
+
+
+@pytest.fixture
+def derivation(monkeypatch: pytest.MonkeyPatch) -> Any:
+    derivation = DelayedDerivation()
+    monkeypatch.setattr(scram_keys, "derive_keys", derivation.derive)
+    yield derivation
+    derivation.gate.set()
 
 
 @pytest.mark.real_time
-def test_key_derivation_does_not_block_event_loop(monkeypatch):
-    derive, loop_ran = scram_keys.derive_keys, threading.Event()
-    # The derivation waits for `loop_ran`, which the test can set only if the event loop is not
-    # blocked.
-    monkeypatch.setattr(scram_keys, "derive_keys", lambda *arguments: loop_ran.wait(WAIT_LIMIT) and derive(*arguments))
-    keys = ScramKeys()
-    derivation = gevent.spawn(keys.derive, "sha256", b"p", b"s", 4096)
-    for _ in range(5):
-        gevent.sleep(0.001)
-    assert not derivation.ready()
-    loop_ran.set()
-    assert derivation.get() == derive("sha256", b"p", b"s", 4096)
+def test_key_derivation_blocks_neither_event_loop_nor_threadpool_of_hub(derivation: DelayedDerivation) -> None:
+    """More derivations run concurrently than the thread pool of the hub has threads."""
+    keys, pool = ScramKeys(), get_hub().threadpool
+    jobs = [gevent.spawn(keys.derive, "sha256", b"p", b"%d" % number, 1) for number in range(pool.maxsize + 2)]
+    eventually(lambda: len(derivation.started) >= pool.maxsize)
+    with gevent.Timeout(5):
+        assert pool.apply(int) == 0
+    derivation.gate.set()
+    gevent.joinall(jobs, timeout=30, raise_error=True)
+    assert all(each.ready() for each in jobs)
 
 
-def test_representation_of_keys_contains_no_password():
-    keys = ScramKeys()
-    keys.derive("sha1", b"password", b"salt", 1)
-    assert "password" not in repr(keys)
+@pytest.mark.real_time
+def test_key_derivation_is_limited_by_connect_timeout(derivation: DelayedDerivation) -> None:
+    with (
+        Deployment.standalone(users={"ann": "secret"}) as deployment,
+        MongoClient[Any](deployment.uri, connectTimeoutMS=200) as client,
+    ):
+        with pytest.raises(PyMongoError):
+            client.d.c.find_one()
+        derivation.gate.set()
+
+
+@pytest.mark.cases
+def test_saslprep_normalizes_text(text, prepared):
+    assert saslprep(text) == prepared
+
+
+@pytest.mark.cases
+def test_prohibited_character_raises_value_error(text, message):
+    with pytest.raises(ValueError, match=message):
+        saslprep(text)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from benchmarks import crowd, stall, start, surcharge
+from benchmarks import crowd, stall, start
 from benchmarks.__main__ import main
 from benchmarks.operations import contenders, sizes
 from benchmarks.variants import log_silently
@@ -33,14 +33,14 @@ def run(arguments: list[str], file) -> dict[str, dict[tuple[str, int | None], di
     }
 
 
-def test_run_measures_each_operation_and_circumstance(tmp_path):
+def test_run_measures_each_operation_and_variant(tmp_path):
     names = ["find_one", "insert_one", "delete_one", "find_100", "insert_many", "insert_one+replica_set"]
     names += [name for name in WORKLOADS if name.startswith("find_one+")]
     found = run(["--only", ",".join(names), "--greenlets", "2"], tmp_path / "run.json")
     assert set(found) == {"operations"}
     assert set(found["operations"]) == {(name, 2) for name in names}
     for (name, _greenlets), numbers in found["operations"].items():
-        entrants = ["gmongo", "pymongo"] if WORKLOADS[name].circumstance else ["gmongo", "pymongo", "floor"]
+        entrants = ["gmongo", "pymongo"] if WORKLOADS[name].variant else ["gmongo", "pymongo", "floor"]
         assert {name: len(each) for name, each in numbers.items()} == dict.fromkeys(entrants, 1)
         assert all(number > 0 for each in numbers.values() for number in each)
 
@@ -49,17 +49,6 @@ def test_run_measures_more_greenlets_than_connections(tmp_path, monkeypatch):
     monkeypatch.setattr(crowd, "SIZES", {"gmongo": (100, 150), "floor": (100, 150)})
     found = run(["--only", "crowd"], tmp_path / "run.json")
     assert set(found["crowd"]) == {(name, size) for name in (crowd.THROUGHPUT, crowd.COST) for size in (100, 150)}
-
-
-def test_run_measures_surcharge_of_each_circumstance(tmp_path, monkeypatch):
-    monkeypatch.setattr(surcharge, "GREENLETS", 2)
-    found = run(["--only", "surcharge"], tmp_path / "run.json")["surcharge"]
-    assert {place: set(numbers) for place, numbers in found.items()} == {
-        (surcharge.name(operation, each), 2): {"gmongo", under}
-        for operation in surcharge.OPERATIONS
-        for each, under in surcharge.UNDER.items()
-    }
-    assert all(len(each) == 1 and each[0] > 0 for numbers in found.values() for each in numbers.values())
 
 
 def test_run_measures_stalls(tmp_path):

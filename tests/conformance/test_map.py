@@ -1,10 +1,11 @@
-"""Tests that ``tests/README.md`` names each test folder, and names only files that exist."""
+"""Tests that ``tests/README.md`` names the test folders, and that names of files and tables in the tests exist."""
 
 from __future__ import annotations
 
 import re
 
 from tests.conformance.pages import TESTS
+from tests.data_files import rows
 
 _README = (TESTS / "README.md").read_text("utf-8")
 _FOLDERS = {each.name for each in TESTS.iterdir() if each.is_dir() and each.name != "__pycache__"}
@@ -26,3 +27,10 @@ def test_files_in_readme_exist() -> None:
 def test_names_of_test_files_are_unique() -> None:
     names = [each.name for each in TESTS.rglob("test_*.py")]
     assert len(names) == len(set(names)), sorted(each for each in set(names) if names.count(each) > 1)
+
+
+def test_each_table_in_data_files_is_used_by_its_module() -> None:
+    for path in TESTS.rglob("*.jsonl"):
+        module = path.with_suffix(".py")
+        tables = {row["table"] for row in rows(str(path)) if "table" in row}
+        assert not tables or [table for table in tables if table not in module.read_text("utf-8")] == [], path

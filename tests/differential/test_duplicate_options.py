@@ -18,77 +18,16 @@ import pymongo.errors
 import pytest
 
 import gmongo
-from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import OPTIONS, srv, tls_enabled
 from gmongo.options.table import Option, Source, find
+from tests.data_files import rows
 
 # Two different values for each option. For a file option, a value is a key of the fixture `files`.
-VALUES: dict[str, tuple[Any, Any]] = {
-    "maxPoolSize": (5, 6),
-    "minPoolSize": (1, 2),
-    "maxIdleTimeMS": (1000, 2000),
-    "maxConnecting": (1, 3),
-    "waitQueueTimeoutMS": (1000, 2000),
-    "drainLateReplies": (True, False),
-    "connectTimeoutMS": (1000, 2000),
-    "socketTimeoutMS": (1000, 2000),
-    "timeoutMS": (1000, 2000),
-    "serverSelectionTimeoutMS": (1000, 2000),
-    "heartbeatFrequencyMS": (1000, 2000),
-    "localThresholdMS": (10, 20),
-    "replicaSet": ("a", "b"),
-    "directConnection": (True, False),
-    "loadBalanced": (True, False),
-    "serverMonitoringMode": ("poll", "stream"),
-    "appName": ("a", "b"),
-    "compressors": ("zlib", "zlib,snappy"),
-    "zlibCompressionLevel": (1, 2),
-    "tls": (True, False),
-    "tlsInsecure": (True, False),
-    "tlsAllowInvalidCertificates": (True, False),
-    "tlsAllowInvalidHostnames": (True, False),
-    "tlsCAFile": ("ca", "other_ca"),
-    "tlsCRLFile": ("crl", "crl_with_server"),
-    "tlsCertificateKeyFile": ("client", "strange_client"),
-    "tlsCertificateKeyFilePassword": ("x", "y"),
-    "tlsDisableCertificateRevocationCheck": (True, False),
-    "tlsDisableOCSPEndpointCheck": (True, False),
-    "authMechanism": ("SCRAM-SHA-1", "SCRAM-SHA-256"),
-    "authSource": ("a", "b"),
-    "retryReads": (True, False),
-    "retryWrites": (True, False),
-    "maxAdaptiveRetries": (1, 2),
-    "enableOverloadRetargeting": (True, False),
-    "baseBackoffMS": (1, 2),
-    "readConcernLevel": ("local", "majority"),
-    "readPreference": ("secondary", "nearest"),
-    "w": (1, 2),
-    "wTimeoutMS": (1000, 2000),
-    "journal": (True, False),
-    "fsync": (True, False),
-    "tz_aware": (True, False),
-    "uuidRepresentation": ("standard", "javaLegacy"),
-    "unicode_decode_error_handler": ("strict", "ignore"),
-    "datetime_conversion": ("DATETIME", "DATETIME_MS"),
-}
+VALUES: dict[str, tuple[Any, Any]] = {row["option"]: tuple(row["values"]) for row in rows(__file__) if "values" in row}
 # Options that the tests omit, because an option is valid only with another option. The tests set
 # `connect` themselves.
-NEEDS_ANOTHER = {
-    "connect",
-    "maxStalenessSeconds",
-    "readPreferenceTags",
-    "drainLateRepliesMS",
-    "drainLateRepliesBytes",
-    "authMechanismProperties",
-    "srvServiceName",
-    "srvMaxHosts",
-    "srvAllowedHostsSuffix",
-    "proxyHost",
-    "proxyPort",
-    "proxyUsername",
-    "proxyPassword",
-}
+NEEDS_ANOTHER = {row["option"] for row in rows(__file__) if "values" not in row}
 REJECTED = "refused"
 
 
@@ -241,32 +180,12 @@ def test_several_uris_raise_configuration_error_in_both_drivers() -> None:
             driver.MongoClient(["mongodb://a/?tls=true", "mongodb://b/?tls=false"], connect=False)
 
 
-class TestDns:
-    """Tests of options in DNS records and in the URI's scheme.
-
-    Options in the URI's query and keywords override these options.
-    """
-
-    @pytest.fixture(autouse=True)
-    def _records(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        records = {"SRV": [("a.example.com", 27017)], "TXT": ["authSource=dns&replicaSet=dns"]}
-        monkeypatch.setattr(srv, "lookup", lambda name, record_type, *_: srv.Answer(records[record_type], 60))
-
-    @pytest.mark.parametrize("name", ["authSource", "replicaSet"])
-    def test_uri_and_keyword_override_txt_record(self, name: str) -> None:
-        uri = "mongodb+srv://ann:x@example.com/?"
-        for text, keywords, expected in (
-            ("", {}, "dns"),
-            (f"{name}=uri", {}, "uri"),
-            ("", {name: "keyword"}, "keyword"),
-            (f"{name}=uri", {name: "keyword"}, "keyword"),
-        ):
-            assert ClientOptions(uri + text, None, keywords).merged[name] == expected
-
-    @pytest.mark.parametrize("keyword", ["tls", "ssl"])
-    def test_keyword_overrides_tls_of_scheme_but_not_of_uri(self, keyword: str) -> None:
-        options: Any = {keyword: False}
-        assert tls_enabled(gmongo.MongoClient("mongodb+srv://example.com", connect=False).options.merged)
-        assert not tls_enabled(gmongo.MongoClient("mongodb+srv://example.com", connect=False, **options).options.merged)
-        with pytest.raises(ConfigurationError, match="must not override"):
-            gmongo.MongoClient("mongodb+srv://example.com/?tls=true", connect=False, **options)
+@pytest.mark.parametrize("keyword", ["tls", "ssl"])
+def test_keyword_overrides_tls_of_scheme_but_not_of_uri(keyword: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = {"SRV": [("a.example.com", 27017)], "TXT": []}
+    monkeypatch.setattr(srv, "lookup", lambda name, record_type, *_: srv.Answer(records[record_type], 60))
+    options: Any = {keyword: False}
+    assert tls_enabled(gmongo.MongoClient("mongodb+srv://example.com", connect=False).options.merged)
+    assert not tls_enabled(gmongo.MongoClient("mongodb+srv://example.com", connect=False, **options).options.merged)
+    with pytest.raises(ConfigurationError, match="must not override"):
+        gmongo.MongoClient("mongodb+srv://example.com/?tls=true", connect=False, **options)

@@ -48,16 +48,7 @@ def test_close_of_call_runner_drops_only_databases_of_calls(shop: pymongo.MongoC
     shop.drop_database("foreign")
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "client.drop_database('shop')",
-        "client.shop.orders.delete_many({})",
-        "client.shop.orders.drop()",
-        "client.shop.command({'dropDatabase': 1})",
-        'client.bulk_write([InsertOne({"_id": 2}, namespace="shop.orders")])',
-    ],
-)
+@pytest.mark.cases
 def test_call_on_database_of_other_user_raises_error_before_send(shop: pymongo.MongoClient, call: str) -> None:
     runner = _call_runner(shop)
     with pytest.raises(ForeignDatabaseError, match="shop"):

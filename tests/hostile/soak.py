@@ -348,18 +348,7 @@ class Step:
             self._end_faults()
 
     def _fault_kinds(self) -> list[Callable[[Any], Any]]:
-        commands = (
-            "find",
-            "insert",
-            "update",
-            "getMore",
-            "aggregate",
-            "commitTransaction",
-            "abortTransaction",
-            "hello",
-            None,
-        )
-        rng = self.rng
+        rng, commands = self.rng, (*_COMMANDS, None)
         troubles: list[Callable[[Any], Any]] = [
             lambda member: member.drop_after(rng.choice((0, 10, 30, 100)), rng.choice(commands)),
             lambda member: member.garbage(rng.choice(commands)),

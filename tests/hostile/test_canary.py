@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from fnmatch import fnmatch
@@ -26,6 +25,7 @@ from gmongo.auth_oidc import OIDCCallback, OIDCCallbackResult
 from gmongo.testing import Deployment
 from tests.auth.accounts import AuthServer
 from tests.auth.endpoints import Endpoint
+from tests.data_files import rows
 from tests.support.server import ScriptedServer, cut_reply, send_malformed_reply, send_no_reply
 
 pytest.importorskip("opentelemetry.sdk")
@@ -41,6 +41,7 @@ from tests.support.garbage import freeze_living_objects
 from tests.support.kms import KmsServer
 from tests.support.mongocryptd import Mongocryptd
 from tests.support.proxies import Socks5Proxy
+from tests.support.tls import server_context
 
 SECRETS = {
     name: f"canary-of-a-{name.replace(' ', '-')}-0123456789"
@@ -290,24 +291,6 @@ def test_use_of_credential_service_discloses_no_secret(
         assert endpoint.requests
 
 
-URIS = [
-    "mongodb://ann:{password}@",
-    "mongodb://ann:{password}@h:99999",
-    "mongodb://ann:{password}@h/?authMechanism=EVIL",
-    "mongodb://ann:{password}@h/?tls=maybe",
-    "mongodb://ann:{password}@h/?nonsense",
-    "mongodb://ann:{password}@h/?maxPoolSize=-1",
-    "mongodb://ann:{password}@h,h2/?directConnection=true",
-    "mongodb+srv://ann:{password}@h:1/",
-    "mongodb://ann:{password}@h/?authMechanismProperties=AWS_SESSION_TOKEN:{session token}&authMechanism=EVIL",
-    "mongodb://id:{secret access key}@h/?authMechanismProperties=AWS_SESSION_TOKEN:{session token}&authSource=x",
-    "mongodb://h/?tlsCertificateKeyFile=/nothing&tlsCertificateKeyFilePassword={key file password}",
-    "mongodb://h/?proxyHost=p&proxyUsername=u&proxyPassword={proxy password}&proxyPort=0",
-    "mongodb://h/?proxyPassword={proxy password}",
-    "mongo://ann:{password}@h",
-    "ann:{password}@h",
-    "mongodb://ann:{password}@h/?appname=ok",
-]
 KEYWORDS: list[dict[str, Any]] = [
     {"username": "ann", "password": SECRETS["password"], "authMechanism": "EVIL"},
     {"username": "ann", "password": SECRETS["password"], "passwrod": SECRETS["password"]},
@@ -324,8 +307,8 @@ KEYWORDS: list[dict[str, Any]] = [
 
 
 def test_errors_about_options_disclose_no_secret(canary: Canary, files: SimpleNamespace) -> None:
-    for uri in URIS:
-        given = re.sub(r"\{(.*?)\}", lambda match: SECRETS[match[1]], uri)
+    for row in rows(__file__, "uris"):
+        given = row["uri"].format(**SECRETS)
         collect_error(canary, lambda given=given: MongoClient(given, connect=False))  # type: ignore[misc]
         collect_error(canary, lambda given=given: gmongo.uri_parser.parse_uri(given))  # type: ignore[misc]
     for options in KEYWORDS:
@@ -605,7 +588,11 @@ def test_key_management_errors_disclose_no_secret(
 ) -> None:
     credentials, master_key = MASTERS[provider]
     material = (SECRETS["key material"] * 5)[:96].encode()
-    with KmsServer(server_context(files)) as kms, Proxy(kms.port) as proxy, MongoClient(deployment.uri) as client:
+    with (
+        KmsServer(server_context(files.key_services)) as kms,
+        Proxy(kms.port) as proxy,
+        MongoClient(deployment.uri) as client,
+    ):
         kms.status = 500 if failure == "rejection" else 200
         kms.failures = 50 if failure == "closed" else 0
         kms.delay = (lambda: gevent.sleep(0.2)) if failure == "slow" else (lambda: None)
@@ -627,13 +614,3 @@ def test_key_management_errors_disclose_no_secret(
                 )
         assert bool(kms.requests) == (failure not in ("wrong certificate", "proxy"))
         assert bool(proxy.heads) == (failure == "proxy")
-
-
-def server_context(files: SimpleNamespace) -> Any:
-    import ssl
-
-    from gevent.ssl import SSLContext
-
-    context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(files.key_services)
-    return context

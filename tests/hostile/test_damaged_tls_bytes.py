@@ -16,7 +16,6 @@ from gevent.ssl import SSLContext
 
 from gmongo import MongoClient
 from gmongo.errors import PyMongoError, ServerSelectionTimeoutError
-from gmongo.options import tls_context
 from tests.hostile.invariants import CommandEventChecker, attempt, check_nothing_in_use, silent_stderr
 from tests.support.tls import TlsServer
 from tests.support.wait import eventually
@@ -149,12 +148,3 @@ def test_client_accepts_only_subject_alternative_names_as_host_name(
             with pytest.raises(ServerSelectionTimeoutError, match="certificate was not accepted"):
                 client.d.c.find_one()
             assert not server.received
-
-
-@pytest.mark.parametrize("option", ["tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"])
-def test_insecure_tls_option_disables_only_its_certificate_check(option: str) -> None:
-    context = tls_context({"tls": True, option.lower(): True})
-    assert context is not None
-    assert not context.check_hostname
-    assert (context.verify_mode == ssl.CERT_NONE) == (option != "tlsAllowInvalidHostnames")
-    assert context.minimum_version == ssl.TLSVersion.TLSv1_2

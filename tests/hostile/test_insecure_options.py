@@ -15,24 +15,6 @@ from gmongo.errors import ConfigurationError, InsecureConnectionWarning, Invalid
 from gmongo.options import OPTIONS, tls_context
 from gmongo.options.table import find
 
-INVALID_VALUES = {
-    "tls": ("True", "TRUE", "1", "yes", "on", "", "true%26x", " true", "tru"),
-    "ssl": ("TRUE", "1", "", "true%20"),
-    "authMechanism": ("EVIL", "", "scram-sha-256", "PLAIN%00"),
-    "authSource": ("",),
-    "tlsCAFile": ("", "%00"),
-    "tlsCRLFile": ("",),
-    "tlsCertificateKeyFile": ("",),
-    "srvAllowedHostsSuffix": ("", "com"),
-    # Options that do not exist, but whose names resemble names of options that protect the
-    # connection.
-    "tlsEnabled": ("true",),
-    "ssl_ca_certs": ("/ca.pem",),
-    "sslCAFile": ("/ca.pem",),
-    "authMechanisms": ("PLAIN",),
-    "auto_encryption_opts": ("1",),
-}
-
 PROTECTIVE = sorted(
     name for option in OPTIONS if option.protects for name in (option.name, *option.aliases) if "_" not in name
 )
@@ -68,9 +50,7 @@ def _encode(name: str, position: int) -> str:
     return f"{name[:position]}%{ord(name[position]):02x}{name[position + 1 :]}"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, each) for name, values in INVALID_VALUES.items() for each in values]
-)
+@pytest.mark.cases
 def test_invalid_value_of_protective_option_in_uri_raises_configuration_error(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError):
         MongoClient(f"mongodb://example.com/?{name}={value}", connect=False)
@@ -97,36 +77,10 @@ def test_error_names_misspelled_option(uri: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tls", "ssl", "TLS", "tlsCAFile", "authSource", "authMechanism"])
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "mongodb://h/{}=x",
-        "mongodb://h/db&{}=x",
-        "mongodb://h/?w=majority?{}=x",
-        "mongodb://h/?w=majority,{}=x",
-        "mongodb://h/?appName=a%20b#{}=x",
-        "mongodb://h/?retryWrites=true {}=x",
-        "mongodb://h/?retryWrites=true\n{}=x",
-    ],
-)
+@pytest.mark.cases
 def test_protective_option_inside_other_uri_part_raises_error(uri: str, name: str) -> None:
     with pytest.raises(InvalidURI, match=r"must be an option of its own"):
         MongoClient(uri.format(name), connect=False)
-
-
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "mongodb://h/?maxPolSize=5",
-        "mongodb://h/?waitQueueMultiple=5",
-        "mongodb://h/?safe=true",
-        "mongodb://h/?slaveOk=true",
-        "mongodb://h/?foo=bar",
-    ],
-)
-def test_other_unknown_option_causes_warning(uri: str) -> None:
-    with pytest.warns(UserWarning, match="Unknown option"):
-        MongoClient(uri, connect=False)
 
 
 def test_uri_values_may_contain_equals_signs() -> None:
@@ -135,13 +89,6 @@ def test_uri_values_may_contain_equals_signs() -> None:
         warnings.simplefilter("error")
         client: MongoClient[Any] = MongoClient(uri, connect=False)
     assert client.get_default_database().name == "my=db"
-
-
-@pytest.mark.parametrize("name", ["tls", "ssl", "tlsCAFile", "tlsCertificateKeyFile", "authMechanism"])
-@pytest.mark.parametrize("value", ["", 5, "yes"])
-def test_invalid_keyword_value_of_protective_option_raises_error(name: str, value: Any) -> None:
-    with pytest.raises(ConfigurationError):
-        MongoClient("example.com", connect=False, **{name: value})
 
 
 @pytest.mark.parametrize("name", ["tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"])
@@ -187,12 +134,6 @@ def test_scram_without_tls_causes_no_warning() -> None:
 def test_x509_without_tls_raises_configuration_error(more: str) -> None:
     with pytest.raises(ConfigurationError, match="X509 needs tls=true"):
         MongoClient(f"mongodb://localhost/?authMechanism=MONGODB-X509{more}", connect=False)
-
-
-@pytest.mark.parametrize("port", [-1, 0, 65536, 2**40])
-def test_invalid_port_raises_configuration_error(port: int) -> None:
-    with pytest.raises(ConfigurationError, match="port"):
-        MongoClient("localhost", port, connect=False)
 
 
 def test_default_tls_context_has_strict_settings() -> None:

@@ -242,26 +242,10 @@ def test_trailing_dot_of_name_or_host_is_removed(network: Network) -> None:
     assert hosts_of(f"{uri}.") == ["cluster.mongodb.com"]
 
 
-@pytest.mark.parametrize("uri", ["mongodb+srv://a.b.c,d.e.f", "mongodb+srv://a.b.c:27017", "mongodb+srv://127.0.0.1"])
-def test_invalid_srv_name_raises_configuration_error_without_query(network: Network, uri: str) -> None:
-    with pytest.raises(ConfigurationError):
-        hosts_of(uri)
-    assert network.names.questions == []
-
-
 def test_client_creation_with_silent_name_server_raises_configuration_error(network: Network) -> None:
     network.names.silent = True
     with pytest.raises(ConfigurationError, match=f"DNS gave no SRV records of _mongodb._tcp.{BLOGS}"):
         hosts_of(f"mongodb+srv://{BLOGS}", connectTimeoutMS=100)
-
-
-def test_dns_query_does_not_block_event_loop(network: Network) -> None:
-    network.names.silent = True
-    client_creation = gevent.spawn(hosts_of, f"mongodb+srv://{BLOGS}", connectTimeoutMS=200)
-    eventually(lambda: network.names.questions)
-    assert not client_creation.ready()
-    client_creation.join(5)
-    assert isinstance(client_creation.exception, ConfigurationError)
 
 
 # Tests of clients with connect=False, whose first operation sends the DNS queries
@@ -331,16 +315,7 @@ def test_first_operation_of_client_with_connect_false_sends_dns_queries(lazy_cli
     assert ping(client) == 1 and len(network.names.questions) == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"directConnection": True}, "directConnection"),
-        ({"srvMaxHosts": 1, "replicaSet": "rs"}, "srvMaxHosts"),
-        ({"minPoolSize": 5, "maxPoolSize": 2}, "minPoolSize"),
-        ({"authMechanism": "MONGODB-X509"}, "MONGODB-X509"),
-        ({"tlsCAFile": "/nowhere"}, "tls"),
-    ],
-)
+@pytest.mark.cases
 def test_invalid_option_raises_error_without_dns_query(
     lazy_client: Any, network: Network, options: dict[str, Any], message: str
 ) -> None:

@@ -247,16 +247,6 @@ def test_12_scan_adds_random_new_hosts_if_dns_exceeds_srv_max_hosts(
     assert new_ports == {27019, 27020}
 
 
-def test_rescan_keeps_known_hosts_if_dns_exceeds_srv_max_hosts(
-    connect: Any, network: Network, polling_timer: PollingTimer
-) -> None:
-    client = connect(srvMaxHosts=2)
-    for _ in range(5):
-        network.names.hosts[TEST1] = records(*PORTS)
-        polling_timer.next_scan()
-        assert ports_of(client) == [27017, 27018]
-
-
 def test_client_with_connect_false_polls_after_first_operation(
     network: Network, mongoses: Any, polling_timer: PollingTimer
 ) -> None:

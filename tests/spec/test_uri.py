@@ -1,4 +1,4 @@
-"""Official tests of the Connection String and URI Options specifications."""
+"""Official tests of connection strings, URI options, credentials in URIs, and read and write concern."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from gmongo.auth.credential import Credential, credential_of
 from gmongo.errors import ConfigurationError
-from gmongo.options import check_combination
+from gmongo.options import check_combination, read_concern, write_concern
 from gmongo.options.uri import read_uri
+from gmongo.read_concern import ReadConcern
+from gmongo.write_concern import WriteConcern
 from tests.spec.dns_records import add_all_records
 from tests.spec.specifications import cases
 from tests.support.dns import Network
@@ -64,3 +67,83 @@ def assert_credentials(result: dict[str, Any], expected: dict[str, Any]) -> None
     assert (".".join(part for part in names if part) or None) == expected["db"]
     # If the URI contains only a username, the password is an empty string, as in PyMongo.
     assert result["password"] == ("" if expected["username"] and expected["password"] is None else expected["password"])
+
+
+# Default mechanism properties of gmongo, which the official cases do not contain.
+_OWN_DEFAULTS = {"ALLOWED_HOSTS"}
+
+
+def credential_in(uri: str) -> Credential | None:
+    parsed = read_uri(uri, warn=True)
+    return credential_of(parsed["options"], parsed["username"], parsed["password"], parsed["database"])
+
+
+@pytest.mark.parametrize("case", cases("credential"))
+def test_credential_in_uri_equals_official_case(case: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not case["valid"]:
+            with pytest.raises(ConfigurationError):
+                credential_in(case["uri"])
+            return
+        credential = credential_in(case["uri"])
+
+    expected = case["credential"]
+    if expected is None:
+        assert credential is None
+        return
+    assert credential is not None
+    assert credential.username == expected["username"]
+    assert credential.password == expected["password"]
+    assert credential.source == expected["source"]
+    assert credential.mechanism == (expected["mechanism"] or "DEFAULT")
+    own = {name: value for name, value in credential.properties.items() if name not in _OWN_DEFAULTS}
+    assert own == (expected["mechanism_properties"] or {})
+
+
+VALIDATION_ERRORS = (ConfigurationError, ValueError)
+
+# Field name in the official tests -> parameter of WriteConcern.
+PARAMETERS = {"w": "w", "wtimeoutMS": "wtimeout", "journal": "j"}
+
+
+def make_write_concern(description: dict[str, Any]) -> WriteConcern:
+    return WriteConcern(**{PARAMETERS[name]: value for name, value in description.items()})
+
+
+# The official tests of this specification expect an error for a negative number. The official tests
+# of URI Options expect a warning.
+@pytest.mark.parametrize("case", cases("concerns in a uri"))
+def test_concerns_of_uri_equal_official_case(case: dict[str, Any]) -> None:
+    if not case["valid"]:
+        with pytest.raises(VALIDATION_ERRORS, match="w"):
+            write_concern(read_uri(case["uri"])["options"])
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        options = read_uri(case["uri"])["options"]
+
+    assert bool(caught) == case["warning"]
+    if "readConcern" in case:
+        assert read_concern(options).document == case["readConcern"]
+    if "writeConcern" in case:
+        assert write_concern(options) == make_write_concern(case["writeConcern"])
+
+
+@pytest.mark.parametrize("case", cases("read concern"))
+def test_read_concern_document_equals_official_case(case: dict[str, Any]) -> None:
+    concern = ReadConcern(**case["readConcern"])
+    assert concern.document == case["readConcernDocument"]
+    assert (concern.document == {}) == case["isServerDefault"]
+
+
+@pytest.mark.parametrize("case", cases("write concern"))
+def test_write_concern_document_equals_official_case(case: dict[str, Any]) -> None:
+    if not case["valid"]:
+        with pytest.raises(VALIDATION_ERRORS, match="w"):
+            make_write_concern(case["writeConcern"])
+        return
+    concern = make_write_concern(case["writeConcern"])
+    assert concern.document == case["writeConcernDocument"]
+    assert concern.is_server_default == case["isServerDefault"]
+    assert concern.acknowledged == case["isAcknowledged"]

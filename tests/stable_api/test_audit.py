@@ -51,87 +51,19 @@ def remarks_of(name: str, command: dict[str, Any]) -> list[str]:
     return [f"{remark.verdict.name} {remark.part}".strip() for remark in remarks_on(name, command)]
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ({"find": "c", "filter": {}, "$db": "d", "lsid": {}, "comment": 1, "$readPreference": {}}, []),
-        ({"find": "c", "showRecordId": True}, ["OUTSIDE parameter showRecordId"]),
-        (
-            {"find": "c", "tailable": True, "awaitData": True},
-            ["OUTSIDE parameter tailable", "OUTSIDE parameter awaitData"],
-        ),
-        ({"find": "c", "unknownField": 1}, ["UNKNOWN parameter unknownField"]),
-        ({"find": "c", "projection": {"s": {"$meta": "textScore"}}}, ["OUTSIDE operator $meta: textScore"]),
-        ({"find": "c", "sort": {"s": {"$meta": "recordId"}}}, []),
-        ({"find": "c", "filter": {"$or": [{"a": 1}, {"$text": {"$search": "x"}}]}}, ["OUTSIDE operator $text"]),
-        ({"distinct": "c", "key": "a"}, ["OUTSIDE"]),
-        ({"count": "c", "query": {}}, ["NEWER"]),
-        ({"bulkWrite": 1, "ops": [{"delete": 0, "filter": {"$text": {}}}]}, ["NEWER", "OUTSIDE operator $text"]),
-        ({"findandmodify": "c", "query": {}, "new": True}, []),
-        ({"testDeprecation": 1}, ["DEPRECATED"]),
-        ({"create": "c", "capped": True, "size": 1}, ["OUTSIDE parameter capped", "OUTSIDE parameter size"]),
-        ({"create": "v", "viewOn": "c", "pipeline": [{"$search": {}}]}, ["OUTSIDE stage $search"]),
-        ({"insert": "c", "documents": [{"$text": 1, "capped": {"$meta": "textScore"}}]}, []),
-        ({"update": "c", "updates": [{"q": {"$text": {}}, "u": {"$set": {"$text": 1}}}]}, ["OUTSIDE operator $text"]),
-        ({"explain": {"find": "c", "max": {}}, "verbosity": "x"}, ["OUTSIDE parameter max"]),
-        ({"explain": {"distinct": "c"}}, ["OUTSIDE"]),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
-)
+@pytest.mark.cases
 def test_command_has_expected_remarks(command: dict[str, Any], expected: list[str]) -> None:
     assert remarks_of(next(iter(command)), command) == expected
 
 
-@pytest.mark.parametrize(
-    ("pipeline", "expected"),
-    [
-        ([{"$match": {}}, {"$newStage": 1}], []),
-        ([{"$indexStats": {}}], ["OUTSIDE stage $indexStats"]),
-        ([{"$collStats": {"count": {}}}], []),
-        ([{"$collStats": {"count": {}, "latencyStats": {}}}], ["OUTSIDE stage $collStats with latencyStats"]),
-        ([{"$lookup": {"from": "x", "pipeline": [{"$search": {}}]}}], ["OUTSIDE stage $search"]),
-        ([{"$unionWith": {"coll": "x", "pipeline": [{"$planCacheStats": {}}]}}], ["OUTSIDE stage $planCacheStats"]),
-        ([{"$facet": {"a": [{"$match": {}}], "b": [{"$vectorSearch": {}}]}}], ["OUTSIDE stage $vectorSearch"]),
-        ([{"$set": {"s": {"$meta": "searchScore"}}}], ["OUTSIDE operator $meta: searchScore"]),
-        ([{"$changeStream": {}}], []),
-        ("no pipeline", []),
-        ([None, 5], []),
-    ],
-)
+@pytest.mark.cases
 def test_pipeline_has_expected_remarks(pipeline: Any, expected: list[str]) -> None:
     assert remarks_of("aggregate", {"aggregate": "c", "pipeline": pipeline, "cursor": {}}) == expected
 
 
-@pytest.mark.parametrize(
-    ("index", "expected"),
-    [
-        ({"key": {"a": 1, "b": "2dsphere", "c": "hashed"}, "name": "x", "unique": True, "hidden": True}, []),
-        ({"key": {"a": "text"}, "name": "x"}, ["OUTSIDE index type text"]),
-        ({"key": {"a": 1}, "sparse": True}, ["OUTSIDE index option sparse"]),
-        ({"key": {"a": 1}, "background": False}, ["OUTSIDE index option background"]),
-    ],
-)
+@pytest.mark.cases
 def test_index_has_expected_remarks(index: dict[str, Any], expected: list[str]) -> None:
     assert remarks_of("createIndexes", {"createIndexes": "c", "indexes": [index]}) == expected
-
-
-VALID_COMMANDS: list[dict[str, Any]] = [
-    {
-        "aggregate": "c",
-        "pipeline": [
-            {"$collStats": {"count": {}}},
-            {"$lookup": {"from": "x", "pipeline": [{"$match": {}}]}},
-            {"$facet": {"a": [{"$match": {"s": {"$meta": "recordId"}}}]}},
-        ],
-    },
-    {"create": "v", "viewOn": "c", "pipeline": [{"$match": {}}]},
-    {"bulkWrite": 1, "ops": [{"delete": 0, "filter": {"a": 1}}]},
-    {"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "x"}]},
-    {"update": "c", "updates": [{"q": {"a": 1}, "u": {}}]},
-    {"explain": {"find": "c", "filter": {"a": [1]}}},
-    {"count": "c", "query": {"a": 1}},
-    {"findAndModify": "c", "query": {"a": 1}, "sort": {"a": 1}, "fields": {"a": 1}},
-]
 
 
 def malformed_copies(value: Any) -> Iterator[Any]:
@@ -145,7 +77,7 @@ def malformed_copies(value: Any) -> Iterator[Any]:
             yield from ([*value[:index], other, *value[index + 1 :]] for other in malformed_copies(each))
 
 
-@pytest.mark.parametrize("command", VALID_COMMANDS, ids=lambda command: next(iter(command)))
+@pytest.mark.cases
 def test_malformed_command_raises_no_error_in_the_audit(command: dict[str, Any]) -> None:
     name, *fields = command
     assert [remark for remark in remarks_of(name, command) if "NEWER" not in remark] == []

@@ -8,14 +8,13 @@ import pytest
 from bson import Binary, Code, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
 from bson.codec_options import CodecOptions
 
-from gmongo.errors import AutoReconnect, OperationFailure
+from gmongo.errors import OperationFailure
 from gmongo.server_api import ServerApi
-from gmongo.stable_api.facts import COMMANDS, DEPRECATED
+from gmongo.stable_api.facts import COMMANDS
 from gmongo.testing import Deployment
 from gmongo.testing.simulation import stable_api as simulated
 from tests.simulation.servers.wire_client import WireClient
 from tests.stable_api.workload import run_workload
-from tests.support.fail_points import fail
 
 RELEASES = ("8.0", "8.2")
 
@@ -88,42 +87,12 @@ def test_newer_release_supports_wire_versions_of_older_release(connect: Any) -> 
     assert older.keys() <= newer.keys()
 
 
-@pytest.mark.requirement("API-12", "API-13")
-@pytest.mark.parametrize(("code", "label"), [(91, "RetryableWriteError"), (11600, "RetryableWriteError"), (112, None)])
-def test_error_codes_and_labels_are_equal_on_all_releases(code: int, label: str | None, connect: Any) -> None:
-    errors = []
-    for release in RELEASES:
-        with Deployment.load_balanced(1, version=release) as deployment:
-            client = connect(deployment, server_api=ServerApi("1"))
-            fail(deployment, "insert", times=None, errorCode=code)
-            with pytest.raises((OperationFailure, AutoReconnect)) as caught:
-                client.db.c.insert_one({})
-            errors.append((caught.value.code, label is not None and caught.value.has_error_label(label)))  # type: ignore[attr-defined]
-    assert errors == [(code, label is not None)] * 2
-
-
 @pytest.mark.requirement("API-36", "API-38")
 def test_command_tables_of_server_and_audit_are_equal() -> None:
     simulated_names = {name for name in simulated._VERSION_1 if not name.startswith("test")}
     assert simulated_names == {name for name in COMMANDS if not name.startswith("test")}
     for name, outside in simulated._FIELDS_OUTSIDE.items():
         assert not outside & COMMANDS[name].inside - {"exchange", "fromMongos", "needsMerge"}, name
-
-
-@pytest.mark.requirement("API-40", "API-38", "API-46")
-def test_strict_server_rejects_unstable_parameters(run_raw_command: Any) -> None:
-    strict = {"apiVersion": "1", "apiStrict": True}
-    assert run_raw_command("find", "c", **strict)["ok"] == 1
-    assert error_code_of(lambda: run_raw_command("find", "c", returnKey=True, **strict)) == 323
-    assert run_raw_command("find", "c", returnKey=True, apiVersion="1")["ok"] == 1
-    assert error_code_of(lambda: run_raw_command("distinct", "c", key="a", **strict)) == 323
-
-
-@pytest.mark.requirement("API-41", "API-42")
-def test_deprecated_command_is_still_part_of_api_version(run_raw_command: Any) -> None:
-    assert set(COMMANDS) >= DEPRECATED
-    assert run_raw_command("testDeprecation", apiVersion="1", apiStrict=True)["ok"] == 1
-    assert error_code_of(lambda: run_raw_command("testDeprecation", apiVersion="1", apiDeprecationErrors=True)) == 324
 
 
 @pytest.mark.requirement("API-43", "API-49")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import gmongo
-from gmongo.errors import ProtocolError
 from gmongo.wire import compression
 from tests.support.proxies import CompressingProxy
 from tests.support.server import ScriptedServer
@@ -45,27 +44,6 @@ def test_commands_are_compressed_except_commands_with_secrets(server, name, repl
     assert len(server.commands("insert")[0]["documents"]) == 100
 
 
-def test_first_compressor_of_client_is_selected(server):
-    server.hello_extra = {"compression": ["snappy", "zstd", "zlib"]}
-    with (
-        CompressingProxy(server, []) as middleman,
-        connect_client(middleman, compressors=["zlib", "snappy"], zlibCompressionLevel=9) as client,
-    ):
-        client.db.c.find_one()
-        assert middleman.compressors == [IDS["zlib"]]
-
-
-@pytest.mark.parametrize(
-    ("compressors", "server_compressors"), [(["zlib"], None), ([], ["zlib"]), (["zlib"], ["snappy"])]
-)
-def test_client_without_common_compressor_sends_uncompressed_messages(server, compressors, server_compressors):
-    if server_compressors is not None:
-        server.hello_extra = {"compression": server_compressors}
-    with CompressingProxy(server, []) as middleman, connect_client(middleman, compressors=compressors) as client:
-        client.db.c.find_one()
-        assert middleman.compressors == []
-
-
 def test_unacknowledged_write_is_compressed(server):
     server.hello_extra = {"compression": ["zlib"]}
     server.replies["insert"] = {"ok": 1}
@@ -73,26 +51,6 @@ def test_unacknowledged_write_is_compressed(server):
         client.db.c.insert_one({"_id": 1})
         server.wait_for("insert")
         assert middleman.compressors == [IDS["zlib"]]
-
-
-@pytest.mark.parametrize(
-    "tamper",
-    [
-        lambda message: message[:20] + b"\xff\xff\xff\x00" + message[24:],  # the wrong uncompressed size
-        lambda message: message[:24] + b"\x09" + message[25:],  # an unknown compressor
-        lambda message: message[:25] + bytes(len(message) - 25),  # invalid compressed content
-        lambda message: message[:16] + b"\xdc\x07\x00\x00" + message[20:],  # the wrong original opcode
-    ],
-)
-def test_malformed_compressed_reply_raises_protocol_error(server, tamper):
-    server.hello_extra = {"compression": ["zlib"]}
-    with CompressingProxy(server, [], "zlib") as middleman, connect_client(middleman, compressors="zlib") as client:
-        middleman.tamper = tamper
-        with pytest.raises(ProtocolError, match="OP_COMPRESSED"):
-            client.db.c.find_one()
-        middleman.tamper = lambda message: message
-        client.db.c.find_one()
-        assert client.pool_stats()[0]["total"] == 1
 
 
 def test_compressor_whose_library_is_missing_is_omitted_with_warning(server, monkeypatch):

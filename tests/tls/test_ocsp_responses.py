@@ -27,7 +27,7 @@ from gmongo.wire.ocsp.request import Request
 from gmongo.wire.ocsp.response import NoResponse, Response, parse_response
 from gmongo.wire.ocsp.verifier import Verifier
 from gmongo.wire.transport import TransportError
-from tests.support.ocsp import DAY, GOOD, OCSP_SIGNING, REVOKED, UNKNOWN, Authority
+from tests.support.ocsp import DAY, GOOD, OCSP_SIGNING, REVOKED, SERVER_AUTH_PURPOSE, UNKNOWN, Authority
 
 KEYS = ("ecdsa", "rsa", "ed25519", "ed448")
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
@@ -66,8 +66,8 @@ def test_signature_by_each_kind_of_key_is_verified(
             continue
         # A changed byte in the signature or in the signed data makes the signature invalid.
         index = response.index(responses.ocsp.load_der_ocsp_response(response).signature) + 40
-        with_false_header = response[:index] + bytes([response[index] ^ 1]) + response[index + 1 :]
-        assert refusal(authority, certified, with_false_header) == "the signature of the OCSP response is wrong"
+        damaged = response[:index] + bytes([response[index] ^ 1]) + response[index + 1 :]
+        assert refusal(authority, certified, damaged) == "the signature of the OCSP response is wrong"
 
 
 def test_response_signed_with_unknown_key_type_is_rejected(authorities: dict[str, Authority]) -> None:
@@ -141,24 +141,40 @@ def test_ocsp_response_is_valid_until_next_update(monkeypatch: pytest.MonkeyPatc
 CERTIFICATE = "the certificate of the OCSP responder"
 
 
+NOT_OF_ISSUER = "the signer of the OCSP response has no certificate of the issuer's"
+WRONG_SIGNATURE = "the signature of the OCSP response is wrong"
+
+
 @pytest.mark.parametrize(
     ("signer", "message"),
     [
         (lambda ca: ca.delegate(), f"{CERTIFICATE} is not for signing OCSP responses"),
+        (lambda ca: ca.delegate(SERVER_AUTH_PURPOSE), f"{CERTIFICATE} is not for signing OCSP responses"),
+        (lambda ca: ca.server(), f"{CERTIFICATE} is not for signing OCSP responses"),
         (lambda ca: ca.delegate(OCSP_SIGNING, days=-1), f"{CERTIFICATE} has expired or is not valid yet"),
         (lambda ca: ca.delegate(OCSP_SIGNING, signs=False), f"{CERTIFICATE} is not for signing OCSP responses"),
-        (
-            lambda _: Authority().delegate(OCSP_SIGNING),
-            "the signer of the OCSP response has no certificate of the issuer's",
-        ),
+        (lambda _: Authority().delegate(OCSP_SIGNING), NOT_OF_ISSUER),
+        (lambda _: Authority(name="another").own, NOT_OF_ISSUER),
+        (lambda _: Authority().own, (NOT_OF_ISSUER, WRONG_SIGNATURE)),
+        (lambda _: Authority("rsa").own, (NOT_OF_ISSUER, WRONG_SIGNATURE)),
     ],
 )
+@pytest.mark.parametrize("by_name", [False, True])
 def test_response_of_unauthorized_signer_is_rejected(
-    authorities: dict[str, Authority], signer: Any, message: str
+    authorities: dict[str, Authority], signer: Any, message: Any, by_name: bool
 ) -> None:
     authority = authorities["ecdsa"]
     certified = authority.server()
-    assert refusal(authority, certified, authority.response(certified, signer=signer(authority))) == message
+    response = authority.response(certified, signer=signer(authority), identifies_signer_by_name=by_name)
+    assert refusal(authority, certified, response) == (message if isinstance(message, str) else message[by_name])
+
+
+@pytest.mark.parametrize("options", [{"identifies_signer_by_name": True}, {"certificate_id_hash": hashes.SHA256()}])
+def test_response_of_authorized_signer_is_accepted(authorities: dict[str, Authority], options: dict[str, Any]) -> None:
+    authority = authorities["ecdsa"]
+    certified = authority.server()
+    response = authority.response(certified, **options)
+    assert parse_response(Request(certified.certificate, authority.certificate), response).revoked is False
 
 
 @pytest.mark.parametrize(("days", "is_valid"), [(-10, True), (1, True), (-10 - 1e-5, False), (1 + 1e-5, False)])

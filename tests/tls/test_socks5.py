@@ -8,7 +8,6 @@ import pytest
 from gevent.server import StreamServer
 
 import gmongo
-from gmongo.errors import ConfigurationError
 from tests.support.proxies import Socks5Proxy
 from tests.support.refused_connections import refused_port, selection_error
 from tests.support.server import ScriptedServer
@@ -56,13 +55,6 @@ def test_proxy_resolves_host_names(server):
         assert set(proxy.requests) == {(3, "no-such-host.invalid", server.port)}
 
 
-@pytest.mark.parametrize("address_type", [b"\x03\x03abc\x00\x00", b"\x04" + bytes(18)])
-def test_client_accepts_proxy_reply_with_host_name_or_ipv6_address(server, address_type):
-    with Socks5Proxy() as proxy, connect_client(server, proxy) as client:
-        proxy.bound = address_type
-        assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-
-
 def test_client_verifies_server_certificate_through_proxy(files):
     with (
         TlsServer(server_context(files.server)) as server,
@@ -101,33 +93,6 @@ def test_missing_or_invalid_proxy_credentials_fail_server_selection(server, opti
         assert "secret" not in reason
 
 
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        (1, "general failure of the proxy"),
-        (2, "not allowed by the proxy's rules"),
-        (3, "network unreachable"),
-        (4, "host unreachable"),
-        (5, "connection refused"),
-        (6, "time to live expired"),
-        (7, "command not supported"),
-        (8, "kind of address not supported"),
-        (9, "refused with code 9"),
-        (99, "refused with code 99"),
-    ],
-)
-def test_server_selection_error_explains_error_code_of_proxy(server, code, message):
-    with Socks5Proxy() as proxy:
-        proxy.refuse_with = code
-        assert message in server_selection_error(server, proxy)
-
-
-def test_unknown_address_type_in_proxy_reply_fails_server_selection(server):
-    with Socks5Proxy() as proxy:
-        proxy.bound = b"\x09" + bytes(6)
-        assert "unknown kind 9" in server_selection_error(server, proxy)
-
-
 def test_other_protocol_at_proxy_port_fails_server_selection(server):
     http_server = StreamServer(
         ("127.0.0.1", 0), lambda sock, _address: (sock.sendall(b"HTTP/1.1 400\r\n"), sock.close())
@@ -138,16 +103,3 @@ def test_other_protocol_at_proxy_port_fails_server_selection(server):
         assert "does not speak SOCKS5 (version 72)" in server_selection_error(server, http_server)
     finally:
         http_server.stop()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"proxyPort": 1080},
-        {"proxyHost": "proxy", "proxyUsername": "ann"},
-        {"proxyHost": "proxy", "proxyPassword": "secret"},
-    ],
-)
-def test_incomplete_proxy_options_raise_configuration_error(options):
-    with pytest.raises(ConfigurationError, match="proxy"):
-        gmongo.MongoClient("localhost", connect=False, **options)

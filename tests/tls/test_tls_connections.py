@@ -46,14 +46,6 @@ def test_valid_certificate_is_accepted(server, files, host):
         assert find_one(client) == {"_id": 1}
 
 
-def test_any_option_for_certificates_enables_tls(server, files):
-    with connect_client(server, tlsCAFile=files.ca, tls=True) as client:
-        find_one(client)
-    uri = f"mongodb://localhost:{server.port}/?tlsCAFile={files.ca}"
-    with gmongo.MongoClient(uri) as client:
-        assert find_one(client) == {"_id": 1}
-
-
 def test_tls_request_larger_than_socket_buffers_arrives_complete(server, files, go):
     server.replies["insert"] = {"ok": 1, "n": 1}
     with connect_client(server, tlsCAFile=files.ca) as client:
@@ -66,15 +58,6 @@ def test_tls_request_larger_than_socket_buffers_arrives_complete(server, files, 
         server.reading.set()
         assert inserting.get(timeout=20).inserted_id == 1
     assert server.commands("insert")[-1]["documents"] == [document]
-
-
-def test_tls_messages_of_three_megabytes_arrive_complete(server, files):
-    documents = [{"_id": number, "text": "x" * 1000} for number in range(3000)]
-    server.replies["find"] = cursor_reply(documents)
-    with connect_client(server, tlsCAFile=files.ca) as client:
-        assert list(client.db.c.find()) == documents
-        client.db.c.insert_many(documents)
-    assert server.commands("insert")[0]["documents"] == documents
 
 
 def test_each_of_fifty_greenlets_receives_own_reply_over_tls(server, files):
@@ -115,17 +98,7 @@ def test_certificate_of_other_host_is_rejected(files):
         assert "IP address mismatch" in server_selection_error(server, "127.0.0.1", tlsCAFile=files.ca)
 
 
-@pytest.mark.parametrize(
-    ("certificate", "option", "is_accepted"),
-    [
-        ("elsewhere", "tlsAllowInvalidHostnames", True),
-        ("elsewhere", "tlsAllowInvalidCertificates", True),
-        ("elsewhere", "tlsInsecure", True),
-        ("expired", "tlsAllowInvalidHostnames", False),
-        ("expired", "tlsAllowInvalidCertificates", True),
-        ("expired", "tlsInsecure", True),
-    ],
-)
+@pytest.mark.cases
 def test_option_disables_check_of_hostname_or_certificate(files, certificate, option, is_accepted):
     with TlsServer(server_context(getattr(files, certificate))) as server:
         options = {option: True, "tlsCAFile": files.ca}
@@ -197,14 +170,7 @@ def test_server_requires_trusted_client_certificate(files, version):
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-@pytest.mark.parametrize(
-    ("option", "invalid_file", "valid_file"),
-    [
-        ("tlsCertificateKeyFile", "strange_client", "client"),
-        ("tlsCAFile", "other_ca", "ca"),
-        ("tlsCRLFile", "crl_with_server", "crl"),
-    ],
-)
+@pytest.mark.cases
 def test_new_connection_reads_changed_certificate_file(
     files, tmp_path, caplog, version, option, invalid_file, valid_file
 ):
@@ -286,19 +252,7 @@ def test_second_connection_resumes_tls_session(server, files, version):
 # Tests of certificate files
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"tlsCAFile": "missing"}, "tlsCAFile: cannot read '.*missing.pem': No such file"),
-        ({"tlsCAFile": "junk"}, "tlsCAFile: '.*junk.pem' must be a PEM file with certificates"),
-        ({"tlsCRLFile": "missing"}, "tlsCRLFile: cannot read"),
-        ({"tlsCRLFile": "junk"}, "tlsCRLFile: .* must be a PEM file with a certificate revocation list"),
-        ({"tlsCertificateKeyFile": "missing"}, "tlsCertificateKeyFile: cannot read"),
-        ({"tlsCertificateKeyFile": "junk"}, "tlsCertificateKeyFile: .* certificate and its private key"),
-        ({"tlsCertificateKeyFile": "only_certificate"}, "tlsCertificateKeyFile: .* certificate and its private key"),
-        ({"tlsCertificateKeyFile": "locked_client"}, "needs tlsCertificateKeyFilePassword"),
-    ],
-)
+@pytest.mark.cases
 def test_unusable_certificate_file_raises_configuration_error(files, options, message):
     options = {name: getattr(files, file) for name, file in options.items()}
     with pytest.raises(ConfigurationError, match=message):

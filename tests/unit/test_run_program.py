@@ -17,6 +17,7 @@ from gmongo import _run_program
 from gmongo._run_program import run_program
 from gmongo.stable_api import __main__ as audit_command
 from gmongo.status import __main__ as status_command
+from tests.support.programs import run_python
 
 PROGRAM = """
 import runpy
@@ -78,6 +79,20 @@ def test_folder_without_main_module_is_an_error(
     (tmp_path / "empty").mkdir()
     assert run_program(False, "empty", []) == 1
     assert capsys.readouterr().err == f"{sys.executable}: can't find '__main__' module in '{tmp_path / 'empty'}'\n"
+
+
+@pytest.mark.parametrize("name", ["missing_module", "missing.module", "json.missing", "email"])
+def test_missing_module_gets_message_of_python(reports: object, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_program(True, name, []) == 1
+    assert capsys.readouterr().err == run_python("-m", name).stderr
+
+
+@pytest.mark.parametrize("statement", ["import missing_module", "import runpy; runpy.run_module('missing_module')"])
+def test_import_error_of_module_propagates(reports: object, tmp_path: Path, statement: str) -> None:
+    (tmp_path / "app.py").write_text(statement)
+    sys.path[0] = str(tmp_path)
+    with pytest.raises(ImportError, match="missing_module"):
+        run_program(True, "app", [])
 
 
 def test_program_in_safe_path_mode_keeps_sys_path(

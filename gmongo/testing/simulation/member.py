@@ -244,7 +244,7 @@ class Member:
         connection.serve()
 
     def forget(self, connection: Connection) -> None:
-        """Remove a closed connection from :attr:`connections`.
+        """Remove a closed connection from `connections`.
 
         :param connection: the closed connection.
         """

@@ -20,6 +20,7 @@ from gmongo.client_session import SessionOptions
 from gmongo.collection import Collection
 from gmongo.gridfs import GridFSBucket
 from gmongo.options.table import find
+from tests.data_files import rows
 from tests.support.mongocryptd import analysed
 
 NOT_IN_GMONGO = "not in gmongo"
@@ -144,72 +145,11 @@ _QUERYABLE = "Queryable Encryption: the analysis of commands, and encrypted fiel
 _ANALYSIS = "the analysis of such commands or schemas by mongocryptd"
 
 RULES: tuple[Rule, ...] = (
+    *(_not_simulated(_WRAPPED, **row) for row in rows(__file__, "wrapped")),
+    *(_not_simulated(_ANALYSIS, **row) for row in rows(__file__, "analysis")),
     *(
-        _not_simulated(_WRAPPED, files, cases)
-        for files, cases in (
-            ("accessToken-*", "*"),
-            ("awsTemporary", "*"),
-            ("azureKMS", "*"),
-            ("gcpKMS", "*"),
-            ("kmipKMS", "*"),
-            ("basic", "*deterministic*"),
-            ("bulk", "*"),
-            ("bypassAutoEncryption", "*"),
-            ("count", "*deterministic*"),
-            ("distinct", "*deterministic*"),
-            ("findOneAndUpdate", "*deterministic*"),
-            ("findOneAndDelete", "*deterministic*"),
-            ("delete", "*deterministic*"),
-            ("explain", "*"),
-            ("find", "*deterministic*"),
-            ("findOneAndReplace", "*"),
-            ("getMore", "*"),
-            ("insert", "*"),
-            ("localSchema", "A local schema should override"),
-            ("namedKMS-rewrapManyDataKey", "rewrap to [!k]*"),
-            ("replaceOne", "*"),
-            ("rewrapManyDataKey", "rewrap with new [!K]*"),
-            ("rewrapManyDataKey", "rewrap with new KMIP delegated*"),
-            ("rewrapManyDataKey", "rewrap with current*"),
-            ("rewrapManyDataKey-decrypt_failure", "*"),
-            ("rewrapManyDataKey-encrypt_failure", "*"),
-            ("types", "type=[!bdm]*"),
-            ("types", "type=binData*"),
-            ("types", "type=d[abo]*"),
-            ("updateMany", "*deterministic*"),
-            ("updateOne", "updateOne with deterministic*"),
-        )
-    ),
-    *(
-        _not_simulated(_ANALYSIS, files, cases)
-        for files, cases in (
-            ("badSchema", "Schema with*"),
-            ("badQueries", "$text*"),
-            ("badQueries", "$where*"),
-            ("badQueries", "geo*"),
-            ("badQueries", "other misc*"),
-            ("badQueries", "$inc*"),
-            ("badQueries", "$mul*"),
-            ("badQueries", "$max*"),
-            ("badQueries", "$min*"),
-            ("badQueries", "array filters*"),
-            ("badQueries", "positional*"),
-            ("badQueries", "distinct with*"),
-            ("validatorAndPartialFieldExpression", "*is an error"),
-        )
-    ),
-    *(
-        _not_simulated(_QUERYABLE, files, cases, _encrypted_fields_are_ignored)
-        for files, cases in (
-            ("QE-Text-*", "*"),
-            ("client-bulkWrite-qe", "*"),
-            ("fle2v2-Rangev2-*", "*"),
-            ("fle2v2-[BEFIMUv]*", "*"),
-            ("fle2v2-Compact", "*"),
-            ("fle2v2-Delete", "*"),
-            ("fle2v2-CreateCollection", "encryptedFields are consulted*"),
-            ("poc-queryable-encryption", "*"),
-        )
+        _not_simulated(_QUERYABLE, **row, skip_condition=_encrypted_fields_are_ignored)
+        for row in rows(__file__, "queryable")
     ),
     # Rules for cases of features that PyMongo or gmongo does not have.
     _absent("rawData", "arguments.rawData", lambda: not _has_parameter(Collection.find_one, "raw_data")),
