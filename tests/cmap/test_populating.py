@@ -47,37 +47,6 @@ def test_hanging_handshake_of_background_run_does_not_delay_check_out(
     recorder.wait_for("Ready", 5)
 
 
-@pytest.mark.requirement("CMAP-96", "SM-31")
-def test_population_error_clears_pool_and_marks_server_unknown(new_client: Any, server: Any, recorder: Any) -> None:
-    # The first hello reply is for the monitor, the second for the connection of the pool.
-    replies = iter([{}, {"ok": 0, "code": 91, "errmsg": "shutting down"}])
-    server.hello_edit = lambda _command, reply: {**reply, **next(replies, {})}
-    client = new_client(minPoolSize=1)
-    recorder.wait_for("PoolCleared")
-    assert recorder.lines_starting_with("Created", "PoolCleared", "Closed")[:3] == [
-        "Created 1",
-        "PoolCleared",
-        "Closed 1 error",
-    ]
-    recorder.wait_for("Ready 2")
-    assert client.pool_stats()[0]["state"] == "ready"
-
-
-@pytest.mark.requirement("CMAP-96", "CMAP-175", "BP-05")
-def test_network_error_of_population_handshake_does_not_clear_pool(new_client: Any, server: Any, recorder: Any) -> None:
-    # The first handshake (of the monitor) succeeds, and the second handshake (of the pool) fails.
-    server.fail("handshake", lambda peer, message: peer.send(message), cut_reply(0))
-    client = new_client(minPoolSize=1)
-    recorder.wait_for("Ready 2")
-    assert recorder.lines_starting_with("PoolReady", "PoolCleared", "Created", "Closed") == [
-        "PoolReady",
-        "Created 1",
-        "Closed 1 error",
-        "Created 2",
-    ]
-    assert client.pool_stats()[0]["state"] == "ready"
-
-
 @pytest.mark.requirement("CMAP-95", "CMAP-98")
 def test_clear_during_population_closes_connection_as_stale(new_pool: Any, server: Any, recorder: Any) -> None:
     gate = Event()

@@ -16,31 +16,11 @@ from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
 from tests.sdam.harness import awaitable_hellos, wait_for_absent_events
 from tests.support.clients import make_client
 from tests.support.greenlets import living_greenlets
-from tests.support.programs import run_program
 from tests.support.recorder import Recorder, event_line
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut_reply, hold_reply, send_no_reply
 from tests.support.wait import eventually
 
 MANY = 30
-
-
-def test_use_in_another_native_thread_raises_invalid_operation(poll_server: ScriptedServer, connect: Any) -> None:
-    """Check the error of each call.
-
-    The test simulates another native thread: the test replaces the hub that the client recorded.
-    """
-    client = connect(poll_server)
-    client.db.command("ping")
-    topology = client._topology
-    own, topology.hub = topology.hub, object()
-    for use in (topology.open, topology.check_thread, topology.ensure_open, lambda: client.db.command("ping")):
-        with pytest.raises(InvalidOperation, match=r"^a MongoClient belongs to the native thread that first used it"):
-            use()
-    topology.hub = own
-    assert client.db.command("ping")["ok"] == 1
-    topology.hub = None
-    topology.check_thread()
-    topology.hub = own
 
 
 def count_driver_greenlets() -> int:
@@ -193,26 +173,6 @@ def test_close_without_known_server_does_not_wait(connect: Any, poll_server: Scr
     began = virtual_time.monotonic()
     client.close()
     assert virtual_time.monotonic() == began
-
-
-JOIN = """
-import sys, gevent
-from gmongo import MongoClient
-client = MongoClient(sys.argv[1], replicaSet="scripted", heartbeatFrequencyMS=60_000)
-client.db.c.find_one()
-while len(client.nodes) < 3:
-    gevent.sleep(0.01)
-gevent.sleep(0.05)
-print("joined", gevent.get_hub().join(timeout=60))
-"""
-
-
-@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
-def test_monitors_do_not_keep_event_loop_alive(streams: bool) -> None:
-    with ScriptedReplicaSet(streams=streams) as replica_set:
-        assert run_program(JOIN, replica_set.members[0].name) == "joined True\n"
-        streamed = [bool(awaitable_hellos(member)) for member in replica_set.members]
-        assert streamed == [streams] * 3
 
 
 @pytest.mark.usefixtures("quick_checks")

@@ -87,14 +87,6 @@ def test_first_hello_is_legacy_hello_with_hello_ok(connect: Any, server: Scripte
     assert command["helloOk"] is True
 
 
-@pytest.mark.requirement("SM-08", "SM-117")
-@pytest.mark.usefixtures("quick_checks")
-def test_monitor_sends_hello_if_server_reports_hello_ok(connect: Any, server: ScriptedServer) -> None:
-    connect(server, heartbeat_interval=0.02)
-    server.wait_for("hello", 3)
-    assert {*command_names(server.commands("hello"))} == {"hello"}
-
-
 @pytest.mark.requirement("SM-09", "SM-117")
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.parametrize("hello_ok", [None, False])

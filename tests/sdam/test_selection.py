@@ -10,7 +10,6 @@ import gevent
 import pytest
 
 from gmongo import MongoClient
-from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
 from tests.sdam.harness import awaitable_hellos, wait_for_absent_events
 from tests.support.recorder import Recorder
@@ -175,12 +174,6 @@ def test_read_preference_is_sent_to_mongos(connect: Any, preference: Any, sent_r
         assert server.commands("find")[0].get("$readPreference") == sent_read_preference
 
 
-def test_primary_read_preference_with_tags_raises_error() -> None:
-    """Check a rule of the specification's section "ReadPreference Document Validation"."""
-    with pytest.raises(Exception, match="tags"):
-        MongoClient("mongodb://h/?readPreference=primary&readPreferenceTags=dc:east", connect=False)
-
-
 def test_application_selector_runs_for_each_operation(stream_server: Any, connect: Any) -> None:
     calls: list[int] = []
 
@@ -194,22 +187,3 @@ def test_application_selector_runs_for_each_operation(stream_server: Any, connec
     for _ in range(5):
         client.db.c.find_one()
     assert len(calls) - before == 5
-
-
-@pytest.mark.parametrize("is_write", [False, True], ids=["read", "write"])
-def test_server_selection_timeout_is_not_retried(
-    stream_server: Any, connect: Any, monkeypatch: pytest.MonkeyPatch, is_write: bool
-) -> None:
-    client = connect(stream_server, server_selector=lambda servers: [], serverSelectionTimeoutMS=20)
-    waits: list[str] = []
-    select = client._topology.selector.select
-
-    def count_selections(topology: Any, selector: Any, operation: Any, *arguments: Any) -> Any:
-        waits.append(operation.name)
-        return select(topology, selector, operation, *arguments)
-
-    monkeypatch.setattr(client._topology.selector, "select", count_selections)
-    with pytest.raises(ServerSelectionTimeoutError) as caught:
-        client.db.c.insert_one({}) if is_write else client.db.c.find_one()
-    assert waits == ["insert" if is_write else "find"]
-    assert not caught.value.has_error_label("RetryableWriteError")

@@ -20,7 +20,6 @@ from gmongo.client_options import ClientOptions
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, ConfigurationError, ProtocolError
-from gmongo.events.selection import NamedOperation
 from gmongo.read_preferences import Primary, Secondary
 from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.rtt_monitor import RttMonitor
@@ -60,33 +59,6 @@ def monitor() -> Iterator[Monitor]:
     """Return a monitor whose greenlet does not run."""
     owner: Any = MonitorOwner()
     yield Monitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock(), owner)
-
-
-def test_deprioritized_server_is_selected_only_if_no_other_server_is_suitable() -> None:
-    addresses = [("a", 27017), ("b", 27017)]
-    topology = open_topology("mongodb://a,b/")
-    for address in addresses:
-        topology.server_checked(ServerDescription(address, {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 21}))
-
-    def select_40_times(*deprioritized: Any) -> set[Any]:
-        selected = [
-            topology.selector.select(topology, WRITABLE, NamedOperation("find"), None, frozenset(deprioritized))
-            for _ in range(40)
-        ]
-        return {server.address for server in selected}
-
-    assert select_40_times(A) == {addresses[1]}
-    assert select_40_times(*addresses) == select_40_times() == {*addresses}
-    topology.close()
-
-
-@pytest.mark.parametrize("error", [None, OSError("x")])
-def test_event_log_records_failed_check_but_not_successful_check(error: Exception | None) -> None:
-    topology = open_topology("mongodb://a/")
-    topology.server_checked(ServerDescription(A, None if error else {"ok": 1}, error=error))
-    failed = [each.error for each in topology.history.events if each.kind == "check failed"]
-    assert failed == ([] if error is None else [error])
-    topology.close()
 
 
 def test_load_balancer_is_known_after_fork() -> None:
