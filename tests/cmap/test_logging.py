@@ -84,13 +84,6 @@ def test_each_pool_event_has_a_log_message(new_pool: Any, server: Any, recorder:
         assert type(record.structured["serverPort"]) is int
 
 
-@pytest.mark.requirement("CMAP-206")
-def test_pool_logs_nothing_at_level_info(new_pool: Any, caplog: Any) -> None:
-    caplog.set_level(logging.INFO, logger=LOGGER)
-    fill_pool(new_pool(), 1)
-    assert not log_records(caplog)
-
-
 @pytest.mark.requirement("CMAP-211", "CMAP-212")
 def test_log_messages_of_unix_domain_socket_have_no_port(tmp_path: Path, recorder: Any, debug_log: Any) -> None:
     path = str(tmp_path / "mongodb.sock")

@@ -15,7 +15,6 @@ from gmongo.errors import (
     PyMongoError,
     WaitQueueTimeoutError,
 )
-from gmongo.execution.retry import may_retry_read, may_retry_write
 
 
 @pytest.mark.requirement("CMAP-232", "CMAP-233")
@@ -24,30 +23,6 @@ def test_pool_errors_are_connection_failures() -> None:
         assert issubclass(kind, ConnectionFailure)
         assert issubclass(kind, PyMongoError)
     assert issubclass(PoolClearedError, AutoReconnect)
-
-
-@pytest.mark.requirement("CMAP-52", "CMAP-55", "CMAP-115", "CMAP-147", "CMAP-235")
-def test_pool_cleared_error_is_retryable() -> None:
-    error = PoolClearedError("cleared")
-    assert may_retry_read(error)
-    assert not error.timeout
-    from gmongo.execution.retry import label_write_error
-
-    label_write_error(error, 25, False)
-    assert may_retry_write(error)
-
-
-@pytest.mark.requirement("CMAP-232", "CMAP-235")
-@pytest.mark.parametrize(("cause", "cause_text"), [(AutoReconnect("10.0.0.1: gone"), "10.0.0.1: gone"), (None, "None")])
-def test_pool_cleared_error_names_cause(new_pool: Any, server: Any, cause: Any, cause_text: str) -> None:
-    pool = new_pool()
-    pool.clear(cause)
-    with pytest.raises(PoolClearedError) as raised:
-        pool.check_out()
-    assert str(raised.value) == (
-        f"Connection pool for {server.name} was cleared because another operation failed with: {cause_text}"
-    )
-    assert raised.value.address == server.address
 
 
 @pytest.mark.requirement("CMAP-232", "CMAP-236")

@@ -25,6 +25,7 @@ from gmongo.testing import VirtualTime
 from gmongo.wire import connect as wire
 from gmongo.wire.race import AddressOrder, AttemptsTimedOut, Race
 from gmongo.wire.transport import TransportError
+from tests.cmap.harness import run_other_greenlets
 from tests.support.server import ScriptedServer
 
 V4, V6 = _socket.AF_INET, _socket.AF_INET6
@@ -237,6 +238,7 @@ def test_interrupted_race_of_addresses_closes_all_sockets(
     connect: Any, server: ScriptedServer, addresses: list[str], interruption: str
 ) -> None:
     addresses[:] = ["127.0.0.2", "127.0.0.2"]
+    run_other_greenlets()  # close the sockets of earlier tests
     before = count_descriptors()
     client = new_client(connect, server)
     gevent.sleep(0.3)

@@ -149,19 +149,3 @@ def test_duration_in_command_event_is_duration_of_exchange(
     with contextlib.suppress(OperationFailure):
         client.db.command("count", "c")
     assert last_event(recorder, event).duration_micros == pytest.approx(250_000, abs=10_000)
-
-
-def test_interruption_in_command_started_listener_publishes_failed_event(
-    server: ScriptedServer, connect: Connect, recorder: Recorder
-) -> None:
-    client = connect(server)
-    client.db.command("ping")
-    recorder.clear()
-
-    def interrupt(_event: Any) -> None:
-        raise gevent.GreenletExit
-
-    recorder.hooks["CommandStarted"] = interrupt
-    with pytest.raises(gevent.GreenletExit):
-        client.db.command("ping")
-    assert last_event(recorder, "CommandFailed").duration_micros < 1_000_000

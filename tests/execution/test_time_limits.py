@@ -10,15 +10,11 @@ import gevent.event
 import pytest
 
 import gmongo
-from gmongo import MongoClient, _clock
+from gmongo import _clock
 from gmongo.errors import (
-    ConfigurationError,
-    ExecutionTimeout,
-    NetworkTimeout,
     PyMongoError,
     ServerSelectionTimeoutError,
     WaitQueueTimeoutError,
-    WTimeoutError,
 )
 from gmongo.sdam.selection import WRITABLE
 from gmongo.testing import Deployment, VirtualTime
@@ -27,14 +23,10 @@ from tests.execution.harness import assert_no_resource_in_use, delay_replies
 from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client, Connect
 from tests.support.pools import checked_out
-from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 LIMIT = 0.12
-NO_LIMIT = 60.0  # a timeout in seconds that is longer than any test
-
-
 pytestmark = pytest.mark.usefixtures("in_time")
 
 
@@ -116,60 +108,6 @@ def test_each_command_times_out_and_has_max_time_ms(deployment: Deployment, conn
     assert_no_resource_in_use(client)
 
 
-def test_max_time_ms_is_timeout_minus_minimum_round_trip_time(
-    server: ScriptedServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = connect(f"mongodb://{server.name}", timeoutMS=10_000)
-    eventually(lambda: client.nodes)
-    (description,) = client.topology_description.server_descriptions().values()
-    monkeypatch.setattr(type(description), "min_round_trip_time", property(lambda self: 4.0))
-    client.db.c.find_one()
-    assert 5_000 < server.commands("find")[0]["maxTimeMS"] <= 6_000
-
-
-def test_operation_fails_before_sending_if_timeout_is_below_round_trip_time(
-    server: ScriptedServer, connect: Connect, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = connect(f"mongodb://{server.name}", timeoutMS=3_000)
-    eventually(lambda: client.nodes)
-    (description,) = client.topology_description.server_descriptions().values()
-    monkeypatch.setattr(type(description), "min_round_trip_time", property(lambda self: 4.0))
-    with pytest.raises(PyMongoError) as raised:
-        client.db.c.find_one()
-    assert raised.value.timeout
-    assert server.commands("find") == []
-    assert [event for event in recorder.events_named("CommandStarted") if event.command_name == "find"] == []
-    assert_no_resource_in_use(client)
-
-
-def test_timeout_ms_replaces_wtimeout_and_max_commit_time_ms(deployment: Deployment, connect: Connect) -> None:
-    client = connect(deployment, timeoutMS=30_000)
-    collection = client.db.c.with_options(write_concern=WriteConcern(1, wtimeout=7))
-    collection.insert_one({})
-    insert = deployment.commands.named("insert")[0].body
-    assert "wtimeout" not in insert.get("writeConcern", {})
-    with client.start_session() as session, session.start_transaction(max_commit_time_ms=5):
-        client.db.c.insert_one({}, session=session)
-    commit = deployment.commands.named("commitTransaction")[0].body
-    assert commit["maxTimeMS"] > 5
-
-
-def test_inner_timeout_block_can_only_shorten_deadline(server: ScriptedServer, scripted: Client) -> None:
-    with gmongo.timeout(10):
-        with gmongo.timeout(20):
-            scripted.db.c.find_one()
-        with gmongo.timeout(1):
-            scripted.db.c.find_one()
-        with gmongo.timeout(None):
-            scripted.db.c.find_one()
-        with gmongo.timeout(0):
-            scripted.db.c.find_one()
-        scripted.db.c.find_one()
-    limits = [command.get("maxTimeMS", NO_LIMIT * 1000) for command in server.commands("find")]
-    assert limits[1] <= 1000
-    assert all(9_000 < limit <= 10_000 for limit in (limits[0], *limits[2:]))
-
-
 def test_timeout_block_overrides_timeout_ms(server: ScriptedServer, connect: Connect) -> None:
     client = connect(f"mongodb://{server.name}", timeoutMS=1000)
     with gmongo.timeout(20):
@@ -183,33 +121,6 @@ def test_greenlet_spawned_in_timeout_block_has_no_deadline(server: ScriptedServe
     with gmongo.timeout(10):
         gevent.spawn(scripted.db.c.find_one).get()
     assert "maxTimeMS" not in server.commands("find")[0]
-
-
-@pytest.mark.parametrize("value", ["1", True, object()])
-def test_timeout_of_other_type_raises_type_error(value: Any) -> None:
-    with pytest.raises(TypeError, match="timeout must be a number of seconds"):
-        gmongo.timeout(value)
-
-
-def test_negative_timeout_raises_value_error() -> None:
-    with pytest.raises(ValueError, match="0 or more seconds"):
-        gmongo.timeout(-1)
-    with pytest.raises((ConfigurationError, ValueError)):
-        MongoClient("127.0.0.1", connect=False, timeoutMS=-1)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ExecutionTimeout("late", 50),
-        NetworkTimeout("late"),
-        ServerSelectionTimeoutError("late"),
-        WaitQueueTimeoutError("late"),
-        WTimeoutError("late", 64),
-    ],
-)
-def test_timeout_property_of_every_timeout_error_is_true(error: PyMongoError) -> None:
-    assert error.timeout
 
 
 @pytest.mark.parametrize(

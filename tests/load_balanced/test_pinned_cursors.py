@@ -9,7 +9,7 @@ import gevent
 import pytest
 
 from gmongo import InsertOne
-from gmongo.errors import AutoReconnect, ClientBulkWriteException, InvalidOperation, OperationFailure
+from gmongo.errors import AutoReconnect, ClientBulkWriteException, InvalidOperation
 from tests.load_balanced.harness import (
     PINNING,
     SERVICE,
@@ -66,43 +66,6 @@ def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: An
     assert connection_uses(client) == {}
 
 
-@pytest.mark.requirement("LB-46")
-@pytest.mark.parametrize("operation", ["small", "failed", "one"])
-def test_operation_that_leaves_no_open_cursor_checks_connection_in(
-    operation: str, deployment: Any, client: Any, recorder: Any
-) -> None:
-    if operation == "small":
-        assert len(client.db.c.find({"_id": {"$lt": 2}}).to_list()) == 2
-    elif operation == "one":
-        client.db.c.find_one()
-    else:
-        refuse(deployment, "find", 2)
-        with pytest.raises(OperationFailure):
-            client.db.c.find().to_list()
-    assert recorder.lines_starting_with(*PINNING) == PAIR
-    assert connection_uses(client) == {}
-
-
-@pytest.mark.requirement("LB-46")
-def test_kill_during_cursor_creation_closes_connection(deployment: Any, client: Any, go: Any) -> None:
-    block(deployment, "find")
-    opening = go(lambda: next(client.db.c.find(batch_size=2)))
-    opening.kill()
-    assert client.pool_stats()[0]["total"] == 0
-
-
-@pytest.mark.requirement("LB-49", "LB-50")
-def test_close_sends_kill_cursors_on_pinned_connection(
-    deployment: Any, client: Any, cursor: Any, recorder: Any
-) -> None:
-    cursor.close()
-    assert len(set(connections_of_commands(deployment, "find", "killCursors"))) == 1
-    assert recorder.lines_starting_with(*PINNING) == PAIR
-    cursor.close()
-    assert len(deployment.commands.named("killCursors")) == 1
-    assert client.pool_stats()[0]["available"] == 1
-
-
 @pytest.mark.requirement("LB-50")
 @pytest.mark.parametrize("failure", ["refused", "cut"])
 def test_error_of_kill_cursors_is_ignored_and_releases_pinned_connection(
@@ -115,17 +78,6 @@ def test_error_of_kill_cursors_is_ignored_and_releases_pinned_connection(
     cursor.close()
     assert connection_uses(client) == {}
     assert client.pool_stats()[0]["available"] == (1 if failure == "refused" else 0)
-
-
-@pytest.mark.requirement("LB-50")
-def test_kill_during_close_of_cursor_releases_pinned_connection(
-    deployment: Any, client: Any, cursor: Any, go: Any
-) -> None:
-    block(deployment, "killCursors")
-    closing = go(cursor.close)
-    closing.kill()
-    eventually(lambda: connection_uses(client) == {})
-    assert client.pool_stats()[0]["total"] == 0
 
 
 @pytest.mark.requirement("LB-49", "LB-50")
@@ -141,17 +93,6 @@ def test_dropped_pinned_cursor_is_killed_on_pinned_connection(deployment: Any, c
     eventually(lambda: connection_uses(client) == {})
     assert connections_of_commands(deployment, "killCursors") == pinned_connection
     assert recorder.lines_starting_with(*PINNING) == ["ConnectionCheckedIn"]
-
-
-@pytest.mark.requirement("LB-49")
-def test_cursor_finaliser_in_another_thread_releases_pinned_connection(
-    deployment: Any, client: Any, recorder: Any
-) -> None:
-    cursors = [client.db.c.find(batch_size=2)]
-    next(cursors[0])
-    gevent.get_hub().threadpool.apply(cursors.clear)
-    eventually(lambda: connection_uses(client) == {})
-    assert len(deployment.commands.named("killCursors")) == 1
 
 
 @pytest.mark.requirement("LB-89", "LB-46")

@@ -42,26 +42,3 @@ def test_wait_queue_timeout_error_counts_connections_by_purpose(deployment: Any,
     for cursor in cursors:
         cursor.close()
     assert connection_uses(client) == {}
-
-
-@pytest.mark.requirement("LB-59", "LB-60")
-@pytest.mark.parametrize("first_purpose", ["cursors", "transactions"])
-def test_released_connection_receives_purpose_of_next_use(first_purpose: str, deployment: Any, connect: Any) -> None:
-    client = connect(deployment, maxPoolSize=1, waitQueueTimeoutMS=20)
-    for purpose in (first_purpose, "cursors", "transactions", first_purpose):
-        session = client.start_session()
-        cursor = None
-        if purpose == "cursors":
-            cursor = client.db.c.find(batch_size=2)
-            next(cursor)
-        else:
-            session.start_transaction()
-            client.db.c.find_one(session=session)
-        with pytest.raises(WaitQueueTimeoutError) as caught:
-            client.db.c.find_one()
-        assert caught.value.message == expected_message(1, int(purpose == "cursors"), int(purpose == "transactions"), 0)
-        if cursor is not None:
-            cursor.close()
-        session.end_session()
-        assert connection_uses(client) == {}
-    assert client.pool_stats()[0]["total"] == 1

@@ -16,7 +16,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
 from tests.sdam.harness import awaitable_hellos, wait_for_absent_events
 from tests.support.clients import make_client
 from tests.support.greenlets import living_greenlets
-from tests.support.recorder import Recorder, event_line
+from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut_reply, hold_reply, send_no_reply
 from tests.support.wait import eventually
 
@@ -249,29 +249,6 @@ def test_exception_in_heartbeat_listener_does_not_stop_monitor(
     assert [each.split()[0] for each in story[0::2]] == ["HeartbeatStarted"] * len(story[0::2])
     assert all(not each.startswith("HeartbeatStarted") for each in story[1::2])
     assert len(story) % 2 == 0
-
-
-@pytest.mark.usefixtures("quick_checks")
-def test_interrupted_check_closes_connection_of_monitor(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    """Check that the next check uses a new connection, and therefore cannot read a late reply.
-
-    The test detects a new connection by its first hello, which is not awaitable.
-    """
-    client = connect(server, heartbeat_interval=0.05)
-    server.fail("hello", *[send_no_reply] * 2)
-    server.changed()
-    server.wait_for("hello")
-    wait_for_absent_events()
-    monitor = next(iter(client._topology.servers.values())).monitor
-    connection = monitor._connection
-    number = server.connections_of("hello")[0]
-    recorder.clear()
-    monitor._background.greenlet.kill()
-    assert monitor._connection is not connection
-    eventually(lambda: number not in server.peers)
-    recorder.wait_for("HeartbeatStarted")
-    assert event_line(recorder.events_named("HeartbeatStarted")[0]) == "HeartbeatStarted"
-    eventually(lambda: client.db.c.find_one({"_id": 1}) == {"_id": 1})
 
 
 def test_close_of_client_ends_server_selection_with_invalid_operation(connect: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from typing import Any
 
@@ -10,7 +9,7 @@ import gevent
 import pytest
 
 from gmongo import MongoClient
-from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
+from gmongo.read_preferences import Nearest
 from tests.sdam.harness import awaitable_hellos, wait_for_absent_events
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply
@@ -87,18 +86,6 @@ def test_topology_change_during_selector_call_wakes_all_waiting_operations(
     assert served == [1, 0, 2, 3, 4]  # the topology changed during the selector call for waiter 1
 
 
-def test_killed_greenlets_stop_timers_of_their_server_selections(connect: Any, stream_server: ScriptedServer) -> None:
-    client = connect(stream_server, server_selector=CountingSelector(accepts=False), serverSelectionTimeoutMS=60_000)
-    eventually(lambda: awaitable_hellos(stream_server))
-    before = gevent.get_hub().loop.activecnt
-    waiters = [gevent.spawn(client.db.c.find_one) for _ in range(10)]
-    wait_for_absent_events()
-    gevent.killall(waiters)
-    gc.collect()
-    eventually(lambda: gevent.get_hub().loop.activecnt <= before + 1)  # `eventually` itself has one timer
-    assert client._topology.selector.waiting == 0
-
-
 def test_application_selector_chooses_server_with_highest_port(
     connect: Any, replica_set: ScriptedReplicaSet, recorder: Any
 ) -> None:
@@ -154,24 +141,6 @@ def test_slow_mongos_receives_fewer_operations() -> None:
             # operations.
             slow.replies["find"] = other.replies["find"] = lambda command: gevent.sleep(0.0005) or cursor_reply([])
             assert 400 <= run_finds(10, 100)[slow.address] <= 600
-
-
-@pytest.mark.parametrize(
-    ("preference", "sent_read_preference"),
-    [
-        (Primary(), None),
-        (PrimaryPreferred(), {"mode": "primaryPreferred"}),
-        (Secondary(), {"mode": "secondary"}),
-        (Nearest(), {"mode": "nearest"}),
-        (SecondaryPreferred([{"dc": "east"}]), {"mode": "secondaryPreferred", "tags": [{"dc": "east"}]}),
-    ],
-    ids=str,
-)
-def test_read_preference_is_sent_to_mongos(connect: Any, preference: Any, sent_read_preference: Any) -> None:
-    with scripted_mongos() as server:
-        client = connect(server)
-        client.db.get_collection("c", read_preference=preference).find_one()
-        assert server.commands("find")[0].get("$readPreference") == sent_read_preference
 
 
 def test_application_selector_runs_for_each_operation(stream_server: Any, connect: Any) -> None:

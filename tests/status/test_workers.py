@@ -238,14 +238,8 @@ MALFORMED_REPLIES: dict[str, bytes] = {
     "too large reply": b" " * 4_100_000,
     "without clients": json.dumps({"process": 7, "version": ""}).encode(),
     "state of another process": json.dumps(STATE).encode(),
-    "client that is null": json.dumps(state_with(None)).encode(),
     "empty client": json.dumps(state_with({})).encode(),
-    "pool of wrong type": json.dumps(state_with({**CLIENT, "servers": [{**SERVER, "pool": 5}]})).encode(),
     "NaN": json.dumps(state_with({**CLIENT, "number": float("nan")})).encode(),
-    "infinite number": json.dumps(state_with(CLIENT)).replace('"slept": 0.0', '"slept": 1e999').encode(),
-    "number above 53 bits": json.dumps(state_with({**CLIENT, "number": 10**300})).encode(),
-    "boolean instead of number": json.dumps(state_with({**CLIENT, "number": True})).encode(),
-    "operation without time": json.dumps(state_with({**CLIENT, "operations": [{"phase": "x"}]})).encode(),
 }
 
 
