@@ -130,3 +130,18 @@ def test_child_process_resets_backoff_of_parent(new_pool: Any, server: Any) -> N
     pool.mark_forked(lambda: AutoReconnect("forked"))
     pool.reset_after_fork()
     assert pool.machine.remaining_backoff() == 0
+
+
+@pytest.mark.requirement("CMAP-45", "CMAP-169")
+def test_child_process_starts_next_pool_generation(new_pool: Any, go: Any) -> None:
+    pool = new_pool(max_pool_size=1)
+    connection = pool.check_out()
+    waiting = go(pool.check_out)
+    pool.mark_forked(lambda: AutoReconnect("forked"))
+    pool.reset_after_fork()
+    waiting.join(timeout=5)
+    assert isinstance(waiting.exception, AutoReconnect)
+    assert (pool.generation, pool.stats()["state"], connection_counts(pool)) == (1, "paused", (0, 0, 0, 0))
+    pool.check_in(connection)
+    pool.ready()
+    assert pool.check_out().id == 2

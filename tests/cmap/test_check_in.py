@@ -61,7 +61,7 @@ def test_check_in_to_another_pool_and_second_check_in_raise_invalid_operation(ne
 
 @pytest.mark.requirement("CMAP-178")
 @pytest.mark.parametrize("how_block_ends", ["return", "exception", "kill", "timeout"])
-def test_connection_is_checked_in_however_with_block_ends(
+def test_each_end_of_with_block_checks_connection_in(
     new_pool: Any, recorder: Any, go: Any, how_block_ends: str
 ) -> None:
     pool = new_pool()

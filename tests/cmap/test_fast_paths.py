@@ -1,4 +1,4 @@
-"""Fast paths of check-outs and of the wait queue, and initial values of a new connection."""
+"""Fast path of check-outs, initial values of a new connection, and waiters that keep the event loop alive."""
 
 from __future__ import annotations
 

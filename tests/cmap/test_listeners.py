@@ -1,4 +1,4 @@
-"""Pool listeners that yield, use the client, raise, never return, or are killed (CMAP-06, CMAP-A40)."""
+"""Pool listeners that yield or wait, and pools without listeners (CMAP-06, CMAP-143)."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ import gmongo
 from gmongo import CursorType
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, ProtocolError, PyMongoError
 from gmongo.testing import Deployment
+from tests.execution.harness import count_open_cursors
 from tests.hostile.callback_server import EXHAUST_ALLOWED, MORE_TO_COME, CallbackServer, hello, message
 from tests.support.fail_points import fail
 from tests.support.pymongo_version import since
@@ -39,10 +40,6 @@ def many_documents(deployment: Deployment, client: Any) -> Any:
 def no_connection_or_session_in_use(client: Any) -> bool:
     """Return True if no connection and no session of the client is in use."""
     return not any(stats["in_use"] for stats in client.pool_stats()) and client._executor.sessions.in_use == 0
-
-
-def count_open_cursors(deployment: Deployment) -> int:
-    return deployment._cluster.store._state.cursors.count()
 
 
 def ids_of(cursor: Any) -> list[Any]:

@@ -122,24 +122,6 @@ def test_collection_with_timeout_accepts_only_sessions_of_own_client(client, con
     assert len(lsids) == 1
 
 
-def test_timeout_mode_without_timeout_raises_configuration_error(connect, deployment):
-    client = connect(deployment)
-    for operate in (
-        client.db.c.find,
-        lambda **options: client.db.c.aggregate([], **options),
-        lambda **options: client.db.aggregate([], **options),
-        client.db.c.list_indexes,
-        client.db.list_collections,
-        client.db.list_collection_names,
-        lambda **options: client.db.cursor_command("find", "c", **options),
-    ):
-        with pytest.raises(ConfigurationError, match="timeout_mode needs a time limit: set timeout_ms"):
-            operate(timeout_mode="iteration")
-    with gmongo.timeout(10):
-        client.db.c.find(timeout_mode="iteration").to_list()
-    client.db.with_options(timeout_ms=0).c.find(timeout_mode="iteration").to_list()
-
-
 def test_unsupported_timeout_mode_raises_error(client, deployment):
     with pytest.raises(ValueError, match="timeout_mode must be"):
         client.db.c.find(timeout_mode="for ever")

@@ -1,16 +1,11 @@
-"""Timeouts of operations that send several commands: bulk writes, retries, transactions and GridFS files."""
+"""Timeouts of operations that send several commands: retries and transactions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from gmongo import _clock
 from gmongo.errors import PyMongoError
-from gmongo.gridfs import GridFSBucket
-from gmongo.testing import Deployment, VirtualTime
+from gmongo.testing import VirtualTime
 from tests.execution.harness import overload_reply, reply_in_sequence
 from tests.support.clients import Connect
 from tests.support.recorder import Recorder
@@ -46,36 +41,3 @@ def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(
         eventually(lambda: len(failed) == 2)
     assert [event.command_name for event in recorder.events_named("CommandFailed")] == ["insert", "abortTransaction"]
     assert failed == pytest.approx([0.06, 0.12])
-
-
-STEPS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "write": ("upload", lambda file: file.write(bytes(5_000_000))),
-    "close": ("upload", lambda file: file.close()),
-    "read": ("download", lambda file: file.read()),
-    "read with size": ("download", lambda file: file.read(2)),
-    "readline": ("download", lambda file: file.readline()),
-    "readchunk": ("download", lambda file: file.readchunk()),
-    "iteration": ("download", lambda file: next(iter(file))),
-    "read after seek": ("download", lambda file: (file.seek(3), file.read(1))),
-}
-
-
-@pytest.mark.parametrize("file_method", STEPS)
-def test_all_steps_of_a_gridfs_file_share_one_timeout(
-    deployment: Deployment, connect: Connect, recorder: Any, monkeypatch: pytest.MonkeyPatch, file_method: str
-) -> None:
-    client = connect(deployment, timeoutMS=1_000_000)
-    bucket = GridFSBucket(client.db, chunk_size_bytes=100_000)
-    which, run = STEPS[file_method]
-    if which == "upload":
-        file: Any = bucket.open_upload_stream("f")
-        file.write(b"some")
-    else:
-        file = bucket.open_download_stream(bucket.upload_from_stream("f", b"some\nlines"))
-    now = _clock.monotonic
-    monkeypatch.setattr(_clock, "monotonic", lambda: now() + 2_000)
-    recorder.clear()
-    with pytest.raises(PyMongoError) as raised:
-        run(file)
-    assert raised.value.timeout
-    assert recorder.commands == []

@@ -1,4 +1,7 @@
-"""The driver retries every command after an overload error, at most five times."""
+"""The driver retries every command after an overload error, at most five times.
+
+Options, timeouts and an empty token bucket prevent a retry.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,18 @@ from typing import Any
 
 import pytest
 
+import gmongo
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import OVERLOADED, RETRYABLE, fail, overload_reply, reply_in_sequence
+from tests.execution.harness import (
+    OVERLOADED,
+    RETRYABLE,
+    fail,
+    overload_reply,
+    reply_in_sequence,
+    set_tokens,
+    tokens_of,
+)
 from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer
@@ -126,3 +138,55 @@ def test_number_of_retries_is_limited_for_each_batch(
     assert sleeps == [0.1, 0.2, 0.4, 0.8] * 2
     numbers = [command["txnNumber"] for command in server.commands("insert")]
     assert numbers == [numbers[0]] * 5 + [numbers[0] + 1] * 5
+
+
+@pytest.mark.requirement("BP-39", "BP-43")
+@pytest.mark.parametrize(
+    ("option", "case", "is_retried"),
+    [
+        *(("retryReads", case, False) for case in ("find", "getMore", "command")),
+        *(("retryReads", case, True) for case in ("update_many", "create_collection", "aggregate with $out")),
+        *(("retryWrites", case, True) for case in ("find", "getMore")),
+        *(("retryWrites", case, False) for case in ("update_many", "create_collection", "aggregate with $out")),
+        ("retryWrites", "command", False),
+    ],
+)
+def test_retry_reads_and_retry_writes_control_overload_retries(
+    deployment: Deployment, connect: Connect, sleeps: list[float], option: str, case: str, is_retried: bool
+) -> None:
+    name, run = COMMANDS[case]
+    client = connect(deployment, **{option: False})
+    client.db.c.insert_many([{} for _ in range(3)])
+    fail(deployment, name, times=2)
+    if is_retried:
+        run(client)
+    else:
+        with pytest.raises(OperationFailure):
+            run(client)
+    assert len(deployment.commands.named(name)) == (3 if is_retried else 1)
+
+
+@pytest.mark.requirement("BP-15", "BP-34", "BP-46")
+def test_backoff_that_would_exceed_the_deadline_raises_immediately(deployment: Deployment, client: Client) -> None:
+    fail(deployment, "ping")
+    with gmongo.timeout(0.09), pytest.raises(OperationFailure) as raised:
+        client.db.command("ping")
+    assert raised.value.code == 462, "the operation raises the server error (BP-A17)"
+    assert len(deployment.commands.named("ping")) == 1
+    assert tokens_of(client) == 1000
+    assert client.retry_stats()["slept"] == 0
+
+
+@pytest.mark.requirement("BP-16", "BP-35", "BP-47")
+def test_empty_token_bucket_prevents_retry_after_overload_error(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
+    set_tokens(client, 0.9)
+    fail(deployment, "ping")
+    with pytest.raises(OperationFailure) as raised:
+        client.db.command("ping")
+    assert raised.value.code == 462
+    assert len(deployment.commands.named("ping")) == 1
+    assert sleeps == [], "the operation fails at once, without a backoff (BP-A04)"
+    assert tokens_of(client) == 0.9
+    assert client.retry_stats()["exhausted"] == 1

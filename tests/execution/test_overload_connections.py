@@ -35,7 +35,7 @@ def test_only_first_hello_of_monitor_has_field_backpressure() -> None:
 
 @pytest.mark.requirement("BP-62")
 @pytest.mark.parametrize("reply", [{}, {"backpressure": True}, {"backpressure": False}])
-def test_overloaded_command_is_retried_whatever_hello_field_backpressure_is(
+def test_each_value_of_hello_field_backpressure_permits_retry(
     connect: Connect, sleeps: list[float], reply: dict[str, Any]
 ) -> None:
     with ScriptedReplicaSet(1) as members:

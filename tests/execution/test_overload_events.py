@@ -1,4 +1,4 @@
-"""Each retry publishes events and log messages. During a backoff, the connection is available."""
+"""Each attempt of an operation publishes events and log messages."""
 
 from __future__ import annotations
 

@@ -1,12 +1,26 @@
-"""Retries after overload errors in transactions."""
+"""Retries after overload errors in transactions, and transaction numbers of retried writes."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from gmongo.errors import OperationFailure
+from gmongo.execution.retry import RetryPolicy, with_retry_writes_hint
+from gmongo.sdam.server_description import ServerDescription
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, assert_no_resource_in_use, fail, receiving_members
+from tests.execution.harness import (
+    BOTH,
+    assert_no_resource_in_use,
+    error_reply,
+    fail,
+    overload_reply,
+    receiving_members,
+    reply_in_sequence,
+)
 from tests.support.clients import Client, Connect
+from tests.support.server import ScriptedServer, cut_reply
 
 
 @pytest.mark.requirement("BP-07", "BP-39")
@@ -59,3 +73,75 @@ def test_retried_commit_or_abort_uses_the_connection_of_the_transaction(
             assert len({(command.member, command.connection) for command in sent}) == 1
             session.end_session()
             assert_no_resource_in_use(client)
+
+
+RETRYABLE_WRITE = "RetryableWriteError"
+
+
+@pytest.mark.requirement("BP-40")
+def test_retried_write_keeps_transaction_number(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
+    reply_in_sequence(server, "insert", overload_reply(), error_reply(6, RETRYABLE_WRITE), overload_reply())
+    scripted.db.c.insert_one({})
+    scripted.db.c.insert_one({})
+    assert [command["txnNumber"] for command in server.commands("insert")] == [1, 1, 1, 1, 2]
+    assert len({bytes(command["lsid"]["id"]) for command in server.commands("insert")}) == 1
+
+
+@pytest.mark.requirement("BP-51")
+def test_retry_of_rejected_write_may_omit_transaction_number(
+    server: ScriptedServer, scripted: Client, sleeps: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let a server reject a write. The server for the retry does not support retryable writes.
+
+    Only for a possibly executed write, a retry checks the support of retryable writes (BP-A16).
+    """
+    scripted.db.c.find_one()
+    numbers = iter([True, False])
+    monkeypatch.setattr(RetryPolicy, "retry_writes", property(lambda self: next(numbers)))
+    reply_in_sequence(server, "insert", overload_reply())
+    scripted.db.c.insert_one({})
+    assert ["txnNumber" in command for command in server.commands("insert")] == [True, False]
+
+
+def test_retry_writes_hint_replaces_message_of_error_without_reply() -> None:
+    error = OperationFailure("Transaction numbers are only allowed on a replica set", 20)
+    hinted = with_retry_writes_hint(error)
+    assert isinstance(hinted, OperationFailure) and hinted.code == 20 and hinted.__cause__ is error
+    (text,) = (hinted.details or {}).values()
+    assert str(hinted).startswith(text) and "retryWrites=false" in text
+
+
+@pytest.mark.parametrize("case", ["other message", "other code", "retryWrites=false"])
+def test_error_of_other_kind_keeps_message_without_retry_writes_hint(
+    server: ScriptedServer, connect: Connect, sleeps: list[float], case: str
+) -> None:
+    message = "not allowed" if case == "other message" else "Transaction numbers are only allowed on a replica set"
+    code = 72 if case == "other code" else 20
+    server.replies["insert"] = {"ok": 0, "code": code, "errmsg": message}
+    client = connect(f"mongodb://{server.name}", retryWrites=case != "retryWrites=false")
+    with pytest.raises(OperationFailure) as raised:
+        client.db.c.insert_one({})
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.requirement("BP-51")
+def test_possibly_executed_write_is_never_retried_without_transaction_number(
+    server: ScriptedServer, connect: Connect, sleeps: list[float]
+) -> None:
+    def reject_insert(_command: Any) -> dict[str, Any]:
+        calls.append(1)
+        if len(calls) == 2:  # In the third attempt, the server supports no sessions.
+            known = client._topology.description.get(server.address)
+            client._topology.server_checked(
+                ServerDescription(server.address, {**known._hello, "logicalSessionTimeoutMinutes": None}, 0.001)
+            )
+        return overload_reply()
+
+    calls: list[int] = []
+    client = connect(f"mongodb://{server.name}")
+    client.db.c.find_one()
+    server.fail("insert", cut_reply(0))
+    server.replies["insert"] = reject_insert
+    with pytest.raises(OperationFailure, match="Selected server does not support retryable writes"):
+        client.db.c.insert_one({})
+    assert ["txnNumber" in command for command in server.commands("insert")] == [True, True]

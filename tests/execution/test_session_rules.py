@@ -1,4 +1,4 @@
-"""Rules of explicit sessions: invalid uses, cluster times, snapshot times, read preferences in transactions."""
+"""Rules of explicit sessions: invalid uses, the last use, and read preferences in transactions."""
 
 from __future__ import annotations
 

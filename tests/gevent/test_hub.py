@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -15,7 +14,6 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect
-from tests.support.greenlets import living_greenlets
 from tests.support.server import ScriptedServer, cut_reply, hold_reply, send_no_reply
 from tests.support.wait import WAIT_LIMIT, eventually
 
@@ -62,16 +60,6 @@ def run(program, *arguments):
     """Run a program in another process, and return its output."""
     with started_program(program, *arguments) as child:
         return output_of(child)
-
-
-def count_driver_greenlets():
-    """Return the number of living driver greenlets."""
-    gc.collect()
-    return len(living_greenlets("gmongo"))
-
-
-def count_descriptors():
-    return len(os.listdir("/proc/self/fd"))
 
 
 CHECKPOINT = """

@@ -74,12 +74,12 @@ def test_messages_in_one_packet_are_received_separately(transport_and_peer):
 
 def fill(transport):
     """Send until the socket buffer is full, and return the number of sent bytes."""
-    fill_pool = 0
+    sent = 0
     while True:
         try:
-            fill_pool += transport._socket.send(b"x" * 1000)
+            sent += transport._socket.send(b"x" * 1000)
         except BlockingIOError:
-            return fill_pool
+            return sent
 
 
 @pytest.mark.parametrize("sizes", [[1], [100], [400_000], [1, 1, 1], [100_000, 1, 100_000]], ids=str)
@@ -88,10 +88,10 @@ def fill(transport):
 def test_send_continues_until_all_bytes_are_sent(transport_and_peer, sizes, buffer_is_full, expects_reply):
     transport, peer = transport_and_peer
     buffers = [bytes([65 + place]) * size for place, size in enumerate(sizes)]
-    fill_pool = fill(transport) if buffer_is_full else 0
+    sent_before = fill(transport) if buffer_is_full else 0
     sending = gevent.spawn(transport.round_trip, buffers, 1) if expects_reply else gevent.spawn(transport.send, buffers)
     gevent.sleep(0)
-    assert receive_exactly(peer, fill_pool + sum(sizes))[fill_pool:] == b"".join(buffers)
+    assert receive_exactly(peer, sent_before + sum(sizes))[sent_before:] == b"".join(buffers)
     if expects_reply:
         send_all(peer, message(b"\0" * 5 + b"\5\0\0\0\0"))
         # The transport does not read the reply to a request that has several buffers, so the test

@@ -1,4 +1,4 @@
-"""The option `loadBalanced` selects the load-balanced mode, and excludes other options."""
+"""The option `loadBalanced` selects the load-balanced mode."""
 
 from __future__ import annotations
 

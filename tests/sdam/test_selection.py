@@ -141,18 +141,3 @@ def test_slow_mongos_receives_fewer_operations() -> None:
             # operations.
             slow.replies["find"] = other.replies["find"] = lambda command: gevent.sleep(0.0005) or cursor_reply([])
             assert 400 <= run_finds(10, 100)[slow.address] <= 600
-
-
-def test_application_selector_runs_for_each_operation(stream_server: Any, connect: Any) -> None:
-    calls: list[int] = []
-
-    def selector(servers: list[Any]) -> list[Any]:
-        calls.append(len(servers))
-        return servers
-
-    client = connect(stream_server, heartbeatFrequencyMS=60_000, server_selector=selector)
-    client.db.c.find_one()
-    before = len(calls)
-    for _ in range(5):
-        client.db.c.find_one()
-    assert len(calls) - before == 5

@@ -251,30 +251,6 @@ def test_monitor_yields_between_hellos_in_one_packet(monitor: Any, monkeypatch: 
     assert len(checkpoints) == 4
 
 
-@pytest.mark.parametrize("is_rtt_monitor", [False, True])
-@pytest.mark.parametrize("is_connected", [False, True])
-def test_fork_marks_connections_of_monitor_and_rtt_monitor(
-    monitor: Any, is_rtt_monitor: bool, is_connected: bool
-) -> None:
-    connection, rtt_monitor = Mock(), Mock()
-    monitor._connection = connection if is_connected else None
-    monitor._rtt_monitor = rtt_monitor if is_rtt_monitor else None
-    monitor.mark_forked(error := AutoReconnect("x"))
-    assert monitor._stopped
-    assert [call.args for call in connection.mark_forked.call_args_list] == ([(error,)] if is_connected else [])
-    assert [call.args for call in rtt_monitor.mark_forked.call_args_list] == ([(error,)] if is_rtt_monitor else [])
-
-
-@pytest.mark.parametrize("is_connected", [False, True])
-def test_fork_stops_inherited_rtt_monitor(is_connected: bool) -> None:
-    monitor = RttMonitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock())
-    monitor._connection = connection = Mock() if is_connected else None
-    monitor.mark_forked(error := AutoReconnect("x"))
-    assert monitor._stopped
-    if connection is not None:
-        connection.mark_forked.assert_called_once_with(error)
-
-
 @pytest.mark.parametrize("error_class", [AutoReconnect, ProtocolError, InvalidBSON])
 def test_rtt_monitor_reconnects_after_error(error_class: type[Exception]) -> None:
     samples = Mock()

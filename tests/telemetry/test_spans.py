@@ -19,19 +19,14 @@ from gmongo._telemetry import tracing
 from gmongo._telemetry.text import error_type_of
 from gmongo.execution.operation_trace import OperationTrace, Phase
 from gmongo.monitoring import ConnectionCreatedEvent
-from gmongo.operations import InsertOne, UpdateOne
 from gmongo.testing import Deployment
 from tests.support.listeners import ForwardingPoolListener
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
-from tests.telemetry.conftest import Client, SpanCollector, event_names, is_parent
+from tests.telemetry.conftest import Client, SpanCollector, event_names, fail_once, is_parent
 
 PREFIX = "OTEL_PYTHON_INSTRUMENTATION_MONGODB_"
 Connect = Callable[..., Client]
-
-
-def fail_once(deployment: Deployment, **data: Any) -> None:
-    deployment.set_fail_point("failCommand", {"times": 1}, data)
 
 
 # The prose tests of the specification
@@ -99,21 +94,6 @@ def test_prose_4_spans_of_get_more_have_cursor_id(connect: Connect, spans: SpanC
 
 
 # Tests of the spans of operations and commands
-
-
-def test_bulk_write_has_one_operation_span_with_span_of_each_command(connect: Connect, spans: SpanCollector) -> None:
-    orders = connect().shop.orders
-    orders.bulk_write([InsertOne({"_id": 1}), UpdateOne({"_id": 1}, {"$set": {"x": 1}}), InsertOne({"_id": 2})])
-    operation = spans.only_span("bulkWrite shop.orders")
-    commands = [span for span in spans.ended if span.name in ("insert", "update")]
-    assert [span.name for span in commands] == ["insert", "update", "insert"]
-    assert all(is_parent(span, operation) for span in commands)
-    client = orders.database.client
-    client.bulk_write([InsertOne({}, namespace="shop.orders"), InsertOne({}, namespace="shop.other")])
-    assert is_parent(spans.only_span("bulkWrite"), spans.only_span("bulkWrite admin"))
-    orders.insert_many([{"large": "x" * 2**20} for _ in range(50)])  # the driver sends two insert commands
-    operation = spans.only_span("insert shop.orders")
-    assert sum(is_parent(span, operation) for span in spans.named("insert")) == 2
 
 
 def test_command_with_secret_has_operation_span_without_values(connect: Connect, spans: SpanCollector) -> None:
@@ -369,23 +349,6 @@ def test_tracing_option_in_uri_warns() -> None:
         assert MongoClient("mongodb://localhost/?tracing=true", connect=False)
 
 
-COLLECTION_COMMANDS = [
-    "aggregate", "collMod", "collStats", "count", "create", "createIndexes", "createSearchIndexes", "delete",
-    "distinct", "drop", "dropIndexes", "dropSearchIndex", "find", "findAndModify", "insert", "killCursors",
-    "listIndexes", "mapReduce", "update", "updateSearchIndex", "validate",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", [*COLLECTION_COMMANDS, "createUser", "dropUser", "listCollections", "getMore"])
-def test_collection_name_attribute_comes_from_command_fields(name: str) -> None:
-    command = {name: 5 if name == "getMore" else "c", "collection": "d"}
-    expected = "c" if name in COLLECTION_COMMANDS else "d" if name == "getMore" else ""
-    assert tracing._collection_of(name, command, "db") == expected
-    assert tracing._collection_of(name, command, "admin") == ""
-    assert tracing._collection_of(name, {name: "$cmd.aggregate", "collection": "$cmd.x"}, "db") == ""
-    assert tracing._collection_of(name, {name: 1}, "db") == ""
-
-
 def end_command(reply: Any, error: BaseException | None, cursor_id: int | None = None) -> Any:
     """Let the telemetry observer record the end of a command, and return the span of the command."""
     span = Mock()
@@ -458,10 +421,10 @@ def test_error_adds_no_attribute_to_span_that_is_not_recording() -> None:
 def test_wait_of_at_least_one_millisecond_or_failed_wait_adds_span_event(
     is_recording: bool, seconds: float, connecting: float, error: Any, expected: Any
 ) -> None:
-    created_traces, span = tracing.Traces(None, 0), Mock(is_recording=lambda: is_recording)
-    operation_trace: Any = Mock(notes={created_traces: (span, None, None)})
-    created_traces.wait_ended(operation_trace, Phase.SELECTION, seconds, connecting, error)
+    traces, span = tracing.Traces(None, 0), Mock(is_recording=lambda: is_recording)
+    operation_trace: Any = Mock(notes={traces: (span, None, None)})
+    traces.wait_ended(operation_trace, Phase.SELECTION, seconds, connecting, error)
     added = [call.args for call in span.add_event.call_args_list]
     assert added == ([(Phase.SELECTION.value, expected)] if expected is not None and is_recording else [])
-    created_traces.wait_ended(Mock(notes={}), Phase.SELECTION, 1.0, 0.0, None)
-    created_traces.attempt_failed(Mock(notes={}), errors.AutoReconnect("x"))
+    traces.wait_ended(Mock(notes={}), Phase.SELECTION, 1.0, 0.0, None)
+    traces.attempt_failed(Mock(notes={}), errors.AutoReconnect("x"))
