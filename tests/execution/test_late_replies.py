@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import socket
 import struct
 import weakref
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ import bson
 import gevent
 import gevent.server
 import pytest
-from bson import Int64
 from gevent.event import Event
 
 import gmongo
@@ -21,96 +19,55 @@ from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment
 from tests.execution.harness import delay_replies
-from tests.hostile.callback_server import good_reply, hello, message, read_command
-from tests.hostile.malformed_replies import hello_message
 from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder
-from tests.support.server import ScriptedServer
+from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 LARGE = 200_000
 
 
-class DelayingServer:
-    """Server that delays the reply to a `find` with ``{"_id": "late"}`` until the test calls :meth:`release`.
+class DelayingServer(ScriptedServer):
+    """Member of a replica set whose fault :meth:`delay` delays a reply until the test calls :meth:`release`.
 
     Before the delay, the server sends pieces of the reply, whose lengths are in ``pieces``.
     """
 
     def __init__(self) -> None:
+        member = {"setName": "rs", "setVersion": 1}
+        super().__init__(
+            {"find": self._found}, member=lambda server: {**member, "hosts": [server.name], "me": server.name}
+        )
         self.pieces: list[int] = []
         self.filling = b""
         self.flags = 0
         self.suffix = b""
-        self.hello: dict[str, Any] = {}
-        self.cursor_id = 0
         self.gate = Event()
         self.late_requested = Event()
-        self.names: list[str] = []
-        self.killed: list[int] = []
-        self.closed = 0
-        self.sockets: list[Any] = []
-        self._server = gevent.server.StreamServer(("127.0.0.1", 0), self._serve)
-        self._server.start()
-        self.name = f"127.0.0.1:{self._server.server_port}"
 
     def release(self) -> None:
         self.gate.set()
 
-    def disconnect(self) -> None:
-        for each in self.sockets:
-            each.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        self.gate.set()
-        self._server.stop(timeout=0)
-
-    def _serve(self, sock: Any, _address: Any) -> None:
-        stream = sock.makefile("rb")
-        self.sockets.append(sock)
-        try:
-            while len(head := stream.read(16)) == 16:
-                length, number, _, opcode = struct.unpack("<iiii", head)
-                body = stream.read(length - 16)
-                self._reply(sock, read_command(opcode, body), number)
-        except OSError:
-            pass
-        finally:
-            self.closed += 1
-            stream.close()
-            sock.close()
-
-    def _reply(self, sock: Any, command: dict[str, Any], number: int) -> None:
-        name = next(iter(command))
-        if name in ("hello", "ismaster", "isMaster"):
-            return sock.sendall(hello_message({**hello(self.name), **self.hello}, command, number))
-        self.names.append(name)
-        if name == "killCursors":
-            self.killed += command["cursors"]
-        reply = message(bson.encode(good_reply(name, command)), number)
-        if name != "find":
-            return sock.sendall(reply)
+    def _found(self, command: dict[str, Any]) -> dict[str, Any]:
         document_id = command["filter"]["_id"]
-        document = {"_id": document_id, "filling": self.filling if document_id == "late" else b""}
-        cursor_id = self.cursor_id if document_id == "late" else 0
-        cursor = {"id": Int64(cursor_id), "ns": "d.c", "firstBatch": [document]}
-        reply = message(bson.encode({"ok": 1.0, "cursor": cursor}), number, self.flags if document_id == "late" else 0)
-        if document_id == "late":
-            for piece in self.pieces:
-                sock.sendall(reply[:piece])
-                reply = reply[piece:]
-                gevent.sleep(0.005)
-            self.late_requested.set()
-            self.gate.wait()
-            reply += self.suffix
-        sock.sendall(reply)
+        return cursor_reply([{"_id": document_id, "filling": self.filling if document_id == "late" else b""}])
+
+    def delay(self, peer: Any, message: bytes) -> None:
+        message = message[:16] + struct.pack("<I", self.flags) + message[20:]
+        for piece in self.pieces:
+            peer.send(message[:piece])
+            message = message[piece:]
+            gevent.sleep(0.005)
+        self.late_requested.set()
+        self.gate.wait()
+        peer.send(message + self.suffix)
 
 
 @pytest.fixture
 def server() -> Iterator[DelayingServer]:
-    server = DelayingServer()
-    yield server
-    server.close()
+    with DelayingServer() as server:
+        yield server
+        server.release()
 
 
 @pytest.fixture
@@ -157,6 +114,7 @@ def interrupt_late_find(client: MongoClient[Any], server: DelayingServer, interr
     After the server has received the command, interrupt the `find`.
     """
     limit = gevent.Timeout(10)
+    server.fail("find", server.delay)
 
     def find() -> None:
         try:
@@ -275,15 +233,14 @@ def test_draining_connection_is_closed_after_drain_late_replies_ms(create_client
     assert connection_counts(client) == (1, 0, 0, 1)
     eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
     assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
-    server.release()
-    eventually(lambda: server.closed > 0)
+    eventually(lambda: server.connections_of("find")[0] not in server.peers)
 
 
 @pytest.mark.parametrize(("max_message_size", "drain_bytes"), [(48_000_000, LARGE), (LARGE // 2, 10 * LARGE)])
 def test_late_reply_above_drain_limit_or_max_message_size_closes_connection(
     max_message_size, drain_bytes, create_client, server, pool_recorder
 ):
-    server.hello, server.filling = {"maxMessageSizeBytes": max_message_size}, bytes(LARGE)
+    server.hello_extra, server.filling = {"maxMessageSizeBytes": max_message_size}, bytes(LARGE)
     client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=drain_bytes)
     interrupt_late_find(client, server)
     server.release()
@@ -329,7 +286,7 @@ def test_client_close_closes_draining_connection(client, server, pool_recorder):
     interrupt_late_find(client, server)
     client.close()
     assert pool_recorder.lines_starting_with("Closed", "PoolClosed") == ["Closed 1 poolClosed", "PoolClosed"]
-    eventually(lambda: server.closed > 0)
+    eventually(lambda: not server.peers)
 
 
 def test_kill_of_greenlet_that_drains_closes_connection(client, server, pool_recorder):
@@ -352,7 +309,7 @@ def test_kill_of_greenlet_that_drains_closes_connection(client, server, pool_rec
 
 def test_disconnect_by_server_closes_draining_connection(client, server, pool_recorder):
     interrupt_late_find(client, server)
-    server.disconnect()
+    server.peers[server.connections_of("find")[0]].close()
     eventually(lambda: connection_counts(client)[3] == 0)
     assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
 
