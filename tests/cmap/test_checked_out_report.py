@@ -4,7 +4,6 @@ greenlets of the connections.
 
 from __future__ import annotations
 
-import gc
 import sys
 import traceback
 from collections.abc import Iterator
@@ -51,40 +50,6 @@ def test_wait_queue_timeout_error_names_greenlet_and_seconds(server: ScriptedSer
     assert "hidden" not in shown
     if sys.version_info >= (3, 11):
         assert "by reporter (find_slowly), for other operations; its last command: find" in shown
-
-
-def test_reported_connections_are_sorted_by_descending_check_out_time(new_pool: Any, go: Any) -> None:
-    pool = new_pool(max_pool_size=7, wait_queue_timeout=0.01)
-    connections = []
-    for _ in range(7):
-        connections.append(pool.check_out())
-        gevent.sleep(0.001)
-    with pytest.raises(WaitQueueTimeoutError) as raised:
-        pool.check_out()
-    assert [holder["connection"] for holder in raised.value.holders] == [1, 2, 3, 4, 5]
-    held = pool.stats()["held"]
-    assert [holder["connection"] for holder in held] == [1, 2, 3, 4, 5, 6, 7]
-    seconds = [holder["seconds"] for holder in held]
-    assert seconds == sorted(seconds, reverse=True)
-    for connection in connections:
-        pool.check_in(connection)
-    assert pool.stats()["held"] == []
-
-
-def test_report_of_connections_states_that_greenlet_has_ended(new_pool: Any) -> None:
-    pool = new_pool()
-    culprit = gevent.spawn(pool.check_out)
-    culprit.name = "culprit"
-    culprit.get()
-    assert [holder["greenlet"] for holder in pool.stats()["held"]] == ["culprit, which has ended"]
-
-
-def test_report_of_connections_states_that_greenlet_is_gone(new_pool: Any) -> None:
-    pool = new_pool()
-    gevent.spawn(pool.check_out).get()
-    gevent.sleep(0.01)  # lets the hub drop its reference to the ended greenlet
-    gc.collect()
-    assert [holder["greenlet"] for holder in pool.stats()["held"]] == ["a greenlet that is gone"]
 
 
 def test_check_in_removes_reference_of_connection_to_greenlet(new_pool: Any) -> None:

@@ -10,7 +10,7 @@ from bson import ObjectId
 
 from gmongo.errors import AutoReconnect, InvalidOperation, PoolClearedError
 from gmongo.testing import VirtualTime
-from tests.cmap.harness import connection_counts, fill_pool, ping, run_other_greenlets
+from tests.cmap.harness import fill_pool, ping
 from tests.support.pools import checked_out
 from tests.support.recorder import Recorder
 from tests.support.server import send_no_reply
@@ -76,27 +76,6 @@ def test_clear_fails_all_waiters_immediately(new_pool: Any, server: Any, recorde
     assert pool.stats()["waiting"] == 0
 
 
-@pytest.mark.requirement("CMAP-28", "CMAP-51", "CMAP-146")
-@pytest.mark.parametrize("is_ready_again", [False, True])
-def test_clear_cancels_hand_over_of_connection_to_waiter(
-    is_ready_again: bool, new_pool: Any, recorder: Any, go: Any
-) -> None:
-    pool = new_pool(max_pool_size=1)
-    connection = pool.check_out()
-    waiting = go(pool.check_out)
-    pool.check_in(connection)
-    recorder.clear()
-    pool.clear()
-    if is_ready_again:
-        pool.ready()
-    waiting.join(timeout=5)
-    assert not recorder.events_named("CheckedOut")
-    assert isinstance(waiting.exception, PoolClearedError)
-    assert recorder.lines_starting_with("Closed") == ["Closed 1 stale"]
-    if is_ready_again:
-        assert pool.check_out().id == 2
-
-
 @pytest.mark.requirement("CMAP-115", "CMAP-116", "CMAP-147", "CMAP-148")
 @pytest.mark.parametrize("operation", ["read", "write"])
 def test_operation_evicted_from_wait_queue_by_clear_is_retried(
@@ -159,20 +138,6 @@ def test_interrupting_clear_fails_running_commands(
     eventually(lambda: not server.peers)
 
 
-@pytest.mark.requirement("CMAP-153", "CMAP-154")
-def test_interrupting_clear_ends_pending_handshake(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
-    pool = new_pool()
-    server.fail("handshake", send_no_reply)
-    checking_out = go(pool.check_out)
-    server.wait_for("handshake")
-    recorder.clear()
-    pool.clear(interrupt=True)
-    checking_out.join(timeout=5)
-    assert isinstance(checking_out.exception, PoolClearedError)
-    assert recorder.event_lines == ["PoolCleared", "Closed 1 stale", "Failed connectionError"]
-    assert connection_counts(pool) == (0, 0, 0, 0)
-
-
 @pytest.mark.requirement("CMAP-157")
 def test_interrupting_clear_keeps_connections_of_new_generation(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
@@ -219,21 +184,3 @@ def test_monitor_timeout_interrupts_command_and_operation_is_retried(
     cleared = recorder.events_named("PoolCleared")
     assert [event.interrupt_connections for event in cleared] == [True]
     assert [words for words in recorder.event_lines if words.startswith("Closed")] == ["Closed 1 stale"]
-
-
-@pytest.mark.requirement("CMAP-143", "CMAP-146")
-def test_pool_cleared_event_precedes_check_out_failed_events_of_waiters(new_pool: Any, recorder: Any, go: Any) -> None:
-    """Check the order of the events also if the listener of PoolClearedEvent yields (CMAP-A07)."""
-    pool = new_pool(max_pool_size=1)
-    pool.check_out()
-    waiting = go(pool.check_out)
-    ended: list[bool] = []
-
-    def yield_in_listener(_event: Any) -> None:
-        run_other_greenlets()
-        ended.append(waiting.ready())
-
-    recorder.hooks["PoolCleared"] = yield_in_listener
-    pool.clear()
-    waiting.join(timeout=5)
-    assert (ended, waiting.ready()) == ([False], True)

@@ -7,14 +7,12 @@ from typing import Any
 import bson
 import gevent
 import pytest
-from gevent import GreenletExit
 from gevent.event import Event
 
 from gmongo.errors import (
     AutoReconnect,
     InvalidOperation,
     NetworkTimeout,
-    OperationFailure,
     ProtocolError,
 )
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg
@@ -134,37 +132,6 @@ def test_network_and_protocol_errors_close_connection(
     assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 error"]
     assert connection_counts(pool) == (0, 0, 0, 0)
     eventually(lambda: not server.peers)
-
-
-@pytest.mark.requirement("CMAP-30", "CMAP-134")
-@pytest.mark.parametrize("interruption", ["kill", "foreign timeout"])
-def test_interrupted_request_closes_connection(
-    new_pool: Any, server: Any, recorder: Any, go: Any, interruption: str
-) -> None:
-    pool = new_pool()
-    server.fail("ping", send_no_reply)
-
-    limit = gevent.Timeout(None, False)
-
-    def run_ping() -> None:
-        with limit, checked_out(pool) as connection:
-            ping(connection, None)
-
-    checking_out = go(run_ping)
-    server.wait_for("ping")
-    checking_out.kill(GreenletExit if interruption == "kill" else limit, timeout=5)
-    assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 error"]
-    assert connection_counts(pool) == (0, 0, 0, 0)
-
-
-@pytest.mark.requirement("CMAP-30")
-def test_check_in_closes_connection_with_error(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool()
-    connection = pool.check_out()
-    connection.error = OperationFailure("the credential is not accepted any more", 18)
-    assert not connection.mid_message
-    pool.check_in(connection)
-    assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 error"]
 
 
 def test_connection_with_exhaust_reply_in_progress_rejects_other_requests(new_pool: Any, server: Any) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gevent
 import pytest
-from gevent.event import Event
 
 from gmongo.cmap.handshake import establish
 from gmongo.errors import AutoReconnect
 from gmongo.testing import VirtualTime
 from tests.cmap.harness import connection_counts, fill_pool, owner_of
-from tests.support.pools import checked_out
-from tests.support.server import cut_reply, hold_reply, send_no_reply
+from tests.support.server import cut_reply
 from tests.support.wait import eventually
 
 
@@ -100,56 +97,6 @@ def test_close_during_handshake_clears_pool_and_fails_check_out(new_pool: Any, s
     eventually(lambda: not server.peers)
 
 
-@pytest.mark.requirement("CMAP-87", "CMAP-125", "CMAP-126", "CMAP-180")
-@pytest.mark.parametrize("interruption", ["kill", "foreign timeout"])
-def test_interrupted_handshake_does_not_clear_pool(
-    new_pool: Any, server: Any, recorder: Any, go: Any, interruption: str
-) -> None:
-    pool = new_pool(max_connecting=1)
-    server.fail("handshake", send_no_reply)
-
-    def run_check_out() -> None:
-        with gevent.Timeout(0.02 if interruption != "kill" else None, False):
-            pool.check_out()
-
-    recorder.clear()
-    checking_out, next_one = go(run_check_out), go(pool.check_out)
-    server.wait_for("handshake")
-    if interruption == "kill":
-        checking_out.kill()
-    checking_out.join(timeout=5)
-    assert next_one.get(timeout=5).id == 2
-    interruption_events = [
-        words for words in recorder.event_lines if words in ("Closed 1 error", "Failed connectionError")
-    ]
-    assert interruption_events == ["Closed 1 error", "Failed connectionError"]
-    assert "PoolCleared" not in recorder.event_lines
-    assert connection_counts(pool) == (1, 0, 0, 1)
-
-
-@pytest.mark.requirement("CMAP-58", "CMAP-10", "CMAP-11")
-@pytest.mark.parametrize("max_connecting", [1, 2, 3])
-def test_concurrent_handshakes_do_not_exceed_max_connecting(
-    new_pool: Any, server: Any, recorder: Any, go: Any, max_connecting: int
-) -> None:
-    gates = [Event() for _ in range(8)]
-    server.fail("handshake", *map(hold_reply, gates))
-    pool = new_pool(max_connecting=max_connecting)
-    checking_out = [go(pool.check_out) for _ in range(8)]
-
-    def arrived(number: int) -> Callable[[], bool]:
-        return lambda: len(server.commands("handshake")) >= min(number + max_connecting, 8)
-
-    for number, gate in enumerate(gates):
-        eventually(arrived(number))
-        gevent.sleep(0.002)
-        assert len(server.commands("handshake")) == min(number + max_connecting, 8)
-        assert len(recorder.events_named("Created")) - len(recorder.events_named("Ready")) <= max_connecting
-        gate.set()
-        recorder.wait_for("Ready", number + 1)
-    assert sorted(each.get(timeout=5).id for each in checking_out) == list(range(1, 9))
-
-
 @pytest.mark.requirement("CMAP-90")
 def test_close_of_connection_does_not_wait_for_server_that_reads_nothing(new_pool: Any, server: Any) -> None:
     pool = new_pool()
@@ -172,37 +119,6 @@ def test_last_checked_in_connection_is_checked_out_first(new_pool: Any, recorder
     assert pool.check_out() is second
     assert recorder.event_lines == ["Started", "CheckedOut 2"]
     assert connection_counts(pool) == (2, 0, 1, 1)
-
-
-@pytest.mark.requirement("CMAP-44", "CMAP-120")
-@pytest.mark.parametrize(
-    "event",
-    ["Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Failed", "Closed"],
-)
-def test_kill_in_listener_leaves_connection_counts_of_pool_correct(
-    new_pool: Any, server: Any, recorder: Any, go: Any, event: str
-) -> None:
-    pool = new_pool(max_pool_size=1, clears=False)
-    if event == "Failed":
-        server.fail("handshake", cut_reply(0))
-
-    def use() -> None:
-        with checked_out(pool) as connection:
-            if event == "Closed":
-                connection.error = ConnectionError("lost")
-
-    def wait_in_listener(_event: Any) -> None:
-        recorder.hooks.clear()
-        gevent.sleep(60)
-
-    recorder.hooks[event] = wait_in_listener
-    task, waiting = go(use), go(pool.check_out)
-    recorder.wait_for(event)
-    task.kill()
-    assert waiting.get(timeout=5)
-    assert connection_counts(pool) == (1, 0, 0, 1)
-    eventually(lambda: len(server.peers) == 1)
-    assert len(recorder.events_named("Started")) == len(recorder.lines_starting_with("CheckedOut", "Failed"))
 
 
 def test_pool_looks_up_establish_in_module_at_each_call(monkeypatch: Any) -> None:

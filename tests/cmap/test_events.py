@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import gevent
 import pytest
 
-from gmongo import monitoring
-from gmongo.errors import AutoReconnect, WaitQueueTimeoutError
-from gmongo.monitoring import listeners as listeners_module
-from tests.cmap.harness import fill_pool
-from tests.support.pools import checked_out
-from tests.support.recorder import PoolRecorder, short_pool_event_name
+from gmongo.errors import AutoReconnect
+from tests.support.recorder import short_pool_event_name
 from tests.support.server import cut_reply
 
 KINDS = {
@@ -51,84 +46,6 @@ def test_listener_receives_all_pool_events(new_client: Any, server: Any, recorde
         None,
         False,
     )
-
-
-@pytest.mark.requirement("CMAP-05", "CMAP-49", "CMAP-181")
-def test_registered_listener_receives_events_of_new_client(new_client: Any, monkeypatch: Any, recorder: Any) -> None:
-    monkeypatch.setattr(listeners_module, "_registered", [])
-    monitoring.register(recorder)
-    new_client(event_listeners=[]).db.c.find_one()
-    assert recorder.event_lines == [
-        "PoolCreated",
-        "PoolReady",
-        "Started",
-        "Created 1",
-        "Ready 1",
-        "CheckedOut 1",
-        "CheckedIn 1",
-    ]
-
-
-@pytest.mark.requirement("CMAP-06", "CMAP-180", "CMAP-203", "CMAP-204", "CMAP-26", "CMAP-120")
-def test_concurrent_check_outs_publish_consistent_events(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
-    pool = new_pool(max_pool_size=4, max_connecting=2, clears=False, wait_queue_timeout=0.2)
-    for kind in ("Created", "Ready", "Closed", "CheckedIn", "CheckedOut", "Started"):
-        recorder.hooks[kind] = lambda _event: gevent.sleep(0)
-
-    def use(number: int) -> None:
-        if number % 10 == 3:
-            server.fail("handshake", cut_reply(0))
-        try:
-            with checked_out(pool) as connection:
-                gevent.sleep(0)
-                if number % 7 == 0:
-                    connection.error = ConnectionError("lost")
-        except (AutoReconnect, WaitQueueTimeoutError):
-            pass
-
-    tasks = [go(use, number) for number in range(200)]
-    gevent.joinall(tasks, timeout=20)
-    assert all(task.successful() for task in tasks)
-    check_event_order(recorder)
-
-
-def check_event_order(recorder: PoolRecorder) -> None:
-    """Check that the events of each connection have the right order, and that each check-out has one end event."""
-    assert [event.connection_id for event in recorder.events_named("Created")] == list(
-        range(1, len(recorder.events_named("Created")) + 1)
-    )
-    events_of: dict[int, list[str]] = {}
-    for event in recorder.events:
-        if getattr(event, "connection_id", 0):
-            events_of.setdefault(event.connection_id, []).append(short_pool_event_name(event))
-    for events in events_of.values():
-        closed = events[-1:] == ["Closed"]
-        middle = events[: len(events) - closed]
-        assert "Closed" not in middle
-        assert middle[0] == "Created"
-        assert middle[1:] == [] or middle[1] == "Ready"
-        uses = middle[2:]
-        assert uses == ["CheckedOut", "CheckedIn"] * (len(uses) // 2) + ["CheckedOut"] * (len(uses) % 2)
-    assert len(recorder.events_named("Started")) == len(recorder.events_named("CheckedOut")) + len(
-        recorder.events_named("Failed")
-    )
-
-
-@pytest.mark.requirement("CMAP-40", "CMAP-81", "CMAP-180")
-def test_exception_in_listener_is_logged_and_ignored(new_pool: Any, recorder: Any, caplog: Any) -> None:
-    def raise_zero_division_error(_event: Any) -> None:
-        raise ZeroDivisionError("in a listener")
-
-    for kind in KINDS:
-        recorder.hooks[kind] = raise_zero_division_error
-    pool = new_pool()
-    fill_pool(pool, 2)
-    pool.clear()
-    pool.ready()
-    pool.check_in(pool.check_out())
-    pool.close()
-    assert recorder.event_lines[-2:] == ["Closed 3 poolClosed", "PoolClosed"]
-    assert "in a listener" in caplog.text
 
 
 @pytest.mark.requirement("CMAP-43", "CMAP-96", "CMAP-193", "CMAP-134")

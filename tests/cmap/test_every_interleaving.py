@@ -73,118 +73,93 @@ def test_interleavings_of_8_steps_violate_no_invariant(limits: PoolLimits) -> No
     assert not exploration.violations, exploration
 
 
-def skip_wakeup_of_background_run(patch: pytest.MonkeyPatch) -> None:
-    def leave(self: StateMachine, connection: Any) -> None:
-        self.pending.discard(connection)
-        self._serve_waiters()
-
-    patch.setattr(StateMachine, "_leave_pending", leave)
+# Faulty methods that replace methods of the pool
 
 
-def keep_connection_of_interrupted_check_out(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StateMachine, "give_up", lambda self, found: self.queue.leave(found))
+def leave_pending_without_wakeup_of_background_run(self: StateMachine, connection: Any) -> None:
+    self.pending.discard(connection)
+    self._serve_waiters()
 
 
-def wake_running_check_out(patch: pytest.MonkeyPatch) -> None:
-    def sleep(self: Any) -> None:
-        self._asleep = True
-        while self.item is None and self.error is None:
-            self._hub.switch()
-
-    patch.setattr(Waiter, "_sleep", sleep)
+def leave_pending_without_service_of_waiters(self: StateMachine, connection: Any) -> None:
+    self.pending.discard(connection)
+    self._wake_background()
 
 
-def skip_eviction_at_close(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(WaitQueue, "evict", lambda *arguments: None)
+def sleep_although_greenlet_runs(self: Any) -> None:
+    self._asleep = True
+    while self.item is None and self.error is None:
+        self._hub.switch()
 
 
-def skip_confirmation_after_hand_over(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StateMachine, "confirm", lambda self, connection: None)
+def deliver_events_out_of_order(self: Any, wait: bool = True) -> None:
+    turn = self._events_by_greenlet.get(getcurrent())
+    own = [each for each in self._events if each[0] is turn]
+    for each in own:
+        self._events.remove(each)
+        turn.size -= 1
+        each[1](*each[2])
 
 
-def deliver_events_out_of_order(patch: pytest.MonkeyPatch) -> None:
-    def deliver(self: Any, wait: bool = True) -> None:
-        turn = self._events_by_greenlet.get(getcurrent())
-        own = [each for each in self._events if each[0] is turn]
-        for each in own:
-            self._events.remove(each)
-            turn.size -= 1
-            each[1](*each[2])
-
-    patch.setattr(Delivery, "deliver", deliver)
+def hand_over_to_last_waiter(self: Any, item: Any) -> None:
+    waiter, _ = self.waiters.popitem(last=True)
+    self._update_keep_alive()
+    waiter.item = item
+    waiter.wake()
 
 
-def drop_events_of_interrupted_greenlet(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Delivery, "_leave", lambda self, turn: None)
+def release_and_keep_checked_out(
+    self: StateMachine, connection: Any, release: Callable[..., None] = StateMachine._release
+) -> None:
+    release(self, connection)
+    if connection in self.in_use:
+        self.available.append(connection)
 
 
-def exceed_max_connecting(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StateMachine, "has_room", lambda self: len(self.pending) < 2 and self.total < 2)
+def has_room_for(pending: int, total: int) -> Callable[[StateMachine], bool]:
+    return lambda self: len(self.pending) < pending and self.total < total
 
 
-def exceed_max_pool_size(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StateMachine, "has_room", lambda self: len(self.pending) < 1 and self.total < 2)
+def return_none(*_arguments: Any) -> None:
+    pass
 
 
-def serve_last_waiter_first(patch: pytest.MonkeyPatch) -> None:
-    def hand_over(self: Any, item: Any) -> None:
-        waiter, _ = self.waiters.popitem(last=True)
-        self._update_keep_alive()
-        waiter.item = item
-        waiter.wake()
-
-    patch.setattr(WaitQueue, "hand_over", hand_over)
+def leave_queue(self: StateMachine, found: Any) -> Any:
+    return self.queue.leave(found)
 
 
-def take_connection_before_waiters(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StateMachine, "request", lambda self: self._take() or self.queue.join())
-
-
-def serve_no_waiter_after_failed_handshake(patch: pytest.MonkeyPatch) -> None:
-    def leave(self: StateMachine, connection: Any) -> None:
-        self.pending.discard(connection)
-        self._wake_background()
-
-    patch.setattr(StateMachine, "_leave_pending", leave)
-
-
-def add_checked_out_connection_to_available(patch: pytest.MonkeyPatch) -> None:
-    release = StateMachine._release
-
-    def release_and_add(self: StateMachine, connection: Any) -> None:
-        release(self, connection)
-        if connection in self.in_use:
-            self.available.append(connection)
-
-    patch.setattr(StateMachine, "_release", release_and_add)
-
-
-def keep_broken_connections(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StateMachine, "_broken_reason", lambda self, connection: None)
+def take_connection_before_waiters(self: StateMachine) -> Any:
+    return self._take() or self.queue.join()
 
 
 @pytest.mark.parametrize(
-    ("seed_fault", "limits", "expected_violation"),
+    ("owner", "method", "faulty", "limits", "expected_violation"),
     [
-        (skip_wakeup_of_background_run, PoolLimits(2, 2, 2, 1), "minPoolSize is not reached"),
-        (keep_connection_of_interrupted_check_out, SMALL, "no greenlet will check a connection in"),
-        (wake_running_check_out, SMALL, "a greenlet that establishes a connection is woken too early"),
-        (skip_eviction_at_close, SMALL, "a check-out waits for ever"),
-        (skip_confirmation_after_hand_over, SMALL, "a check-out gets a broken connection"),
-        (deliver_events_out_of_order, SWITCHING_LISTENERS, "events are out of order"),
-        (drop_events_of_interrupted_greenlet, SWITCHING_LISTENERS, "events are not delivered"),
-        (exceed_max_connecting, PoolLimits(2, 2, 0, 1), "the pool establishes more connections than maxConnecting"),
-        (exceed_max_pool_size, PoolLimits(2, 1, 0, 1), "there are more connections than maxPoolSize"),
-        (serve_last_waiter_first, PoolLimits(3, 1, 0, 1), "a check-out is overtaken"),
-        (take_connection_before_waiters, TWO_WAITERS, "a check-out is overtaken"),
-        (serve_no_waiter_after_failed_handshake, PoolLimits(2, 2, 0, 1), "a waiter sleeps that could be served"),
-        (add_checked_out_connection_to_available, PoolLimits(2, 2, 1, 1), "a connection is in two sets"),
-        (keep_broken_connections, SMALL, "a closed pool has available connections"),
-        (keep_broken_connections, SMALL, "a stale connection is kept"),
+        (StateMachine, "_leave_pending", leave_pending_without_wakeup_of_background_run, PoolLimits(2, 2, 2, 1),
+         "minPoolSize is not reached"),
+        (StateMachine, "give_up", leave_queue, SMALL, "no greenlet will check a connection in"),
+        (Waiter, "_sleep", sleep_although_greenlet_runs, SMALL,
+         "a greenlet that establishes a connection is woken too early"),
+        (WaitQueue, "evict", return_none, SMALL, "a check-out waits for ever"),
+        (StateMachine, "confirm", return_none, SMALL, "a check-out gets a broken connection"),
+        (Delivery, "deliver", deliver_events_out_of_order, SWITCHING_LISTENERS, "events are out of order"),
+        (Delivery, "_leave", return_none, SWITCHING_LISTENERS, "events are not delivered"),
+        (StateMachine, "has_room", has_room_for(2, 2), PoolLimits(2, 2, 0, 1),
+         "the pool establishes more connections than maxConnecting"),
+        (StateMachine, "has_room", has_room_for(1, 2), PoolLimits(2, 1, 0, 1),
+         "there are more connections than maxPoolSize"),
+        (WaitQueue, "hand_over", hand_over_to_last_waiter, PoolLimits(3, 1, 0, 1), "a check-out is overtaken"),
+        (StateMachine, "request", take_connection_before_waiters, TWO_WAITERS, "a check-out is overtaken"),
+        (StateMachine, "_leave_pending", leave_pending_without_service_of_waiters, PoolLimits(2, 2, 0, 1),
+         "a waiter sleeps that could be served"),
+        (StateMachine, "_release", release_and_keep_checked_out, PoolLimits(2, 2, 1, 1),
+         "a connection is in two sets"),
+        (StateMachine, "_broken_reason", return_none, SMALL, "a closed pool has available connections"),
+        (StateMachine, "_broken_reason", return_none, SMALL, "a stale connection is kept"),
     ],
-)
+)  # fmt: skip
 def test_exploration_finds_seeded_fault(
-    monkeypatch: pytest.MonkeyPatch, seed_fault: Callable[..., None], limits: PoolLimits, expected_violation: str
+    monkeypatch: pytest.MonkeyPatch, owner: type, method: str, faulty: Any, limits: PoolLimits, expected_violation: str
 ) -> None:
-    seed_fault(monkeypatch)
+    monkeypatch.setattr(owner, method, faulty)
     assert expected_violation in run_exploration(limits, 10, expected_violation).violations

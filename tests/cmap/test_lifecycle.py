@@ -156,18 +156,6 @@ def test_close_closes_available_connections_before_pool_closed_event(new_pool: A
     eventually(lambda: not server.peers)
 
 
-@pytest.mark.requirement("CMAP-52", "CMAP-69", "CMAP-114", "CMAP-121")
-def test_close_fails_all_waiters_immediately(new_pool: Any, recorder: Any, go: Any) -> None:
-    pool = new_pool(max_pool_size=1)
-    pool.check_out()
-    waiting = [go(pool.check_out) for _ in range(3)]
-    recorder.clear()
-    pool.close()
-    gevent.joinall(waiting, timeout=5)
-    assert [type(each.exception) for each in waiting] == [PoolClosedError] * 3
-    assert recorder.event_lines == ["PoolClosed", *["Failed poolClosed"] * 3]
-
-
 @pytest.mark.requirement("CMAP-69", "CMAP-75", "CMAP-197")
 def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     """Close a pool while a check-out and a background run wait for the replies to their handshakes."""

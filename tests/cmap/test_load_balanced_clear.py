@@ -11,11 +11,10 @@ from gevent.event import Event
 
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
-from gmongo.errors import AutoReconnect, InvalidOperation, PoolClearedError
+from gmongo.errors import InvalidOperation, PoolClearedError
 from tests.cmap.harness import connection_counts, ping
 from tests.support.pools import service_counts
-from tests.support.server import ScriptedServer, cut_reply, hold_reply, send_no_reply
-from tests.support.wait import eventually
+from tests.support.server import ScriptedServer, hold_reply, send_no_reply
 
 SERVICE, OTHER_SERVICE = ObjectId("0" * 23 + "1"), ObjectId("0" * 23 + "2")
 
@@ -112,20 +111,6 @@ def test_connection_gets_generation_at_end_of_handshake(pool: Pool, server: Any,
     assert connection.generation == 1
     pool.check_in(connection)
     assert connection_counts(pool) == (2, 0, 1, 1)  # the pool keeps the second connection, whose generation is current
-
-
-@pytest.mark.requirement("CMAP-161", "CMAP-138")
-def test_network_error_clears_only_service_of_failed_connection(new_client: Any, server: Any, recorder: Any) -> None:
-    server.hello_extra = {"serviceId": SERVICE, "msg": "isdbgrid"}
-    client = new_client(f"mongodb://{server.name}/?loadBalanced=true", retryReads=False)
-    client.db.c.find_one()
-    server.fail("find", cut_reply(0))
-    with pytest.raises(AutoReconnect):
-        client.db.c.find_one()
-    assert [event.service_id for event in recorder.events_named("PoolCleared")] == [SERVICE]
-    assert client.pool_stats()[0]["state"] == "ready"
-    assert recorder.event_lines[-3:] == ["PoolCleared", "CheckedIn 1", "Closed 1 error"]
-    eventually(lambda: not server.peers)
 
 
 @pytest.mark.requirement("CMAP-157", "CMAP-161")

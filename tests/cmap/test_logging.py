@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError, WaitQueueTimeoutError
 from tests.cmap.harness import fill_pool, make_pool
 from tests.support.pools import checked_out
@@ -84,13 +83,6 @@ def test_each_pool_event_has_a_log_message(new_pool: Any, server: Any, recorder:
         assert type(record.structured["serverPort"]) is int
 
 
-@pytest.mark.requirement("CMAP-206")
-def test_pool_logs_nothing_at_level_info(new_pool: Any, caplog: Any) -> None:
-    caplog.set_level(logging.INFO, logger=LOGGER)
-    fill_pool(new_pool(), 1)
-    assert not log_records(caplog)
-
-
 @pytest.mark.requirement("CMAP-211", "CMAP-212")
 def test_log_messages_of_unix_domain_socket_have_no_port(tmp_path: Path, recorder: Any, debug_log: Any) -> None:
     path = str(tmp_path / "mongodb.sock")
@@ -132,97 +124,76 @@ def test_pool_created_message_has_specified_options(new_client: Any, server: Any
     assert last_log_record(debug_log, "Connection pool created") == (f"Connection pool created for {server.name}", {})
 
 
-def _use(pool: Pool) -> None:
-    fill_pool(pool, 1)
+LogMessage = tuple[str, dict[str, Any]]  # the text and the fields
+STALE = "Connection became stale because the pool was cleared"
+IDLE = "Connection has been available but unused for longer than the configured max idle time"
+TIMEOUT = "Wait queue timeout elapsed without a connection becoming available"
+CLOSED = "Connection pool was closed"
+STARTED: LogMessage = ("Checkout started for connection to {name}", {})
 
 
-def _clear_and_close(pool: Pool) -> None:
-    pool.clear()
-    pool.close()
+def of_connection(number: int, what: str, more: str = "", **fields: Any) -> LogMessage:
+    text = f"Connection {what}: address={{name}}, driver-generated ID={number}{more}"
+    return text, {"driverConnectionId": number, **fields}
 
 
-def _check_in_after_clear(pool: Pool) -> None:
-    connection = pool.check_out()
-    pool.clear()
-    pool.check_in(connection)
+def of_new_connection(number: int) -> list[LogMessage]:
+    """Return the log messages of a check-out that creates a connection, except the first message."""
+    return [
+        of_connection(number, "created"),
+        of_connection(number, "ready", ", established in={ms} ms"),
+        of_connection(number, "checked out", ", duration={ms} ms"),
+    ]
 
 
-def _check_out_after_idle_time(pool: Pool) -> None:
-    (connection,) = fill_pool(pool, 1)
-    connection.idle_since -= 1000
-    pool.check_out()
+def of_closed_connection(number: int, reason: str) -> LogMessage:
+    return of_connection(number, "closed", f". Reason: {reason}", reason=reason)
 
 
-def _use_and_close(pool: Pool) -> None:
-    fill_pool(pool, 1)
-    pool.close()
+def of_failed_check_out(reason: str) -> LogMessage:
+    return f"Checkout failed for connection to {{name}}. Reason: {reason}. Duration: {{ms}} ms", {"reason": reason}
 
 
-def _check_out_from_full_pool(pool: Pool) -> None:
-    pool.check_out()
-    with pytest.raises(WaitQueueTimeoutError):
-        pool.check_out()
-
-
-def _check_out_from_closed_pool(pool: Pool) -> None:
-    pool.close()
-    with pytest.raises(PoolClosedError):
-        pool.check_out()
-
-
-ID = {"driverConnectionId": 1}
-NUMBERED = "address={name}, driver-generated ID=1"
-FAILED = "Checkout failed for connection to {name}. Reason: "
-# For each case: the action, and the `message` field (without "Connection"), the text and the other
-# fields of the log record. The last value is the event whose duration the text contains, or empty.
-MESSAGES: list[tuple[Any, str, str, dict[str, Any], str]] = [
-    (_clear_and_close, "pool ready", "Connection pool ready for {name}", {}, ""),
-    (_clear_and_close, "pool cleared", "Connection pool for {name} cleared", {}, ""),
-    (_clear_and_close, "pool closed", "Connection pool closed for {name}", {}, ""),
-    (_use, "created", f"Connection created: {NUMBERED}", ID, ""),
-    (_use, "ready", f"Connection ready: {NUMBERED}, established in={{ms}} ms", ID, "Ready"),
-    (_use, "checkout started", "Checkout started for connection to {name}", {}, ""),
-    (_use, "checked out", f"Connection checked out: {NUMBERED}, duration={{ms}} ms", ID, "CheckedOut"),
-    (_use, "checked in", f"Connection checked in: {NUMBERED}", ID, ""),
-    *(
-        (act, "closed", f"Connection closed: {NUMBERED}. Reason: {reason}", {**ID, "reason": reason}, "")
-        for act, reason in (
-            (_check_in_after_clear, "Connection became stale because the pool was cleared"),
-            (
-                _check_out_after_idle_time,
-                "Connection has been available but unused for longer than the configured max idle time",
-            ),
-            (_use_and_close, "Connection pool was closed"),
-        )
-    ),
-    *(
-        (act, "checkout failed", f"{FAILED}{reason}. Duration: {{ms}} ms", {"reason": reason}, "Failed")
-        for act, reason in (
-            (_check_out_from_full_pool, "Wait queue timeout elapsed without a connection becoming available"),
-            (_check_out_from_closed_pool, "Connection pool was closed"),
-        )
-    ),
+LOG: list[LogMessage] = [
+    *(STARTED, *of_new_connection(1)),
+    ("Connection pool for {name} cleared", {}),
+    *(of_connection(1, "checked in"), of_closed_connection(1, STALE)),
+    ("Connection pool ready for {name}", {}),
+    *(STARTED, *of_new_connection(2), of_connection(2, "checked in")),
+    *(STARTED, of_closed_connection(2, IDLE), *of_new_connection(3)),
+    *(STARTED, of_failed_check_out(TIMEOUT)),
+    *(of_connection(3, "checked in"), of_closed_connection(3, CLOSED)),
+    ("Connection pool closed for {name}", {}),
+    *(STARTED, of_failed_check_out(CLOSED)),
 ]
 
 
 @pytest.mark.requirement("CMAP-215", "CMAP-216", "CMAP-217", "CMAP-218", "CMAP-219", "CMAP-220", "CMAP-221", "CMAP-222")
 @pytest.mark.requirement("CMAP-224", "CMAP-225", "CMAP-226", "CMAP-227", "CMAP-229", "CMAP-230", "CMAP-231")
-@pytest.mark.parametrize(("action", "message", "text", "expected_fields", "event_with_duration"), MESSAGES)
-def test_pool_log_message_has_specified_text_and_fields(
-    new_pool: Any,
-    server: Any,
-    recorder: Any,
-    debug_log: Any,
-    action: Any,
-    message: str,
-    text: str,
-    expected_fields: Any,
-    event_with_duration: str,
+def test_pool_log_messages_have_specified_texts_and_fields(
+    new_pool: Any, server: Any, recorder: Any, debug_log: Any
 ) -> None:
-    action(new_pool(max_pool_size=1, max_idle_time=60, wait_queue_timeout=0.01))
-    duration = int(recorder.events_named(event_with_duration)[0].duration * 1000) if event_with_duration else 0
-    expected = {**expected_fields, **({"durationMS": duration} if event_with_duration else {})}
-    assert last_log_record(debug_log, f"Connection {message}") == (text.format(name=server.name, ms=duration), expected)
+    pool = new_pool(max_pool_size=1, max_idle_time=60, wait_queue_timeout=0.01)
+    debug_log.clear()
+    connection = pool.check_out()
+    pool.clear()
+    pool.check_in(connection)
+    pool.ready()
+    (connection,) = fill_pool(pool, 1)
+    connection.idle_since -= 1000
+    connection = pool.check_out()
+    with pytest.raises(WaitQueueTimeoutError):
+        pool.check_out()
+    pool.check_in(connection)
+    pool.close()
+    with pytest.raises(PoolClosedError):
+        pool.check_out()
+    durations = [int(event.duration * 1000) for event in recorder.events if hasattr(event, "duration")]
+    expected = []
+    for text, fields in LOG:
+        times = {"durationMS": durations.pop(0)} if "{ms}" in text else {}
+        expected.append((text.format(name=server.name, ms=times.get("durationMS")), {**fields, **times}))
+    assert [(record.getMessage(), log_fields(record)) for record in log_records(debug_log)] == expected
 
 
 @pytest.mark.requirement("CMAP-216")

@@ -12,7 +12,6 @@ from gmongo.client_options import ClientOptions
 from gmongo.cmap.pool_settings import PoolSettings
 from gmongo.collection import Collection
 from gmongo.database import Database
-from gmongo.errors import ConfigurationError
 from tests.support.recorder import short_pool_event_name
 from tests.support.server import ScriptedReplicaSet
 from tests.support.wait import eventually
@@ -41,30 +40,6 @@ def test_uri_and_keyword_arguments_set_equal_pool_options() -> None:
     assert from_uri == from_keywords
     assert (from_uri.max_pool_size, from_uri.min_pool_size, from_uri.max_connecting) == (7, 2, 3)
     assert (from_uri.max_idle_time, from_uri.wait_queue_timeout) == (60, 4)
-
-
-@pytest.mark.requirement("CMAP-07", "CMAP-08", "CMAP-09", "CMAP-10", "CMAP-13")
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("maxPoolSize", [-1, 1.5, "a"]),
-        ("minPoolSize", [-1, 1.5, "a", 101]),
-        ("maxIdleTimeMS", [-1, "a"]),
-        ("maxConnecting", [0, -1, 1.5]),
-        ("waitQueueTimeoutMS", [-1, "a"]),
-    ],
-)
-def test_invalid_pool_option_raises_configuration_error_with_name(name: str, values: list[Any]) -> None:
-    for value in values:
-        with pytest.raises(ConfigurationError, match=name):
-            MongoClient("127.0.0.1:1", connect=False, **{name: value})
-
-
-@pytest.mark.requirement("CMAP-07", "CMAP-08", "CMAP-09", "CMAP-13")
-def test_pool_option_of_zero_disables_limit() -> None:
-    options = pool_options(maxPoolSize=0, minPoolSize=150, maxIdleTimeMS=0, waitQueueTimeoutMS=0)
-    assert (options.max_pool_size, options.min_pool_size) == (0, 150)
-    assert (options.max_idle_time, options.wait_queue_timeout) == (None, None)
 
 
 @pytest.mark.requirement("CMAP-14")

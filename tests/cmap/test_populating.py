@@ -47,67 +47,6 @@ def test_hanging_handshake_of_background_run_does_not_delay_check_out(
     recorder.wait_for("Ready", 5)
 
 
-@pytest.mark.requirement("CMAP-96", "SM-31")
-def test_population_error_clears_pool_and_marks_server_unknown(new_client: Any, server: Any, recorder: Any) -> None:
-    # The first hello reply is for the monitor, the second for the connection of the pool.
-    replies = iter([{}, {"ok": 0, "code": 91, "errmsg": "shutting down"}])
-    server.hello_edit = lambda _command, reply: {**reply, **next(replies, {})}
-    client = new_client(minPoolSize=1)
-    recorder.wait_for("PoolCleared")
-    assert recorder.lines_starting_with("Created", "PoolCleared", "Closed")[:3] == [
-        "Created 1",
-        "PoolCleared",
-        "Closed 1 error",
-    ]
-    recorder.wait_for("Ready 2")
-    assert client.pool_stats()[0]["state"] == "ready"
-
-
-@pytest.mark.requirement("CMAP-96", "CMAP-175", "BP-05")
-def test_network_error_of_population_handshake_does_not_clear_pool(new_client: Any, server: Any, recorder: Any) -> None:
-    # The first handshake (of the monitor) succeeds, and the second handshake (of the pool) fails.
-    server.fail("handshake", lambda peer, message: peer.send(message), cut_reply(0))
-    client = new_client(minPoolSize=1)
-    recorder.wait_for("Ready 2")
-    assert recorder.lines_starting_with("PoolReady", "PoolCleared", "Created", "Closed") == [
-        "PoolReady",
-        "Created 1",
-        "Closed 1 error",
-        "Created 2",
-    ]
-    assert client.pool_stats()[0]["state"] == "ready"
-
-
-@pytest.mark.requirement("CMAP-95", "CMAP-98")
-def test_clear_during_population_closes_connection_as_stale(new_pool: Any, server: Any, recorder: Any) -> None:
-    gate = Event()
-    server.fail("handshake", hold_reply(gate))
-    pool = new_pool(min_pool_size=1, **SOON)
-    server.wait_for("handshake")
-    pool.clear()
-    gate.set()
-    recorder.wait_for("Closed")
-    assert recorder.lines_starting_with("Ready", "Closed") == ["Ready 1", "Closed 1 stale"]
-    pool.ready()
-    recorder.wait_for("Ready 2")
-    eventually(lambda: connection_counts(pool) == (1, 0, 1, 0))
-
-
-@pytest.mark.requirement("CMAP-101", "CMAP-102", "CMAP-110")
-def test_waiter_for_max_connecting_receives_connection_of_background_run(
-    new_pool: Any, server: Any, recorder: Any, go: Any
-) -> None:
-    gate = Event()
-    server.fail("handshake", hold_reply(gate))
-    pool = new_pool(min_pool_size=1, max_connecting=1, **SOON)
-    server.wait_for("handshake")
-    checking_out = go(pool.check_out)
-    assert pool.stats()["waiting"] == 1
-    gate.set()
-    assert checking_out.get(timeout=5).id == 1
-    assert recorder.lines_starting_with("Created", "Ready", "CheckedOut") == ["Created 1", "Ready 1", "CheckedOut 1"]
-
-
 @pytest.mark.requirement("CMAP-175", "BP-72")
 def test_population_failures_cause_exponential_backoff(
     new_pool: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
@@ -132,28 +71,3 @@ def test_population_failures_cause_exponential_backoff(
     assert max(backoffs) <= 0.1
     assert pool.machine.remaining_backoff() == 0
     eventually(lambda: connection_counts(pool) == (2, 0, 2, 0))
-
-
-@pytest.mark.requirement("CMAP-97")
-@pytest.mark.parametrize("how_check_outs_end", ["established", "killed", "failed"])
-def test_population_continues_after_check_outs_used_all_of_max_connecting(
-    new_pool: Any, server: Any, recorder: Any, how_check_outs_end: str
-) -> None:
-    """Let two check-outs begin all handshakes that ``maxConnecting`` permits.
-
-    The next periodic background run is an hour later. Therefore the end of the check-outs must
-    continue the population.
-    """
-    gate = Event()
-    answer = cut_reply(0) if how_check_outs_end == "failed" else hold_reply(gate)
-    server.fail("handshake", answer, answer)
-    pool = new_pool(ready=False, clears=False, min_pool_size=5, max_connecting=2, background_interval=3600)
-    checking_out = [gevent.spawn(pool.check_out) for _ in range(2)]
-    pool.ready()
-    server.wait_for("handshake")
-    if how_check_outs_end == "killed":
-        gevent.killall(checking_out)
-    gate.set()
-    recorder.wait_for("Ready", 5)
-    eventually(lambda: connection_counts(pool)[0] == 5)
-    gevent.killall(checking_out)

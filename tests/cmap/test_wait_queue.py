@@ -120,25 +120,6 @@ def test_check_out_times_out_after_shorter_of_pool_and_operation_limit(
     assert virtual_time.monotonic() - started == pytest.approx(0.03)
 
 
-@pytest.mark.requirement("CMAP-37", "CMAP-38", "CMAP-180")
-@pytest.mark.parametrize("connection_was_handed_over", [False, True])
-def test_killed_waiter_passes_connection_to_next_waiter(
-    new_pool: Any, recorder: Any, go: Any, connection_was_handed_over: bool
-) -> None:
-    pool = new_pool(max_pool_size=1)
-    connection = pool.check_out()
-    victim, next_one = go(pool.check_out), go(pool.check_out)
-    victim.kill(block=False)
-    if connection_was_handed_over:
-        pool.check_in(connection)  # the pool hands the connection to the waiter whose kill is pending
-    victim.join(timeout=5)
-    assert recorder.lines_starting_with("Failed") == ["Failed connectionError"]
-    if not connection_was_handed_over:
-        pool.check_in(connection)
-    assert next_one.get(timeout=5) is connection
-    assert pool.stats()["waiting"] == 0
-
-
 @pytest.mark.requirement("CMAP-111", "CMAP-118")
 def test_handshake_in_progress_does_not_delay_other_check_outs(new_pool: Any, server: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=3, max_connecting=1)

@@ -106,3 +106,8 @@ def assert_no_resource_in_use(client: Client) -> None:
 def run_in_greenlet(action: Callable[[], Any]) -> Any:
     """Run `action` in a new greenlet, and return the result."""
     return gevent.spawn(action).get(timeout=5)
+
+
+def count_open_cursors(deployment: Deployment) -> int:
+    """Return the number of cursors that are open on the servers."""
+    return deployment._cluster.store._state.cursors.count()

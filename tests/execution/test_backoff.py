@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gmongo import MongoClient
+from gmongo import MongoClient, _clock
 from gmongo.errors import OperationFailure
 from gmongo.execution.backpressure import backoff
 from gmongo.testing import Deployment
@@ -74,3 +74,17 @@ def test_retry_after_any_error_with_overload_labels_waits_for_backoff(
     reply_in_sequence(server, "ping", error_reply(1, OVERLOADED, RETRYABLE))
     scripted.db.command("ping")
     assert sleeps == [0.1]
+
+
+@pytest.mark.requirement("BP-03", "BP-25")
+def test_random_jitter_shortens_exponential_backoff(deployment: Deployment, client: Client) -> None:
+    """Run prose test 1 of the Client Backpressure specification."""
+    fail(deployment, "insert", code=2)
+    seconds = []
+    for jitter in (0.0, 1.0):
+        client._executor.overload.jitter = lambda jitter=jitter: jitter  # type: ignore[misc]
+        begin = _clock.monotonic()
+        with pytest.raises(OperationFailure):
+            client.db.c.insert_one({"a": 1})
+        seconds.append(_clock.monotonic() - begin)
+    assert seconds[1] - seconds[0] >= 2.1

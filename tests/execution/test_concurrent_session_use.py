@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from typing import Any
 
 import gevent
-import pymongo.client_session
 import pytest
 
 from gmongo import MongoClient
 from gmongo.client_session import ClientSession
 from gmongo.errors import InvalidOperation
 from gmongo.testing import Deployment
-from tests.execution.harness import assert_no_resource_in_use, delay_replies, fail, idle_sessions, run_in_greenlet
+from tests.execution.harness import assert_no_resource_in_use, delay_replies, idle_sessions, run_in_greenlet
 from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client, Connect
-from tests.support.pymongo_version import since
 from tests.support.wait import eventually
 
 
@@ -35,61 +32,6 @@ def test_concurrent_use_of_session_raises_invalid_operation(
         WITH_SESSION[operation][1](client, session)
     assert len(deployment.commands.named(WITH_SESSION[operation][0])) == 1
     assert_no_resource_in_use(client)
-
-
-@pytest.fixture
-def session_in_use(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, gevent.Greenlet]]:
-    """Return a session, and a greenlet that uses the session for the next 100 ms."""
-    delay_replies(deployment, "find", milliseconds=100)
-    session = client.start_session()
-    reader = gevent.spawn(client.db.c.find_one, {}, session=session)
-    eventually(lambda: deployment.commands.named("find"))
-    yield session, reader
-    reader.get(timeout=5)
-    session.end_session()
-    assert_no_resource_in_use(client)
-
-
-def test_session_in_use_is_not_reused_after_end_session(
-    deployment: Deployment, client: Client, session_in_use: Any
-) -> None:
-    session, _reader = session_in_use
-    lsid = session.session_id
-    try:
-        session.end_session()
-    except InvalidOperation as error:
-        assert "in use by another greenlet" in str(error)
-    client.db.command("ping")
-    assert deployment.commands.named("ping")[0].body["lsid"] != lsid, (
-        "two greenlets would use the session at the same time"
-    )
-
-
-def test_start_transaction_of_session_in_use_raises_invalid_operation(session_in_use: Any) -> None:
-    session, reader = session_in_use
-    with pytest.raises(InvalidOperation, match="in use by another greenlet"):
-        session.start_transaction()
-    reader.get(timeout=5)
-    session.start_transaction()
-    session.abort_transaction()
-
-
-@pytest.mark.parametrize("operation", ["find", "insert_one", "command", "aggregate", "client bulk_write", "watch"])
-def test_killed_operation_leaks_no_session(deployment: Deployment, client: Client, operation: str) -> None:
-    name, run = WITH_SESSION[operation]
-    client.db.c.insert_one({})
-    (idle_id,) = idle_sessions(client)
-    deployment.commands.clear()
-    delay_replies(deployment, name)
-    killed = gevent.spawn(run, client, None)
-    eventually(lambda: deployment.commands.named(name))
-    killed.kill()
-    eventually(lambda: not client._executor.sessions.in_use)
-    assert_no_resource_in_use(client)
-    assert idle_sessions(client) == [], f"the server may still execute {name} in the session"
-    fail(deployment, name, times=0)
-    client.db.command("ping")
-    assert bytes(deployment.commands.named("ping")[-1].body["lsid"]["id"]) != idle_id
 
 
 def test_kill_of_waiting_operation_keeps_session_usable(deployment: Deployment, connect: Connect) -> None:
@@ -122,19 +64,6 @@ def test_dropped_session_returns_to_the_session_pool(client: Client) -> None:
     assert idle_sessions(client) == [lsid]
 
 
-def test_dropped_session_with_open_transaction_is_not_reused(deployment: Deployment, client: Client) -> None:
-    session: ClientSession | None = client.start_session()
-    assert session is not None
-    session.start_transaction()
-    client.db.c.insert_one({"_id": 1}, session=session)
-    lsid = bytes(session.session_id["id"])
-    del session
-    gc.collect()
-    assert lsid not in idle_sessions(client)
-    client.db.command("ping")
-    assert bytes(deployment.commands.named("ping")[0].body["lsid"]["id"]) != lsid
-
-
 def test_client_close_sends_end_sessions(deployment: Deployment) -> None:
     with MongoClient[Any](deployment.uri) as client:
         sessions = [client.start_session() for _ in range(3)]
@@ -153,9 +82,3 @@ def test_bound_session_applies_only_in_the_greenlet_that_called_bind(deployment:
         mine, other = [command.body["lsid"] for command in deployment.commands.named("insert")]
         assert mine == session.session_id != other
     assert_no_resource_in_use(client)
-
-
-@since("4.17")
-def test_client_session_has_no_public_name_that_pymongo_lacks() -> None:
-    public = {name for name in dir(ClientSession) if not name.startswith("_")}
-    assert public <= set(dir(pymongo.client_session.ClientSession))

@@ -1,4 +1,4 @@
-"""Events and log messages of commands hide sensitive data, and have operation IDs and durations."""
+"""Events and log messages of commands hide sensitive data, and have durations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import gevent
 import pytest
 
-from gmongo import InsertOne, UpdateOne
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 from gmongo.testing import Deployment
 from tests.execution.harness import delay_replies, fail
@@ -88,48 +87,6 @@ def test_events_and_logs_redact_error_reply_of_sensitive_command(
     assert "secret" not in str(messages_of("command"))
 
 
-def selection_messages(messages_of: Any, operation: str) -> list[dict[str, Any]]:
-    return [each for each in messages_of("serverSelection") if each["operation"] == operation]
-
-
-def test_server_selections_of_bulk_write_log_its_operation_id(
-    client: Client, recorder: Recorder, messages_of: Any
-) -> None:
-    client.db.command("ping")
-    client.db.c.bulk_write([InsertOne({"_id": 1}), UpdateOne({}, {"$set": {"a": 1}}), InsertOne({"_id": 2})])
-    logged = [*selection_messages(messages_of, "insert"), *selection_messages(messages_of, "update")]
-    (operation_id,) = {each["operationId"] for each in logged}
-    assert len(logged) == 6, "three server selections with two messages each"
-    assert {event.operation_id for event in recorder.events_named("CommandStarted")[1:]} == {operation_id}
-
-
-def test_server_selection_of_client_bulk_logs_its_operation_id(
-    client: Client, recorder: Recorder, messages_of: Any
-) -> None:
-    client.bulk_write([InsertOne({"_id": 1}, "db.c")])
-    (operation_id,) = {each["operationId"] for each in selection_messages(messages_of, "bulkWrite")}
-    assert {event.operation_id for event in recorder.events_named("CommandStarted")} == {operation_id}
-
-
-def test_failed_server_selection_logs_operation_id_in_each_message(connect: Connect, messages_of: Any) -> None:
-    client = connect("mongodb://127.0.0.1:9/", serverSelectionTimeoutMS=30, connectTimeoutMS=20)
-    with pytest.raises(AutoReconnect):
-        client.db.c.bulk_write([InsertOne({"_id": 1})])
-    logged = selection_messages(messages_of, "insert")
-    messages = {each["message"] for each in logged if "operationId" in each}
-    assert messages == {
-        "Server selection started",
-        "Waiting for suitable server to become available",
-        "Server selection failed",
-    }
-
-
-def test_server_selection_of_single_operation_logs_no_operation_id(client: Client, messages_of: Any) -> None:
-    client.db.c.find_one()
-    assert selection_messages(messages_of, "find")
-    assert all("operationId" not in each for each in selection_messages(messages_of, "find"))
-
-
 def _delayed_reply(reply: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     def delayed(_command: dict[str, Any]) -> dict[str, Any]:
         gevent.sleep(0.25)
@@ -149,19 +106,3 @@ def test_duration_in_command_event_is_duration_of_exchange(
     with contextlib.suppress(OperationFailure):
         client.db.command("count", "c")
     assert last_event(recorder, event).duration_micros == pytest.approx(250_000, abs=10_000)
-
-
-def test_interruption_in_command_started_listener_publishes_failed_event(
-    server: ScriptedServer, connect: Connect, recorder: Recorder
-) -> None:
-    client = connect(server)
-    client.db.command("ping")
-    recorder.clear()
-
-    def interrupt(_event: Any) -> None:
-        raise gevent.GreenletExit
-
-    recorder.hooks["CommandStarted"] = interrupt
-    with pytest.raises(gevent.GreenletExit):
-        client.db.command("ping")
-    assert last_event(recorder, "CommandFailed").duration_micros < 1_000_000

@@ -6,6 +6,7 @@ The comparison detects faults that a test injects into the driver.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -25,48 +26,23 @@ def test_every_retry_decision_equals_the_specifications(longest: int, record_pro
     assert compared > 50_000
 
 
-def retry_reads_after_every_error(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(retry, "may_retry_read", lambda error: True)
+# For each fault: the object and the name of the attribute that the test replaces, and the new value.
+FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "reads are retried after every error": (retry, "may_retry_read", lambda error: True),
+    "writes are retried without option": (RetryPolicy, "allows_overload_retry", lambda self, operation: True),
+    "retry costs no token": (TokenBucket, "consume", lambda self: True),
+    "retry deposits no token": (TokenBucket, "deposit", lambda self, tenths: None),
+    "last error is raised": (Retry, "_error_to_raise", lambda self, error: error),
+    "retry uses the same server": (RetryPolicy, "server_to_avoid", lambda self, error, attempt: None),
+    "operation in transaction is retried": (
+        RetryPolicy,
+        "allows_single_retry",
+        lambda self, attempt: attempt.operation.retryable,
+    ),
+}
 
 
-def retry_overloaded_writes_without_option(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(RetryPolicy, "allows_overload_retry", lambda self, operation: True)
-
-
-def retry_without_token(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TokenBucket, "consume", lambda self: True)
-
-
-def deposit_no_token(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TokenBucket, "deposit", lambda self, tenths: None)
-
-
-def raise_last_error(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Retry, "_error_to_raise", lambda self, error: error)
-
-
-def retry_on_the_same_server(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(RetryPolicy, "server_to_avoid", lambda self, error, attempt: None)
-
-
-def retry_in_transaction(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(RetryPolicy, "allows_single_retry", lambda self, attempt: attempt.operation.retryable)
-
-
-@pytest.mark.parametrize(
-    "inject_fault",
-    [
-        retry_reads_after_every_error,
-        retry_overloaded_writes_without_option,
-        retry_without_token,
-        deposit_no_token,
-        raise_last_error,
-        retry_on_the_same_server,
-        retry_in_transaction,
-    ],
-)
-def test_comparison_of_decisions_detects_injected_fault(
-    monkeypatch: pytest.MonkeyPatch, inject_fault: Callable[[pytest.MonkeyPatch], None]
-) -> None:
-    inject_fault(monkeypatch)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_comparison_of_decisions_detects_injected_fault(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    monkeypatch.setattr(*FAULTS[fault])
     assert compare_decisions(2).different

@@ -18,8 +18,9 @@ from gevent import get_hub
 
 import gmongo
 from gmongo import CursorType
-from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, OperationFailure, ProtocolError, PyMongoError
+from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, ProtocolError, PyMongoError
 from gmongo.testing import Deployment
+from tests.execution.harness import count_open_cursors
 from tests.hostile.callback_server import EXHAUST_ALLOWED, MORE_TO_COME, CallbackServer, hello, message
 from tests.support.fail_points import fail
 from tests.support.pymongo_version import since
@@ -39,10 +40,6 @@ def many_documents(deployment: Deployment, client: Any) -> Any:
 def no_connection_or_session_in_use(client: Any) -> bool:
     """Return True if no connection and no session of the client is in use."""
     return not any(stats["in_use"] for stats in client.pool_stats()) and client._executor.sessions.in_use == 0
-
-
-def count_open_cursors(deployment: Deployment) -> int:
-    return deployment._cluster.store._state.cursors.count()
 
 
 def ids_of(cursor: Any) -> list[Any]:
@@ -170,19 +167,6 @@ def test_dropped_exhaust_cursors_end_although_pool_is_full(connect: Any, pools: 
         gevent.idle()
         streams.clear()
         eventually(lambda: no_connection_or_session_in_use(client) and count_open_cursors(deployment) == 0)
-
-
-def test_expired_timeout_ends_exhaust_cursor(deployment: Deployment, many_documents: Any) -> None:
-    client = many_documents.database.client
-    cursor = many_documents.find(batch_size=100, cursor_type=EXHAUST)
-    for _ in range(101):
-        next(cursor)
-    deployment.members[0].faults.answering.clear()
-    with pytest.raises(NetworkTimeout) as caught, gmongo.timeout(0.1):
-        list(cursor)
-    deployment.members[0].faults.answering.set()
-    assert caught.value.timeout
-    eventually(lambda: no_connection_or_session_in_use(client) and count_open_cursors(deployment) == 0)
 
 
 def test_server_error_ends_exhaust_cursor_and_keeps_connection(deployment: Deployment, many_documents: Any) -> None:

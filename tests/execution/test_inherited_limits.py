@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import gmongo
-from gmongo.client_session import SessionOptions
 from gmongo.cursor import CursorType
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
-from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
 from tests.execution.harness import delay_replies
 from tests.support.clients import Client, Connect
@@ -62,15 +59,6 @@ def test_collection_inherits_timeout_of_database_and_client(client, deployment):
     assert_max_times_below(deployment, "find", BLOCK)
 
 
-def test_gridfs_bucket_inherits_timeout_of_database(client, deployment):
-    bucket = GridFSBucket(client.get_database("db", timeout_ms=DATABASE))
-    file_id = bucket.upload_from_stream("f", b"content")
-    assert bucket.open_download_stream(file_id).read() == b"content"
-    bucket.delete(file_id)
-    for name in ("find", "insert", "delete"):
-        assert_max_times_below(deployment, name, DATABASE)
-
-
 @pytest.mark.parametrize(
     "create_object",
     [
@@ -95,45 +83,6 @@ def test_invalid_timeout_ms_raises_at_creation_of_object(create_object, client, 
         with pytest.raises(ValueError, match="timeout_ms must be 0 or more milliseconds"):
             create_object(client, wrong)
     assert no_operation_sent(deployment)
-
-
-def test_default_timeout_of_session_limits_only_commit_and_abort(client, deployment):
-    assert SessionOptions(default_timeout_ms=DATABASE).default_timeout_ms == DATABASE
-    with client.start_session(default_timeout_ms=DATABASE) as session:
-        with session.start_transaction():
-            client.db.c.insert_one({}, session=session)
-        with session.start_transaction():
-            client.db.c.insert_one({}, session=session)
-            session.abort_transaction()
-    assert_max_times_below(deployment, "insert", CLIENT)
-    assert_max_times_below(deployment, "commitTransaction", DATABASE)
-    assert_max_times_below(deployment, "abortTransaction", DATABASE)
-
-
-def test_timeout_ms_of_find_one_overrides_timeout_of_collection(client, deployment):
-    client.db.get_collection("c", timeout_ms=COLLECTION).find_one({"_id": 1}, timeout_ms=OPERATION)
-    assert_max_times_below(deployment, "find", OPERATION)
-
-
-def test_timeout_ms_of_commit_and_abort_overrides_client_timeout(client, deployment):
-    with client.start_session() as session:
-        for end in (session.commit_transaction, session.abort_transaction):
-            session.start_transaction()
-            client.db.c.insert_one({}, session=session)
-            end(timeout_ms=OPERATION)
-    assert_max_times_below(deployment, "commitTransaction", OPERATION)
-    assert_max_times_below(deployment, "abortTransaction", OPERATION)
-
-
-@pytest.mark.parametrize("timeout_source", ["session", "call"])
-def test_timeout_of_with_transaction_limits_all_operations_of_transaction(timeout_source, client, deployment):
-    limited = client.db.get_collection("c", timeout_ms=COLLECTION)
-    with client.start_session(default_timeout_ms=DATABASE) as session:
-        limit = DATABASE if timeout_source == "session" else OPERATION
-        timeout_ms = None if timeout_source == "session" else OPERATION
-        session.with_transaction(lambda session: limited.insert_one({}, session=session), timeout_ms=timeout_ms)
-    assert_max_times_below(deployment, "insert", limit)
-    assert_max_times_below(deployment, "commitTransaction", limit)
 
 
 @pytest.mark.parametrize("is_bound", [False, True])
@@ -173,62 +122,6 @@ def test_collection_with_timeout_accepts_only_sessions_of_own_client(client, con
     assert len(lsids) == 1
 
 
-def count_documents_read(deployment: Deployment, connect: Connect, open_cursor: Callable[[Any], Any]) -> int:
-    """Return the number of documents that a cursor reads before its timeout of 100 ms.
-
-    Each batch has 2 documents, and the server delays each batch by 60 ms.
-    """
-    client = connect(deployment)
-    client.db.c.insert_many([{"_id": number} for number in range(6)])
-    delay_replies(deployment, "find", "getMore", "aggregate", milliseconds=60)
-    count = 0
-    try:
-        for _ in open_cursor(client.db.c):
-            count += 1
-    except PyMongoError as error:
-        assert error.timeout
-    return count
-
-
-OPENERS: dict[str, Callable[..., Any]] = {
-    "find": lambda c, **options: c.find({}, batch_size=2, timeout_ms=100, **options),
-    "aggregate": lambda c, **options: c.aggregate([], batchSize=2, timeout_ms=100, **options),
-    "cursor_command": lambda c, **options: c.database.cursor_command(
-        "find", "c", batchSize=2, timeout_ms=100, **options
-    ).batch_size(2),
-}
-
-
-@pytest.mark.parametrize("method", OPENERS)
-@pytest.mark.parametrize(("mode", "expected"), [(None, 2), ("cursor_lifetime", 2), ("iteration", 6)])
-def test_timeout_mode_limits_the_cursor_lifetime_or_each_iteration(method, mode, expected, connect):
-    with Deployment.replica_set(1) as deployment:
-        options = {} if mode is None else {"timeout_mode": mode}
-        assert count_documents_read(deployment, connect, lambda c: OPENERS[method](c, **options)) == expected
-        first = "aggregate" if method == "aggregate" else "find"
-        limits = [each for each in max_times_of_commands(deployment, first) if each is not None]
-        assert bool(limits) is (mode != "iteration")
-        assert set(max_times_of_commands(deployment, "getMore")) == {None}
-
-
-def test_timeout_mode_without_timeout_raises_configuration_error(connect, deployment):
-    client = connect(deployment)
-    for operate in (
-        client.db.c.find,
-        lambda **options: client.db.c.aggregate([], **options),
-        lambda **options: client.db.aggregate([], **options),
-        client.db.c.list_indexes,
-        client.db.list_collections,
-        client.db.list_collection_names,
-        lambda **options: client.db.cursor_command("find", "c", **options),
-    ):
-        with pytest.raises(ConfigurationError, match="timeout_mode needs a time limit: set timeout_ms"):
-            operate(timeout_mode="iteration")
-    with gmongo.timeout(10):
-        client.db.c.find(timeout_mode="iteration").to_list()
-    client.db.with_options(timeout_ms=0).c.find(timeout_mode="iteration").to_list()
-
-
 def test_unsupported_timeout_mode_raises_error(client, deployment):
     with pytest.raises(ValueError, match="timeout_mode must be"):
         client.db.c.find(timeout_mode="for ever")
@@ -264,25 +157,3 @@ def test_all_get_more_commands_of_one_iteration_share_one_timeout(connect, monke
         with pytest.raises(PyMongoError) as raised:
             next(cursor)
         assert raised.value.timeout and requests == 2
-
-
-def test_timeout_shortens_await_time_of_tailable_cursor(client, deployment):
-    client.db.create_collection("capped", capped=True, size=4096)
-    client.db.capped.insert_one({})
-    cursor = client.db.capped.find(cursor_type=CursorType.TAILABLE_AWAIT, timeout_ms=10_000).max_await_time_ms(50)
-    next(cursor)
-    with pytest.raises(StopIteration):
-        next(cursor)
-    with gmongo.timeout(0.02), pytest.raises((StopIteration, PyMongoError)):
-        next(cursor)
-    first, second = max_times_of_commands(deployment, "getMore")
-    assert first == 50 and second is not None and second <= 20
-
-
-def test_timeout_of_change_stream_limits_each_iteration(client, deployment):
-    with client.db.c.watch(timeout_ms=OPERATION, max_await_time_ms=5) as stream:
-        assert stream.try_next() is None
-        client.db.c.insert_one({"_id": "new"})
-        assert next(stream)["documentKey"] == {"_id": "new"}
-    assert_max_times_below(deployment, "aggregate", OPERATION)
-    assert set(max_times_of_commands(deployment, "getMore")) == {5}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import socket
 import struct
 import weakref
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +12,6 @@ import bson
 import gevent
 import gevent.server
 import pytest
-from bson import Int64
 from gevent.event import Event
 
 import gmongo
@@ -22,101 +19,55 @@ from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment
 from tests.execution.harness import delay_replies
-from tests.hostile.callback_server import OP_COMPRESSED, OP_MSG, good_reply, hello, message, read_command
-from tests.hostile.malformed_replies import hello_message
 from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder
-from tests.support.server import ScriptedServer
+from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 LARGE = 200_000
 
 
-class DelayingServer:
-    """Server that delays the reply to a `find` with ``{"_id": "late"}`` until the test calls :meth:`release`.
+class DelayingServer(ScriptedServer):
+    """Member of a replica set whose fault :meth:`delay` delays a reply until the test calls :meth:`release`.
 
     Before the delay, the server sends pieces of the reply, whose lengths are in ``pieces``.
     """
 
     def __init__(self) -> None:
+        member = {"setName": "rs", "setVersion": 1}
+        super().__init__(
+            {"find": self._found}, member=lambda server: {**member, "hosts": [server.name], "me": server.name}
+        )
         self.pieces: list[int] = []
         self.filling = b""
         self.flags = 0
         self.suffix = b""
-        self.hello: dict[str, Any] = {}
-        self.cursor_id = 0
-        self.compresses = False
         self.gate = Event()
         self.late_requested = Event()
-        self.names: list[str] = []
-        self.killed: list[int] = []
-        self.closed = 0
-        self.sockets: list[Any] = []
-        self._server = gevent.server.StreamServer(("127.0.0.1", 0), self._serve)
-        self._server.start()
-        self.name = f"127.0.0.1:{self._server.server_port}"
 
     def release(self) -> None:
         self.gate.set()
 
-    def disconnect(self) -> None:
-        for each in self.sockets:
-            each.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        self.gate.set()
-        self._server.stop(timeout=0)
-
-    def _serve(self, sock: Any, _address: Any) -> None:
-        stream = sock.makefile("rb")
-        self.sockets.append(sock)
-        try:
-            while len(head := stream.read(16)) == 16:
-                length, number, _, opcode = struct.unpack("<iiii", head)
-                body = stream.read(length - 16)
-                self._reply(sock, read_command(opcode, body), number)
-        except OSError:
-            pass
-        finally:
-            self.closed += 1
-            stream.close()
-            sock.close()
-
-    def _reply(self, sock: Any, command: dict[str, Any], number: int) -> None:
-        name = next(iter(command))
-        if name in ("hello", "ismaster", "isMaster"):
-            extra = {"compression": ["zlib"]} if self.compresses else {}
-            return sock.sendall(hello_message({**hello(self.name), **extra, **self.hello}, command, number))
-        self.names.append(name)
-        if name == "killCursors":
-            self.killed += command["cursors"]
-        reply = message(bson.encode(good_reply(name, command)), number)
-        if name != "find":
-            return sock.sendall(reply)
+    def _found(self, command: dict[str, Any]) -> dict[str, Any]:
         document_id = command["filter"]["_id"]
-        document = {"_id": document_id, "filling": self.filling if document_id == "late" else b""}
-        cursor_id = self.cursor_id if document_id == "late" else 0
-        cursor = {"id": Int64(cursor_id), "ns": "d.c", "firstBatch": [document]}
-        reply = message(bson.encode({"ok": 1.0, "cursor": cursor}), number, self.flags if document_id == "late" else 0)
-        if self.compresses:
-            payload = struct.pack("<iiB", OP_MSG, len(reply) - 16, 2) + zlib.compress(reply[16:], 0)
-            reply = struct.pack("<iiii", 16 + len(payload), 1, number, OP_COMPRESSED) + payload
-        if document_id == "late":
-            for piece in self.pieces:
-                sock.sendall(reply[:piece])
-                reply = reply[piece:]
-                gevent.sleep(0.005)
-            self.late_requested.set()
-            self.gate.wait()
-            reply += self.suffix
-        sock.sendall(reply)
+        return cursor_reply([{"_id": document_id, "filling": self.filling if document_id == "late" else b""}])
+
+    def delay(self, peer: Any, message: bytes) -> None:
+        message = message[:16] + struct.pack("<I", self.flags) + message[20:]
+        for piece in self.pieces:
+            peer.send(message[:piece])
+            message = message[piece:]
+            gevent.sleep(0.005)
+        self.late_requested.set()
+        self.gate.wait()
+        peer.send(message + self.suffix)
 
 
 @pytest.fixture
 def server() -> Iterator[DelayingServer]:
-    server = DelayingServer()
-    yield server
-    server.close()
+    with DelayingServer() as server:
+        yield server
+        server.release()
 
 
 @pytest.fixture
@@ -163,6 +114,7 @@ def interrupt_late_find(client: MongoClient[Any], server: DelayingServer, interr
     After the server has received the command, interrupt the `find`.
     """
     limit = gevent.Timeout(10)
+    server.fail("find", server.delay)
 
     def find() -> None:
         try:
@@ -251,20 +203,6 @@ def test_draining_connection_counts_in_pool_size_and_operation_count(client, ser
     assert connection_counts(client) == (1, 1, 0, 0)
 
 
-@pytest.mark.parametrize("compresses", [False, True], ids=["plain", "compressed"])
-@pytest.mark.parametrize("filling", [0, LARGE], ids=["small", "large"])
-@pytest.mark.parametrize("pieces", [[5], [16], [20, 30], [100]], ids=str)
-def test_partly_received_reply_is_drained(pieces, filling, compresses, create_client, server, pool_recorder):
-    server.pieces, server.filling, server.compresses = pieces, bytes(filling), compresses
-    compressors = {"compressors": "zlib"} if compresses else {}
-    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, maxPoolSize=1, **compressors)
-    interrupt_late_find(client, server)
-    server.release()
-    eventually(lambda: connection_counts(client) == (1, 1, 0, 0))
-    assert client.d.c.find_one({"_id": 5})["_id"] == 5
-    assert pool_recorder.lines_starting_with("Created") == ["Created 1"]
-
-
 def test_drain_late_replies_bytes_does_not_limit_the_next_reply(create_client, server, pool_recorder):
     options = {"drainLateRepliesMS": 10_000, "drainLateRepliesBytes": LARGE // 2, "maxPoolSize": 1}
     client = create_client(drainLateReplies=True, **options)
@@ -295,13 +233,15 @@ def test_draining_connection_is_closed_after_drain_late_replies_ms(create_client
     assert connection_counts(client) == (1, 0, 0, 1)
     eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
     assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
-    server.release()
-    eventually(lambda: server.closed > 0)
+    eventually(lambda: server.connections_of("find")[0] not in server.peers)
 
 
-def test_late_reply_above_size_limit_closes_connection(create_client, server, pool_recorder):
-    server.filling = bytes(LARGE)
-    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=LARGE)
+@pytest.mark.parametrize(("max_message_size", "drain_bytes"), [(48_000_000, LARGE), (LARGE // 2, 10 * LARGE)])
+def test_late_reply_above_drain_limit_or_max_message_size_closes_connection(
+    max_message_size, drain_bytes, create_client, server, pool_recorder
+):
+    server.hello_extra, server.filling = {"maxMessageSizeBytes": max_message_size}, bytes(LARGE)
+    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=drain_bytes)
     interrupt_late_find(client, server)
     server.release()
     eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
@@ -330,15 +270,6 @@ def test_extra_data_after_late_reply_closes_connection(flags, suffix, client, se
     assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
 
 
-def test_late_reply_above_max_message_size_closes_connection(create_client, server, pool_recorder):
-    server.hello, server.filling = {"maxMessageSizeBytes": LARGE // 2}, bytes(LARGE)
-    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=10 * LARGE)
-    interrupt_late_find(client, server)
-    server.release()
-    eventually(lambda: pool_stats_of(client)["draining"] == 0)
-    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
-
-
 def test_pool_clear_closes_draining_connection(client, server, pool_recorder):
     interrupt_late_find(client, server)
     (pool,) = client._topology.pools()
@@ -355,7 +286,7 @@ def test_client_close_closes_draining_connection(client, server, pool_recorder):
     interrupt_late_find(client, server)
     client.close()
     assert pool_recorder.lines_starting_with("Closed", "PoolClosed") == ["Closed 1 poolClosed", "PoolClosed"]
-    eventually(lambda: server.closed > 0)
+    eventually(lambda: not server.peers)
 
 
 def test_kill_of_greenlet_that_drains_closes_connection(client, server, pool_recorder):
@@ -378,7 +309,7 @@ def test_kill_of_greenlet_that_drains_closes_connection(client, server, pool_rec
 
 def test_disconnect_by_server_closes_draining_connection(client, server, pool_recorder):
     interrupt_late_find(client, server)
-    server.disconnect()
+    server.peers[server.connections_of("find")[0]].close()
     eventually(lambda: connection_counts(client)[3] == 0)
     assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
 
@@ -414,19 +345,6 @@ def test_partly_sent_large_request_closes_connection(create_client, server, pool
     assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
 
 
-@pytest.mark.real_time
-def test_connection_expects_no_late_reply_to_partly_sent_message(create_client, server):
-    client = create_client(drainLateReplies=True)
-    client.d.c.find_one({"_id": 5})
-    (pool,) = client._topology.pools()
-    with checked_out(pool) as connection:
-        request = struct.pack("<iiii", 20_000_016, 1, 0, OP_MSG) + bytes(20_000_000)
-        sending = gevent.spawn(connection.exchange, 1, [request], None, bson.decode)
-        eventually(lambda: connection._transport._waiting is sending)
-        sending.kill()
-        assert connection.mid_message and connection.unanswered is None
-
-
 def test_timeout_before_first_byte_of_request_keeps_connection(create_client, server, pool_recorder, monkeypatch):
     for options in ({}, {"drainLateReplies": True}):
         client = create_client(**options)
@@ -438,19 +356,6 @@ def test_timeout_before_first_byte_of_request_keeps_connection(create_client, se
         assert connection_counts(client) == (1, 1, 0, 0)
         assert client.d.c.find_one({"_id": 5})["_id"] == 5
     assert pool_recorder.lines_starting_with("Closed") == []
-
-
-@pytest.mark.real_time
-def test_interrupted_unacknowledged_write_closes_connection(create_client, server):
-    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, w=0)
-    client.d.c.find_one({"_id": 5})
-    (pool,) = client._topology.pools()
-    (connection,) = pool.machine.available
-    sending = gevent.spawn(client.d.c.insert_one, {"x": bytes(15_000_000)})
-    eventually(lambda: connection.mid_message)
-    sending.kill()
-    assert connection.unanswered is None
-    assert connection_counts(client) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("pinned_by", ["cursor", "transaction"])
@@ -490,16 +395,6 @@ def test_drain_limits_without_drain_late_replies_raise_configuration_error():
     for wrong in ({"drainLateRepliesMS": 0}, {"drainLateRepliesBytes": 0}):
         with pytest.raises((ConfigurationError, ValueError), match=next(iter(wrong))):
             MongoClient("127.0.0.1", connect=False, drainLateReplies=True, **wrong)
-
-
-def test_uri_sets_drain_late_replies_options():
-    client: Any = MongoClient(
-        "mongodb://127.0.0.1/?drainLateReplies=true&drainLateRepliesMS=250&drainLateRepliesBytes=4096", connect=False
-    )
-    pool = client._options.topology().pool
-    assert (pool.drains, pool.drain_time, pool.drain_bytes) == (True, 0.25, 4096)
-    pool = MongoClient("127.0.0.1", connect=False)._options.topology().pool
-    assert not pool.drains
 
 
 @pytest.mark.parametrize("interruption", [gevent.Timeout(), gevent.GreenletExit(), ValueError("x")])

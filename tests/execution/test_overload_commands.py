@@ -1,86 +1,74 @@
-"""The driver retries every command after an overload error, at most five times."""
+"""The driver retries every command after an overload error, at most five times.
+
+Options, timeouts and an empty token bucket prevent a retry.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
-from gmongo import IndexModel, InsertOne, UpdateMany, UpdateOne
+import gmongo
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, fail, overload_reply, reply_in_sequence
+from tests.execution.harness import (
+    OVERLOADED,
+    RETRYABLE,
+    fail,
+    overload_reply,
+    reply_in_sequence,
+    set_tokens,
+    tokens_of,
+)
+from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer
 
 # For each case, the name of the command, and a function that sends the command.
 COMMANDS: dict[str, tuple[str, Callable[[Client], Any]]] = {
-    "update_many": ("update", lambda client: client.db.c.update_many({}, {"$set": {"y": 1}})),
-    "delete_many": ("delete", lambda client: client.db.c.delete_many({})),
-    "bulk with update_many": ("update", lambda client: client.db.c.bulk_write([UpdateMany({}, {"$set": {"y": 2}})])),
-    "create": ("create", lambda client: client.db.create_collection("new")),
-    "drop": ("drop", lambda client: client.db.c.drop()),
-    "dropDatabase": ("dropDatabase", lambda client: client.drop_database("other")),
-    "createIndexes": ("createIndexes", lambda client: client.db.c.create_indexes([IndexModel("x")])),
-    "dropIndexes": ("dropIndexes", lambda client: client.db.c.drop_indexes()),
-    "runCommand": ("ping", lambda client: client.db.command("ping")),
-    "insert by command": ("insert", lambda client: client.db.command("insert", "c", documents=[{"z": 1}])),
-    "find by cursor_command": ("find", lambda client: list(client.db.cursor_command("find", "c"))),
+    **{case: (name, partial(run, s=None)) for case, (name, run) in WITH_SESSION.items()},
     "aggregate with $out": ("aggregate", lambda client: client.db.c.aggregate([{"$match": {}}, {"$out": "copy"}])),
     "getMore": ("getMore", lambda client: list(client.db.c.find(batch_size=2))),
     "getMore of an aggregate": ("getMore", lambda client: list(client.db.c.aggregate([{"$match": {}}], batchSize=2))),
     "getMore of a command": ("getMore", lambda client: list(client.db.cursor_command("find", "c", batchSize=2))),
-    "clientBulkWrite": (
-        "bulkWrite",
-        lambda client: client.bulk_write([UpdateMany({}, {"$set": {"y": 3}}, namespace="db.c")]),
-    ),
-    "find": ("find", lambda client: client.db.c.find_one({})),
-    "aggregate": ("aggregate", lambda client: list(client.db.c.aggregate([{"$match": {}}]))),
-    "distinct": ("distinct", lambda client: client.db.c.distinct("x")),
-    "count": ("aggregate", lambda client: client.db.c.count_documents({})),
     "estimate": ("count", lambda client: client.db.c.estimated_document_count()),
-    "listCollections": ("listCollections", lambda client: client.db.list_collection_names()),
-    "listDatabases": ("listDatabases", lambda client: client.list_database_names()),
-    "listIndexes": ("listIndexes", lambda client: list(client.db.c.list_indexes())),
-    "insert_one": ("insert", lambda client: client.db.c.insert_one({"y": 1})),
-    "insert_many": ("insert", lambda client: client.db.c.insert_many([{"y": 1}, {"y": 2}])),
-    "update_one": ("update", lambda client: client.db.c.update_one({}, {"$set": {"y": 1}})),
-    "replace_one": ("update", lambda client: client.db.c.replace_one({"_id": 1}, {"y": 1})),
-    "delete_one": ("delete", lambda client: client.db.c.delete_one({})),
-    "find_one_and_update": ("findAndModify", lambda client: client.db.c.find_one_and_update({}, {"$set": {"y": 1}})),
-    "bulk_write": ("insert", lambda client: client.db.c.bulk_write([InsertOne({}), UpdateOne({}, {"$set": {"y": 1}})])),
-    "watch": ("aggregate", lambda client: client.db.c.watch().close()),
 }
+
+
+def restore_documents(deployment: Deployment, client: Client) -> None:
+    """Drop the collections of a command, insert three documents, and clear the log of commands."""
+    for name in ("c", "d", "new"):
+        client.db.drop_collection(name)
+    client.db.c.insert_many([{"_id": number, "x": number} for number in range(3)])
+    deployment.commands.clear()
 
 
 @pytest.mark.requirement("BP-01", "BP-07", "BP-72")
 @pytest.mark.parametrize("case", COMMANDS)
 def test_overloaded_command_is_retried(deployment: Deployment, client: Client, sleeps: list[float], case: str) -> None:
     name, run = COMMANDS[case]
-    client.db.c.insert_many([{"_id": number, "x": number} for number in range(3)])
+    restore_documents(deployment, client)
     run(client)
     expected = len(deployment.commands.named(name))
-    client.db.c.drop()
-    client.db.drop_collection("new")
-    client.db.c.insert_many([{"_id": number, "x": number} for number in range(3)])
-    deployment.commands.clear()
+    restore_documents(deployment, client)
     fail(deployment, name, times=2)
     run(client)
-    sent = len(deployment.commands.named(name))
-    assert sent >= 3
-    assert (case in ("drop", "insert_many", "insert_one", "bulk_write", "insert by command")) or sent == expected + 2
+    assert len(deployment.commands.named(name)) == expected + 2
     assert sleeps == [0.1, 0.2]
 
 
 @pytest.mark.requirement("BP-14", "BP-17", "BP-30", "BP-36", "BP-44")
-@pytest.mark.parametrize("case", ["update_many", "create", "runCommand", "find", "insert_one", "clientBulkWrite"])
+@pytest.mark.parametrize(
+    "case", ["update_many", "create_collection", "command", "find", "insert_one", "client bulk_write"]
+)
 def test_overloaded_command_fails_after_six_attempts(
     deployment: Deployment, client: Client, sleeps: list[float], case: str
 ) -> None:
     name, run = COMMANDS[case]
-    client.db.c.insert_many([{"_id": number, "x": number} for number in range(3)])
-    deployment.commands.clear()
+    restore_documents(deployment, client)
     fail(deployment, name)
     with pytest.raises(OperationFailure) as raised:
         run(client)
@@ -88,19 +76,6 @@ def test_overloaded_command_fails_after_six_attempts(
     assert getattr(raised.value, "error", raised.value).code == 462
     assert len(deployment.commands.named(name)) == 6
     assert len(sleeps) == 5
-
-
-@pytest.mark.requirement("BP-17", "BP-44")
-@pytest.mark.parametrize("retries", [0, 1, 2, 7])
-def test_max_adaptive_retries_limits_the_number_of_retries(
-    deployment: Deployment, connect: Connect, sleeps: list[float], retries: int
-) -> None:
-    client = connect(deployment, maxAdaptiveRetries=retries)
-    fail(deployment, "ping")
-    with pytest.raises(OperationFailure):
-        client.db.command("ping")
-    assert len(deployment.commands.named("ping")) == retries + 1
-    assert client.retry_stats()["retries"] == len(sleeps) == retries
 
 
 @pytest.mark.requirement("BP-14", "BP-17")
@@ -165,11 +140,53 @@ def test_number_of_retries_is_limited_for_each_batch(
     assert numbers == [numbers[0]] * 5 + [numbers[0] + 1] * 5
 
 
-def test_retry_stats_count_retries_and_backoff(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
-    assert client.retry_stats() == {"tokens": 1000, "retries": 0, "slept": 0, "exhausted": 0}
-    fail(deployment, "ping", times=2, labels=BOTH)
-    client.db.command("ping")
-    stats = client.retry_stats()
-    assert (stats["retries"], stats["exhausted"]) == (2, 0)
-    assert stats["tokens"] == pytest.approx(999.1)
-    assert stats["slept"] == pytest.approx(0.3)
+@pytest.mark.requirement("BP-39", "BP-43")
+@pytest.mark.parametrize(
+    ("option", "case", "is_retried"),
+    [
+        *(("retryReads", case, False) for case in ("find", "getMore", "command")),
+        *(("retryReads", case, True) for case in ("update_many", "create_collection", "aggregate with $out")),
+        *(("retryWrites", case, True) for case in ("find", "getMore")),
+        *(("retryWrites", case, False) for case in ("update_many", "create_collection", "aggregate with $out")),
+        ("retryWrites", "command", False),
+    ],
+)
+def test_retry_reads_and_retry_writes_control_overload_retries(
+    deployment: Deployment, connect: Connect, sleeps: list[float], option: str, case: str, is_retried: bool
+) -> None:
+    name, run = COMMANDS[case]
+    client = connect(deployment, **{option: False})
+    client.db.c.insert_many([{} for _ in range(3)])
+    fail(deployment, name, times=2)
+    if is_retried:
+        run(client)
+    else:
+        with pytest.raises(OperationFailure):
+            run(client)
+    assert len(deployment.commands.named(name)) == (3 if is_retried else 1)
+
+
+@pytest.mark.requirement("BP-15", "BP-34", "BP-46")
+def test_backoff_that_would_exceed_the_deadline_raises_immediately(deployment: Deployment, client: Client) -> None:
+    fail(deployment, "ping")
+    with gmongo.timeout(0.09), pytest.raises(OperationFailure) as raised:
+        client.db.command("ping")
+    assert raised.value.code == 462, "the operation raises the server error (BP-A17)"
+    assert len(deployment.commands.named("ping")) == 1
+    assert tokens_of(client) == 1000
+    assert client.retry_stats()["slept"] == 0
+
+
+@pytest.mark.requirement("BP-16", "BP-35", "BP-47")
+def test_empty_token_bucket_prevents_retry_after_overload_error(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
+    set_tokens(client, 0.9)
+    fail(deployment, "ping")
+    with pytest.raises(OperationFailure) as raised:
+        client.db.command("ping")
+    assert raised.value.code == 462
+    assert len(deployment.commands.named("ping")) == 1
+    assert sleeps == [], "the operation fails at once, without a backoff (BP-A04)"
+    assert tokens_of(client) == 0.9
+    assert client.retry_stats()["exhausted"] == 1

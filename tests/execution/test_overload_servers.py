@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from gmongo.errors import OperationFailure
-from gmongo.read_preferences import ReadPreference, Secondary
+from gmongo.read_preferences import Secondary
 from gmongo.testing import Deployment
 from tests.execution.harness import fail, receiving_members
 from tests.support.clients import Client, Connect
@@ -54,33 +54,6 @@ def test_retries_continue_if_every_mongos_is_overloaded(
     receivers = receiving_members(cluster, "ping")
     assert len(receivers) == 6
     assert receivers[0] != receivers[1]
-
-
-@pytest.mark.requirement("BP-26", "BP-48")
-def test_retry_with_retargeting_uses_another_secondary(
-    members: Deployment, connect: Connect, sleeps: list[float]
-) -> None:
-    client = wait_for_discovery(connect(members, localThresholdMS=1000, **RETARGETING), 3)
-    collection = client.db.c.with_options(read_preference=Secondary())
-    for _ in range(ROUNDS):
-        members.commands.clear()
-        fail(members, "find", times=1)
-        collection.find_one()
-        first, second = receiving_members(members, "find")[:2]
-        assert first != second
-        assert members.members.primary.address not in (first, second)
-
-
-@pytest.mark.requirement("BP-26")
-@pytest.mark.parametrize("option", ["", "&enableOverloadRetargeting=false"])
-def test_retry_uses_the_same_member_without_retargeting(
-    members: Deployment, connect: Connect, sleeps: list[float], option: str
-) -> None:
-    client = wait_for_discovery(connect(members.uri + option), 3)
-    fail(members, "find", times=2, member=members.members.primary)
-    client.db.c.with_options(read_preference=ReadPreference.PRIMARY_PREFERRED).find_one()
-    assert receiving_members(members, "find") == [members.members.primary.address] * 3
-    assert sleeps == [0.1, 0.2]
 
 
 @pytest.mark.requirement("BP-48")

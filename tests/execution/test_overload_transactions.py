@@ -1,14 +1,26 @@
-"""Retries after overload errors in transactions."""
+"""Retries after overload errors in transactions, and transaction numbers of retried writes."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from gmongo import WriteConcern
 from gmongo.errors import OperationFailure
+from gmongo.execution.retry import RetryPolicy, with_retry_writes_hint
+from gmongo.sdam.server_description import ServerDescription
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, assert_no_resource_in_use, fail, receiving_members
+from tests.execution.harness import (
+    BOTH,
+    assert_no_resource_in_use,
+    error_reply,
+    fail,
+    overload_reply,
+    receiving_members,
+    reply_in_sequence,
+)
 from tests.support.clients import Client, Connect
+from tests.support.server import ScriptedServer, cut_reply
 
 
 @pytest.mark.requirement("BP-07", "BP-39")
@@ -25,35 +37,6 @@ def test_retry_of_first_command_starts_transaction(deployment: Deployment, clien
     assert client.db.c.count_documents({}) == 2
 
 
-@pytest.mark.requirement("BP-39")
-def test_retry_of_later_command_does_not_start_transaction(
-    deployment: Deployment, client: Client, sleeps: list[float]
-) -> None:
-    with client.start_session() as session, session.start_transaction():
-        client.db.c.insert_one({"_id": 1}, session=session)
-        fail(deployment, "insert", "find", times=1)
-        client.db.c.insert_one({"_id": 2}, session=session)
-        fail(deployment, "find", times=1)
-        assert client.db.c.find_one({"_id": 2}, session=session) == {"_id": 2}
-    sent = [command.body for command in deployment.commands.named("insert", "find")]
-    assert [command.get("startTransaction") for command in sent] == [True, None, None, None, None]
-    assert client.db.c.count_documents({}) == 2
-
-
-def test_retry_in_transaction_uses_the_same_mongos(connect: Connect, sleeps: list[float]) -> None:
-    with Deployment.sharded(2) as cluster:
-        client = connect(cluster, localThresholdMS=1000)
-        for turn in range(5):
-            cluster.commands.clear()
-            with client.start_session() as session, session.start_transaction():
-                client.db.c.insert_one({"_id": 2 * turn}, session=session)
-                fail(cluster, "insert", times=2)
-                client.db.c.insert_one({"_id": 2 * turn + 1}, session=session)
-                fail(cluster, "insert", times=0)
-            assert len(set(receiving_members(cluster, "insert"))) == 1
-            assert len(receiving_members(cluster, "insert")) == 4
-
-
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
 def test_retry_after_transient_label_uses_the_same_mongos(connect: Connect, sleeps: list[float], kind: str) -> None:
     with getattr(Deployment, kind)() as cluster:
@@ -67,39 +50,6 @@ def test_retry_after_transient_label_uses_the_same_mongos(connect: Connect, slee
                 fail(cluster, "insert", times=0)
             assert len(set(receiving_members(cluster, "insert"))) == 1
         assert_no_resource_in_use(client)
-
-
-@pytest.mark.requirement("BP-07", "BP-43")
-def test_commit_retried_after_overload_keeps_write_concern(
-    deployment: Deployment, client: Client, sleeps: list[float]
-) -> None:
-    fail(deployment, "commitTransaction", times=2)
-    with client.start_session() as session, session.start_transaction(write_concern=WriteConcern(1)):
-        client.db.c.insert_one({"_id": 1}, session=session)
-    commits = [command.body for command in deployment.commands.named("commitTransaction")]
-    assert [command["writeConcern"] for command in commits] == [{"w": 1}] * 3
-    assert sleeps == [0.1, 0.2]
-    assert client.db.c.count_documents({}) == 1
-
-
-@pytest.mark.requirement("BP-14", "BP-44")
-@pytest.mark.parametrize("command", ["commitTransaction", "abortTransaction"])
-def test_overloaded_commit_or_abort_is_sent_at_most_six_times(
-    deployment: Deployment, client: Client, sleeps: list[float], command: str
-) -> None:
-    fail(deployment, command)
-    session = client.start_session()
-    session.start_transaction()
-    client.db.c.insert_one({"_id": 1}, session=session)
-    if command == "abortTransaction":
-        session.abort_transaction()
-    else:
-        with pytest.raises(OperationFailure) as raised:
-            session.commit_transaction()
-        assert raised.value.code == 462
-    assert len(deployment.commands.named(command)) == 6
-    session.end_session()
-    assert_no_resource_in_use(client)
 
 
 @pytest.mark.requirement("BP-07", "LB-57")
@@ -125,36 +75,73 @@ def test_retried_commit_or_abort_uses_the_connection_of_the_transaction(
             assert_no_resource_in_use(client)
 
 
-@pytest.mark.requirement("LB-57")
-@pytest.mark.parametrize("code", [462, 2])
-@pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_failed_abort_unpins_session_from_server(connect: Connect, sleeps: list[float], kind: str, code: int) -> None:
-    with getattr(Deployment, kind)(2) as cluster:
-        client = connect(cluster)
-        fail(cluster, "abortTransaction", code=code, labels=BOTH if code == 462 else [])
-        session = client.start_session()
-        session.start_transaction()
-        client.db.c.insert_one({"_id": 1}, session=session)
-        session.abort_transaction()
-        assert (session._state.transaction.pin, session._state.transaction.pinned_address) == (None, None)
-        session.end_session()
-        assert_no_resource_in_use(client)
+RETRYABLE_WRITE = "RetryableWriteError"
 
 
-@pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_transient_overload_error_of_last_attempt_unpins_session(
-    connect: Connect, sleeps: list[float], kind: str
+@pytest.mark.requirement("BP-40")
+def test_retried_write_keeps_transaction_number(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
+    reply_in_sequence(server, "insert", overload_reply(), error_reply(6, RETRYABLE_WRITE), overload_reply())
+    scripted.db.c.insert_one({})
+    scripted.db.c.insert_one({})
+    assert [command["txnNumber"] for command in server.commands("insert")] == [1, 1, 1, 1, 2]
+    assert len({bytes(command["lsid"]["id"]) for command in server.commands("insert")}) == 1
+
+
+@pytest.mark.requirement("BP-51")
+def test_retry_of_rejected_write_may_omit_transaction_number(
+    server: ScriptedServer, scripted: Client, sleeps: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with getattr(Deployment, kind)(2) as cluster:
-        client = connect(cluster, maxAdaptiveRetries=1)
-        session = client.start_session()
-        session.start_transaction()
-        client.db.c.insert_one({"_id": 1}, session=session)
-        fail(cluster, "insert", labels=[*BOTH, "TransientTransactionError"])
-        with pytest.raises(OperationFailure):
-            client.db.c.insert_one({"_id": 2}, session=session)
-        assert len(cluster.commands.named("insert")) == 3
-        assert (session._state.transaction.pin, session._state.transaction.pinned_address) == (None, None)
-        session.abort_transaction()
-        session.end_session()
-        assert_no_resource_in_use(client)
+    """Let a server reject a write. The server for the retry does not support retryable writes.
+
+    Only for a possibly executed write, a retry checks the support of retryable writes (BP-A16).
+    """
+    scripted.db.c.find_one()
+    numbers = iter([True, False])
+    monkeypatch.setattr(RetryPolicy, "retry_writes", property(lambda self: next(numbers)))
+    reply_in_sequence(server, "insert", overload_reply())
+    scripted.db.c.insert_one({})
+    assert ["txnNumber" in command for command in server.commands("insert")] == [True, False]
+
+
+def test_retry_writes_hint_replaces_message_of_error_without_reply() -> None:
+    error = OperationFailure("Transaction numbers are only allowed on a replica set", 20)
+    hinted = with_retry_writes_hint(error)
+    assert isinstance(hinted, OperationFailure) and hinted.code == 20 and hinted.__cause__ is error
+    (text,) = (hinted.details or {}).values()
+    assert str(hinted).startswith(text) and "retryWrites=false" in text
+
+
+@pytest.mark.parametrize("case", ["other message", "other code", "retryWrites=false"])
+def test_error_of_other_kind_keeps_message_without_retry_writes_hint(
+    server: ScriptedServer, connect: Connect, sleeps: list[float], case: str
+) -> None:
+    message = "not allowed" if case == "other message" else "Transaction numbers are only allowed on a replica set"
+    code = 72 if case == "other code" else 20
+    server.replies["insert"] = {"ok": 0, "code": code, "errmsg": message}
+    client = connect(f"mongodb://{server.name}", retryWrites=case != "retryWrites=false")
+    with pytest.raises(OperationFailure) as raised:
+        client.db.c.insert_one({})
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.requirement("BP-51")
+def test_possibly_executed_write_is_never_retried_without_transaction_number(
+    server: ScriptedServer, connect: Connect, sleeps: list[float]
+) -> None:
+    def reject_insert(_command: Any) -> dict[str, Any]:
+        calls.append(1)
+        if len(calls) == 2:  # In the third attempt, the server supports no sessions.
+            known = client._topology.description.get(server.address)
+            client._topology.server_checked(
+                ServerDescription(server.address, {**known._hello, "logicalSessionTimeoutMinutes": None}, 0.001)
+            )
+        return overload_reply()
+
+    calls: list[int] = []
+    client = connect(f"mongodb://{server.name}")
+    client.db.c.find_one()
+    server.fail("insert", cut_reply(0))
+    server.replies["insert"] = reject_insert
+    with pytest.raises(OperationFailure, match="Selected server does not support retryable writes"):
+        client.db.c.insert_one({})
+    assert ["txnNumber" in command for command in server.commands("insert")] == [True, True]

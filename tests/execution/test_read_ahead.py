@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Iterator
 from itertools import count
@@ -11,7 +10,6 @@ from typing import Any
 import gevent
 import gevent.subprocess
 import pytest
-from bson import ObjectId
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from bson.errors import InvalidBSON
 from gevent.event import Event
@@ -28,6 +26,7 @@ from gmongo.errors import (
 )
 from gmongo.gridfs import GridFS
 from gmongo.testing import Deployment
+from tests.execution.harness import count_open_cursors
 from tests.support.fail_points import fail
 from tests.support.programs import TIMEOUT
 from tests.support.server import ScriptedServer, cursor_reply, cut_reply, hold_reply
@@ -59,10 +58,6 @@ def no_connection_or_session_in_use(client: Any) -> bool:
     """Return True if the client uses no connection and no session, and reads no batch ahead."""
     busy = any(stats["in_use"] for stats in client.pool_stats())
     return not busy and client._executor.sessions.in_use == 0 and not client._cursor_killer.reading
-
-
-def count_open_cursors(deployment: Deployment) -> int:
-    return deployment._cluster.store._state.cursors.count()
 
 
 @pytest.mark.parametrize("batches", [1, 2, 50])
@@ -299,19 +294,6 @@ def test_timeout_block_around_next_ends_wait_for_batch(server: ScriptedServer, c
     gate.set()
 
 
-def test_timeout_ms_of_cursor_limits_read_ahead_batches(server: ScriptedServer, connect: Any) -> None:
-    client = connect(server, timeoutMS=80)
-    server.fail("getMore", hold_reply(Event()))
-    cursor = client.db.c.find().read_ahead()
-    next(cursor)
-    next(cursor)
-    with pytest.raises(PyMongoError) as caught:
-        next(cursor)
-    assert caught.value.timeout
-    cursor.close()
-    eventually(lambda: no_connection_or_session_in_use(client))
-
-
 def reads_ahead(client: Any) -> bool:
     return bool(client._cursor_killer.reading)
 
@@ -335,63 +317,6 @@ def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: Scrip
         next(cursor)
     assert client.pool_stats()[0]["total"] == 2
     assert len(server.commands("getMore")) == 1
-
-
-def test_close_of_cursor_interrupts_get_more_that_receives_no_reply(server: ScriptedServer, connect: Any) -> None:
-    client = connect(server)
-    server.fail("getMore", hold_reply(Event()))
-    cursor = client.db.c.find().read_ahead()
-    next(cursor)
-    server.wait_for("getMore")
-    cursor.close()
-    eventually(lambda: no_connection_or_session_in_use(client))
-    assert client.pool_stats()[0]["total"] == 1
-
-
-def test_dropped_read_ahead_cursor_with_pending_get_more_is_killed(server: ScriptedServer, connect: Any) -> None:
-    client = connect(server)
-    server.fail("getMore", hold_reply(Event()))
-    gc.disable()
-    try:
-        cursor = client.db.c.find().read_ahead()
-        next(cursor)
-        server.wait_for("getMore")
-        del cursor
-        server.wait_for("killCursors")
-        eventually(lambda: no_connection_or_session_in_use(client))
-    finally:
-        gc.enable()
-
-
-def test_session_returns_to_session_pool_after_last_get_more(server: ScriptedServer, connect: Any) -> None:
-    client = connect(server)
-    gate = Event()
-    server.fail("getMore", hold_reply(gate))
-    server.replies["killCursors"] = lambda command: (gate.wait(), {"ok": 1})[-1]
-    cursor = client.db.c.find().read_ahead()
-    next(cursor)
-    server.wait_for("getMore")
-    del cursor
-    server.wait_for("killCursors")
-    client.db.c.find_one()
-    (used,) = {bytes(each["lsid"]["id"]) for each in server.commands("getMore")}
-    assert bytes(server.commands("find")[-1]["lsid"]["id"]) != used
-    gate.set()
-    eventually(lambda: no_connection_or_session_in_use(client))
-    assert len(client._executor.sessions) == 2
-
-
-def test_kill_of_reader_ends_pending_get_more_before_reply(server: ScriptedServer, connect: Any, go: Any) -> None:
-    client = connect(server)
-    server.fail("getMore", hold_reply(Event()))
-    server.fail("killCursors", hold_reply(Event()))
-    greenlet = go(lambda: list(client.db.c.find().read_ahead()))
-    server.wait_for("getMore")
-    gevent.sleep(0.01)
-    greenlet.kill()
-    eventually(lambda: not client._cursor_killer.reading)
-    server.wait_for("killCursors")
-    assert client.pool_stats()[0]["in_use"] == 1
 
 
 def test_client_close_interrupts_pending_get_more(server: ScriptedServer, connect: Any, go: Any) -> None:
@@ -421,24 +346,6 @@ def test_cursor_of_closed_client_returns_buffered_documents_then_raises(server: 
     assert [next(cursor)["_id"] for _ in range(3)] == [1, 2, 3]
     with pytest.raises(InvalidOperation, match="after close"):
         next(cursor)
-
-
-def test_kill_of_greenlet_that_reads_ahead_ends_only_the_cursor_of_greenlet(
-    server: ScriptedServer, connect: Any
-) -> None:
-    client = connect(server)
-    server.fail("getMore", hold_reply(Event()))
-    cursor = client.db.c.find().read_ahead()
-    next(cursor)
-    next(cursor)
-    server.wait_for("getMore")
-    (ahead,) = client._cursor_killer.reading
-    ahead._greenlet.kill()
-    with pytest.raises(AutoReconnect, match="interrupted"):
-        next(cursor)
-    cursor.close()
-    eventually(lambda: no_connection_or_session_in_use(client))
-    assert client.db.c.find_one()
 
 
 def test_pending_get_more_of_read_ahead_does_not_keep_event_loop_alive(server: ScriptedServer, connect: Any) -> None:
@@ -518,38 +425,3 @@ def test_read_ahead_argument_of_wrong_type_raises_type_error(client: Any, name: 
 def test_read_ahead_argument_below_one_raises_value_error(client: Any, name: str, value: int) -> None:
     with pytest.raises(ValueError, match=f"{name} must be >= 1, not {value}"):
         client.db.c.aggregate([]).read_ahead(**{name: value})
-
-
-@pytest.fixture
-def load_balanced_documents(connect: Any) -> Iterator[Any]:
-    """Return a collection of 20 documents, whose client connects through a load balancer."""
-    with Deployment.load_balanced(2) as deployment:
-        collection = connect(deployment).db.c
-        collection.insert_many([{"_id": number} for number in range(20)])
-        yield collection
-
-
-def test_pinned_cursor_reads_ahead_on_pinned_connection(load_balanced_documents: Any, recorder: Any) -> None:
-    recorder.clear()
-    assert len(list(load_balanced_documents.find(batch_size=3).read_ahead())) == 20
-    ids = {event.connection_id for event in recorder.events_named("CommandStarted")}
-    assert len({event.server_connection_id for event in recorder.events_named("CommandStarted")}) == 1, ids
-    eventually(lambda: no_connection_or_session_in_use(load_balanced_documents.database.client))
-
-
-@pytest.mark.parametrize("how_cursor_ends", ["close", "drop"])
-def test_end_of_pinned_cursor_during_get_more_closes_pinned_connection(
-    server: ScriptedServer, connect: Any, how_cursor_ends: str
-) -> None:
-    server.hello_extra = {"serviceId": ObjectId(), "msg": "isdbgrid"}
-    client = connect(f"mongodb://{server.name}/?loadBalanced=true")
-    server.fail("getMore", hold_reply(Event()))
-    cursor = client.db.c.find().read_ahead()
-    next(cursor)
-    server.wait_for("getMore")
-    if how_cursor_ends == "close":
-        cursor.close()
-    del cursor
-    eventually(lambda: no_connection_or_session_in_use(client))
-    assert client.pool_stats()[0]["total"] == 0
-    assert server.commands("killCursors") == []

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import gevent
 import pytest
 
-from gmongo import WriteConcern
-from gmongo.errors import ConfigurationError, OperationFailure, PyMongoError
+from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.testing import Deployment
 from tests.execution.harness import fail
 from tests.support.clients import Client, Connect
@@ -59,19 +58,6 @@ def test_retryable_write_concern_error_is_retried_except_on_mongos(
         else:
             client.db.c.insert_one({"_id": 1})
             assert len(deployment.commands.named("insert")) == 2
-
-
-def test_hint_of_unacknowledged_write_raises_configuration_error(client: Client) -> None:
-    collection = client.db.get_collection("c", write_concern=WriteConcern(0))
-    for write in (
-        lambda: collection.delete_one({}, hint="_id_"),
-        lambda: collection.delete_many({}, hint="_id_"),
-        lambda: collection.find_one_and_delete({}, hint="_id_"),
-        lambda: collection.find_one_and_update({}, {"$set": {"a": 1}}, hint="_id_"),
-    ):
-        with pytest.raises(ConfigurationError, match=r"hint.*4\.4"):
-            write()
-    collection.update_one({}, {"$set": {"a": 1}}, hint="_id_")
 
 
 @pytest.mark.requirement("SM-04")

@@ -10,7 +10,6 @@ from bson import Timestamp
 
 from gmongo import _clock
 from gmongo._topology_type import TOPOLOGY_TYPE
-from gmongo.errors import AutoReconnect
 from gmongo.execution.server_session import ServerSession, ServerSessionPool
 from gmongo.execution.sessions import ImplicitSession, SharedSession
 from gmongo.monitoring.listeners import EventListeners
@@ -18,7 +17,6 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.testing import Deployment
-from tests.execution.harness import fail
 from tests.support.clients import Client
 
 LIFETIME = 30  # the `logicalSessionTimeoutMinutes` of the server
@@ -54,16 +52,6 @@ def test_session_that_expires_within_a_minute_is_not_returned_to_pool(
     assert (pool.acquire() is session) is is_kept
 
 
-@pytest.mark.parametrize(("unused_seconds", "is_kept"), [(28.5 * 60, True), (29.5 * 60, False)])
-def test_session_that_expires_in_the_session_pool_is_not_reused(
-    pool: ServerSessionPool, unused_seconds: float, is_kept: bool
-) -> None:
-    session = pool.acquire()
-    pool.release(session)
-    session.last_used -= unused_seconds
-    assert (pool.acquire() is session) is is_kept
-
-
 def test_release_removes_expired_sessions_from_the_pool(pool: ServerSessionPool) -> None:
     sessions = [pool.acquire() for _ in range(10)]
     for session in sessions[:9]:
@@ -79,19 +67,6 @@ def test_dirty_session_is_not_returned_to_the_pool(pool: ServerSessionPool) -> N
     pool.release(session)
     assert len(pool) == 0
     assert pool.in_use == 0
-
-
-def test_session_of_closed_connection_is_used_only_for_the_retry(deployment: Deployment, client: Client) -> None:
-    client.db.command("ping")
-    client.db.c.insert_one({"_id": 1})
-    fail(deployment, "insert", times=1, code=None, labels=None, closeConnection=True)
-    before = deployment.commands.named("insert")[-1].body["lsid"]
-    client.db.c.insert_one({"_id": 2})
-    assert [each.body["lsid"] for each in deployment.commands.named("insert")] == [before] * 3, (
-        "the retry uses the same session"
-    )
-    client.db.c.insert_one({"_id": 3})
-    assert deployment.commands.named("insert")[-1].body["lsid"] != before
 
 
 def cluster_time(seconds: int) -> dict[str, Any]:
@@ -115,23 +90,6 @@ def test_command_sends_newer_cluster_time_of_client_and_session(
         client.db.command("ping", session=session)
     command = deployment.commands.named("ping")[-1].body
     assert command["$clusterTime"]["clusterTime"].time == NOW + sent_time
-
-
-@pytest.mark.parametrize("in_transaction", [False, True])
-def test_network_error_is_transient_only_in_transaction(
-    deployment: Deployment, client: Client, in_transaction: bool
-) -> None:
-    client.db.c.insert_one({"_id": 1})
-    with client.start_session() as session:
-        if in_transaction:
-            session.start_transaction()
-            client.db.c.insert_one({"_id": 2}, session=session)
-        fail(deployment, "insert", code=None, labels=None, closeConnection=True)
-        with pytest.raises(AutoReconnect) as raised:
-            client.db.c.insert_one({"_id": 3}, session=session)
-        fail(deployment, "insert", times=0)
-        assert raised.value.has_error_label("TransientTransactionError") is in_transaction
-        assert raised.value.has_error_label("RetryableWriteError") is not in_transaction
 
 
 def test_session_with_two_users_returns_to_pool_after_both_have_ended(pool: ServerSessionPool) -> None:

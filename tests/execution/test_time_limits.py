@@ -2,103 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import gevent
 import gevent.event
 import pytest
 
 import gmongo
-from gmongo import MongoClient, _clock
 from gmongo.errors import (
-    ConfigurationError,
-    ExecutionTimeout,
-    NetworkTimeout,
     PyMongoError,
-    ServerSelectionTimeoutError,
-    WaitQueueTimeoutError,
-    WTimeoutError,
 )
-from gmongo.sdam.selection import WRITABLE
-from gmongo.testing import Deployment, VirtualTime
-from gmongo.write_concern import WriteConcern
+from gmongo.testing import Deployment
 from tests.execution.harness import assert_no_resource_in_use, delay_replies
 from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client, Connect
-from tests.support.pools import checked_out
-from tests.support.recorder import Recorder
-from tests.support.server import ScriptedServer, cursor_reply
-from tests.support.wait import eventually
-
-LIMIT = 0.12
-NO_LIMIT = 60.0  # a timeout in seconds that is longer than any test
-
+from tests.support.server import ScriptedServer
 
 pytestmark = pytest.mark.usefixtures("in_time")
-
-
-@pytest.fixture(params=["option", "block"])
-def connect_with_timeout(request: pytest.FixtureRequest, connect: Connect) -> Iterator[Callable[[Any], Client]]:
-    """Return a function that creates a client whose operations have a timeout of 120 ms.
-
-    The timeout comes from the option ``timeoutMS`` or from a block with :func:`gmongo.timeout`.
-    """
-    if request.param == "option":
-        yield lambda uri, **options: connect(uri, timeoutMS=int(LIMIT * 1000), **options)
-    else:
-        with gmongo.timeout(LIMIT):
-            yield connect
-
-
-@pytest.mark.parametrize("seconds", [None, 0.3, 0.8])
-def test_close_of_cursor_uses_timeout_of_block_or_of_cursor(connect: Connect, seconds: float | None) -> None:
-    gate = gevent.event.Event()
-    replies = {"find": cursor_reply([{"_id": 1}], 7), "killCursors": lambda command: gate.wait() and {"ok": 1}}
-    with ScriptedServer(replies) as server:
-        client = connect(f"mongodb://{server.name}")
-        with gmongo.timeout(0.5):
-            cursor = client.db.c.find()
-            next(cursor)
-        gevent.sleep(0.6)
-        began = _clock.monotonic()
-        try:
-            with gmongo.timeout(seconds):
-                cursor.close()
-            assert _clock.monotonic() - began == pytest.approx(seconds or 0.5, abs=0.01)
-        finally:
-            gate.set()
-
-
-def test_shorter_server_selection_timeout_applies(virtual_time: VirtualTime, connect_with_timeout: Any) -> None:
-    client = connect_with_timeout("mongodb://127.0.0.1:1", serverSelectionTimeoutMS=10)
-    begin = virtual_time.monotonic()
-    with pytest.raises(ServerSelectionTimeoutError):
-        client.db.command("ping")
-    assert virtual_time.monotonic() - begin == pytest.approx(0.01)
-
-
-def test_timeout_ends_wait_in_wait_queue_of_pool(
-    virtual_time: VirtualTime, deployment: Deployment, connect_with_timeout: Any
-) -> None:
-    client = connect_with_timeout(deployment, maxPoolSize=1)
-    with checked_out(client._topology.select_server(WRITABLE, "test").pool):
-        begin = virtual_time.monotonic()
-        with pytest.raises(WaitQueueTimeoutError) as raised:
-            client.db.command("ping")
-        assert raised.value.timeout
-        assert virtual_time.monotonic() - begin == pytest.approx(LIMIT)
-
-
-def test_timeout_of_operation_ends_handshake(server: ScriptedServer, connect_with_timeout: Any) -> None:
-    client = connect_with_timeout(f"mongodb://{server.name}")
-    eventually(lambda: client.nodes)
-    eventually(lambda: len(server.commands("handshake")) >= 2)
-    server.fail("handshake", *[lambda peer, message: None] * 5)
-    with pytest.raises(PyMongoError) as raised:
-        client.db.command("ping")
-    assert raised.value.timeout
-    assert_no_resource_in_use(client)
 
 
 @pytest.mark.parametrize("operation", WITH_SESSION)
@@ -116,60 +34,6 @@ def test_each_command_times_out_and_has_max_time_ms(deployment: Deployment, conn
     assert_no_resource_in_use(client)
 
 
-def test_max_time_ms_is_timeout_minus_minimum_round_trip_time(
-    server: ScriptedServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = connect(f"mongodb://{server.name}", timeoutMS=10_000)
-    eventually(lambda: client.nodes)
-    (description,) = client.topology_description.server_descriptions().values()
-    monkeypatch.setattr(type(description), "min_round_trip_time", property(lambda self: 4.0))
-    client.db.c.find_one()
-    assert 5_000 < server.commands("find")[0]["maxTimeMS"] <= 6_000
-
-
-def test_operation_fails_before_sending_if_timeout_is_below_round_trip_time(
-    server: ScriptedServer, connect: Connect, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = connect(f"mongodb://{server.name}", timeoutMS=3_000)
-    eventually(lambda: client.nodes)
-    (description,) = client.topology_description.server_descriptions().values()
-    monkeypatch.setattr(type(description), "min_round_trip_time", property(lambda self: 4.0))
-    with pytest.raises(PyMongoError) as raised:
-        client.db.c.find_one()
-    assert raised.value.timeout
-    assert server.commands("find") == []
-    assert [event for event in recorder.events_named("CommandStarted") if event.command_name == "find"] == []
-    assert_no_resource_in_use(client)
-
-
-def test_timeout_ms_replaces_wtimeout_and_max_commit_time_ms(deployment: Deployment, connect: Connect) -> None:
-    client = connect(deployment, timeoutMS=30_000)
-    collection = client.db.c.with_options(write_concern=WriteConcern(1, wtimeout=7))
-    collection.insert_one({})
-    insert = deployment.commands.named("insert")[0].body
-    assert "wtimeout" not in insert.get("writeConcern", {})
-    with client.start_session() as session, session.start_transaction(max_commit_time_ms=5):
-        client.db.c.insert_one({}, session=session)
-    commit = deployment.commands.named("commitTransaction")[0].body
-    assert commit["maxTimeMS"] > 5
-
-
-def test_inner_timeout_block_can_only_shorten_deadline(server: ScriptedServer, scripted: Client) -> None:
-    with gmongo.timeout(10):
-        with gmongo.timeout(20):
-            scripted.db.c.find_one()
-        with gmongo.timeout(1):
-            scripted.db.c.find_one()
-        with gmongo.timeout(None):
-            scripted.db.c.find_one()
-        with gmongo.timeout(0):
-            scripted.db.c.find_one()
-        scripted.db.c.find_one()
-    limits = [command.get("maxTimeMS", NO_LIMIT * 1000) for command in server.commands("find")]
-    assert limits[1] <= 1000
-    assert all(9_000 < limit <= 10_000 for limit in (limits[0], *limits[2:]))
-
-
 def test_timeout_block_overrides_timeout_ms(server: ScriptedServer, connect: Connect) -> None:
     client = connect(f"mongodb://{server.name}", timeoutMS=1000)
     with gmongo.timeout(20):
@@ -183,65 +47,3 @@ def test_greenlet_spawned_in_timeout_block_has_no_deadline(server: ScriptedServe
     with gmongo.timeout(10):
         gevent.spawn(scripted.db.c.find_one).get()
     assert "maxTimeMS" not in server.commands("find")[0]
-
-
-@pytest.mark.parametrize("value", ["1", True, object()])
-def test_timeout_of_other_type_raises_type_error(value: Any) -> None:
-    with pytest.raises(TypeError, match="timeout must be a number of seconds"):
-        gmongo.timeout(value)
-
-
-def test_negative_timeout_raises_value_error() -> None:
-    with pytest.raises(ValueError, match="0 or more seconds"):
-        gmongo.timeout(-1)
-    with pytest.raises((ConfigurationError, ValueError)):
-        MongoClient("127.0.0.1", connect=False, timeoutMS=-1)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ExecutionTimeout("late", 50),
-        NetworkTimeout("late"),
-        ServerSelectionTimeoutError("late"),
-        WaitQueueTimeoutError("late"),
-        WTimeoutError("late", 64),
-    ],
-)
-def test_timeout_property_of_every_timeout_error_is_true(error: PyMongoError) -> None:
-    assert error.timeout
-
-
-@pytest.mark.parametrize(
-    ("write_concern", "sent_write_concern"),
-    [
-        (WriteConcern(wtimeout=100), None),
-        (WriteConcern(w=1, wtimeout=100), {"w": 1}),
-        (WriteConcern(w="majority", j=True, wtimeout=100), {"w": "majority", "j": True}),
-        (WriteConcern(), None),
-    ],
-)
-def test_timeout_removes_wtimeout_and_empty_write_concern(
-    deployment: Deployment, client: Client, write_concern: WriteConcern, sent_write_concern: Any
-) -> None:
-    collection = client.db.get_collection("c", write_concern=write_concern)
-    writes = {
-        "insert": lambda: collection.insert_one({}),
-        "update": lambda: collection.update_one({}, {"$set": {"a": 1}}),
-        "delete": lambda: collection.delete_many({"no": 1}),
-        "findAndModify": lambda: collection.find_one_and_update({}, {"$set": {"a": 2}}),
-        "bulk": lambda: collection.insert_many([{}, {}]),
-        "create": lambda: client.get_database("db", write_concern=write_concern).create_collection("new"),
-        "createIndexes": lambda: collection.create_index("a"),
-        "drop": lambda: collection.drop(),
-    }
-    for name, write in writes.items():
-        deployment.commands.clear()
-        with gmongo.timeout(5):
-            write()
-        bodies = [each.body for each in deployment.commands if each.name not in ("hello", "ismaster", "isMaster")]
-        writes_sent = [body for body in bodies if next(iter(body)) not in ("listCollections", "endSessions")]
-        assert writes_sent and [body.get("writeConcern") for body in writes_sent] == [sent_write_concern] * len(
-            writes_sent
-        ), name
-        assert all("writeConcern" not in body or body["writeConcern"] for body in writes_sent)

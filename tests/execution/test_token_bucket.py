@@ -13,7 +13,7 @@ from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, DuplicateKeyError, OperationFailure
 from gmongo.execution.backpressure import TokenBucket
 from gmongo.testing import Deployment
-from tests.execution.harness import error_reply, fail, overload_reply, reply_in_sequence, set_tokens, tokens_of
+from tests.execution.harness import fail, set_tokens, tokens_of
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer, cursor_reply
 
@@ -75,17 +75,6 @@ def test_success_of_retry_deposits_1_and_a_tenth_tokens(
 
 
 @pytest.mark.requirement("BP-12", "BP-53")
-def test_retry_that_fails_without_overload_error_deposits_token(
-    server: ScriptedServer, scripted: Client, sleeps: list[float]
-) -> None:
-    set_tokens(scripted, 10)
-    reply_in_sequence(server, "insert", overload_reply(), error_reply(2))
-    with pytest.raises(OperationFailure, match="scripted 2"):
-        scripted.db.c.insert_one({})
-    assert tokens_of(scripted) == 10
-
-
-@pytest.mark.requirement("BP-12", "BP-53")
 def test_failed_first_attempt_deposits_no_token(client: Client) -> None:
     client.db.c.insert_one({"_id": 1})
     client.db.c.create_index("x", unique=True)
@@ -139,17 +128,3 @@ def test_each_client_has_own_token_bucket(deployment: Deployment, connect: Conne
     full.db.command("ping")
     assert tokens_of(full) == 1000
     assert len(deployment.commands.named("ping")) == 3
-
-
-@pytest.mark.requirement("BP-58")
-def test_concurrent_greenlets_leave_exact_number_of_tokens(deployment: Deployment, connect: Connect) -> None:
-    client = connect(deployment, baseBackoffMS=1)
-    set_tokens(client, 500)
-    fail(deployment, "ping", times=40)
-    gevent.joinall([gevent.spawn(client.db.command, "ping") for _ in range(60)], raise_error=True)
-    stats, pings = client.retry_stats(), len(deployment.commands.named("ping"))
-    assert pings == 60 + stats["retries"] == 100
-    # In addition to a tenth, each operation that succeeds after a retry deposits one token.
-    deposited = stats["tokens"] - (500 - stats["retries"] + 60 * 0.1)
-    assert deposited == pytest.approx(round(deposited))
-    assert 8 <= deposited <= 40

@@ -12,8 +12,8 @@ import gmongo
 from gmongo.client_session import ClientSession
 from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment, VirtualTime
-from tests.execution.harness import BOTH, assert_no_resource_in_use, delay_replies, fail, receiving_members
-from tests.support.clients import Client, Connect
+from tests.execution.harness import BOTH, assert_no_resource_in_use, delay_replies, fail
+from tests.support.clients import Client
 from tests.support.wait import eventually
 
 TRANSIENT = "TransientTransactionError"
@@ -69,20 +69,6 @@ def test_kill_during_backoff_of_with_transaction_leaves_no_transaction(
     assert_no_resource_in_use(client)
 
 
-def test_transient_error_in_callback_repeats_the_callback(deployment: Deployment, client: Client) -> None:
-    calls: list[int] = []
-
-    def callback(session: ClientSession) -> str:
-        calls.append(len(calls))
-        client.db.c.insert_one({"_id": len(calls)}, session=session)
-        return f"call {len(calls)}"
-
-    fail(deployment, "insert", times=2, code=112, labels=[TRANSIENT])
-    with client.start_session() as session:
-        assert session.with_transaction(callback) == "call 3"
-    assert [document["_id"] for document in client.db.c.find()] == [3]
-
-
 def test_overload_error_in_callback_retries_only_the_operation(
     deployment: Deployment, client: Client, sleeps: list[float]
 ) -> None:
@@ -92,31 +78,6 @@ def test_overload_error_in_callback_retries_only_the_operation(
         session.with_transaction(lambda s: calls.append(client.db.c.insert_one({}, session=s)))
     assert len(calls) == 1
     assert sleeps == [0.1, 0.2, 0.4]
-
-
-def test_commit_is_retried_on_another_mongos_with_majority_write_concern(connect: Connect) -> None:
-    with Deployment.sharded(2) as cluster:
-        client = connect(cluster, localThresholdMS=1000)
-        eventually(lambda: len(client.nodes) == 2)
-        with client.start_session() as session, session.start_transaction():
-            client.db.c.insert_one({"_id": 1}, session=session)
-            (pinned,) = [
-                member for member in cluster.members if member.address == receiving_members(cluster, "insert")[0]
-            ]
-            fail(
-                cluster,
-                "commitTransaction",
-                times=1,
-                code=None,
-                labels=["RetryableWriteError"],
-                writeConcernError={"code": 91, "errmsg": "shutting down"},
-                member=pinned,
-            )
-        first, *more = cluster.commands.named("commitTransaction")
-        assert more
-        assert all("recoveryToken" in command.body for command in (first, *more))
-        assert more[-1].member != pinned.address == first.member
-        assert more[-1].body["writeConcern"]["w"] == "majority"
 
 
 def test_end_of_transaction_block_commits_or_aborts(deployment: Deployment, client: Client) -> None:
@@ -130,41 +91,6 @@ def test_end_of_transaction_block_commits_or_aborts(deployment: Deployment, clie
             pass  # sends no command, because the transaction has no operation
     assert [document["_id"] for document in client.db.c.find()] == [2]
     assert len(deployment.commands.named("commitTransaction")) == 1
-
-
-@pytest.mark.requirement("LB-56", "LB-57")
-@pytest.mark.parametrize("deployment_kind", ["sharded", "load_balanced"])
-def test_abort_is_retried_on_another_connection_after_network_error(connect: Connect, deployment_kind: str) -> None:
-    with getattr(Deployment, deployment_kind)(2) as cluster:
-        client = connect(cluster)
-        with client.start_session() as session:
-            session.start_transaction()
-            client.db.c.insert_one({"_id": 1}, session=session)
-            fail(cluster, "abortTransaction", times=1, code=None, labels=None, closeConnection=True)
-            session.abort_transaction()
-            first, second = cluster.commands.named("abortTransaction")
-        assert first.connection != second.connection
-        assert deployment_kind == "load_balanced" or first.member != second.member
-        assert_no_resource_in_use(client)
-
-
-def test_kill_in_transaction_releases_pinned_connection_of_load_balancer(connect: Connect) -> None:
-    with Deployment.load_balanced(2) as balanced:
-        client = connect(balanced, maxPoolSize=2)
-
-        def run_transaction() -> None:
-            with client.start_session() as session, session.start_transaction():
-                client.db.c.insert_one({}, session=session)
-                gevent.sleep(10)
-
-        greenlets = [gevent.spawn(run_transaction) for _ in range(2)]
-        eventually(lambda: len(balanced.commands.named("insert")) == 2)
-        assert client.pool_stats()[0]["in_use"] == 2
-        with gevent.Timeout(5):
-            gevent.killall(greenlets)
-        assert_no_resource_in_use(client)
-        with gevent.Timeout(2):
-            client.db.command("ping")
 
 
 @pytest.mark.parametrize(
@@ -234,26 +160,6 @@ def test_write_of_w_0_client_is_acknowledged_in_transaction(deployment: Any, wri
         with pytest.raises(gmongo.errors.ConfigurationError, match="w=0"):
             client.db.c.insert_one({"_id": 2}, session=session)
         assert not client.db.c.insert_one({"_id": 3}).acknowledged
-
-
-@pytest.mark.parametrize("method", ["commit_transaction", "abort_transaction"])
-def test_commit_or_abort_killed_before_check_out_keeps_the_transaction(
-    deployment: Deployment, connect: Connect, method: str
-) -> None:
-    client = connect(deployment, maxPoolSize=1)
-    session = client.start_session()
-    session.start_transaction()
-    client.db.c.insert_one({"_id": 1}, session=session)
-    delay_replies(deployment, "ping", milliseconds=300, times=1)
-    pinging = gevent.spawn(client.db.command, "ping")
-    eventually(lambda: deployment.commands.named("ping"))
-    ending = gevent.spawn(getattr(session, method))
-    eventually(lambda: client.pool_stats()[0]["waiting"] == 1)
-    ending.kill()
-    assert session.in_transaction
-    pinging.join()
-    session.commit_transaction()
-    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
 def test_timeout_in_retried_callback_has_previous_error_as_cause(client: Client) -> None:

@@ -114,23 +114,6 @@ def test_operation_succeeds_if_reply_arrived_while_loop_was_blocked(deployment):
         assert not recorder.server_faults
 
 
-def test_handshake_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, monkeypatch):
-    def say_hello(connection, *more):
-        # The new greenlet blocks the loop while this greenlet waits for the hello reply.
-        blockers.append(gevent.spawn(block_loop, connection))
-        return real(connection, *more)
-
-    real, blockers, recorder = handshake.say_hello, [], FailureRecorder()
-    with client_with_connection(deployment, recorder, connectTimeoutMS=LIMIT) as client, gevent.Timeout(30):
-        monkeypatch.setattr(handshake, "say_hello", say_hello)
-        readers = [
-            gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)
-        ]  # One connection is available, so one of the two readers creates a connection.
-        assert [reader.get() for reader in readers] == [{"_id": 1}] * 2
-        assert blockers
-        assert not recorder.server_faults
-
-
 @pytest.mark.parametrize("addresses", [1, 2])
 def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment, monkeypatch, addresses):
     """The loop is blocked until ``connectTimeoutMS`` has passed, so the driver sends its hello after this time."""
@@ -180,23 +163,3 @@ def test_operation_succeeds_if_large_reply_is_still_arriving(virtual_time):
         virtual_time.suspend(BLOCKED)
         assert len(reader.get()["large"]) == 15_000_000
         assert not recorder.failures
-
-
-def test_waiter_succeeds_if_connection_became_available_while_loop_was_blocked(deployment):
-    """The other greenlet checks in the only connection as soon as the driver has read its reply."""
-    options = {"maxPoolSize": 1, "waitQueueTimeoutMS": LIMIT}
-    with client_with_connection(deployment, **options) as client, gevent.Timeout(30):
-        readers = [gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)]
-        gevent.sleep(0)
-        block_loop(connection_in_use(client))
-        assert [reader.get() for reader in readers] == [{"_id": 1}] * 2
-
-
-@pytest.mark.parametrize("mode", ["poll", "stream"])
-def test_server_that_does_not_reply_is_marked_unknown(deployment, mode):
-    recorder = FailureRecorder()
-    options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
-    with client_with_connection(deployment, recorder, **options), gevent.Timeout(30):
-        deployment.fault(0, "freeze")
-        while not recorder.server_faults:
-            gevent.sleep(0.01)

@@ -32,12 +32,12 @@ SCENARIOS = (
 
 def run_each(names, scenario):
     """Call `scenario` concurrently with each of `names`, and return the results by name."""
-    players = [gevent.spawn(scenario, name) for name in names]
+    greenlets = [gevent.spawn(scenario, name) for name in names]
     try:
-        gevent.joinall(players, raise_error=True)
+        gevent.joinall(greenlets, raise_error=True)
     finally:
-        gevent.killall(players)
-    return {name: program.value for name, program in zip(names, players, strict=True)}
+        gevent.killall(greenlets)
+    return {name: greenlet.value for name, greenlet in zip(names, greenlets, strict=True)}
 
 
 def run_groups(program, driver, *arguments, groups):

@@ -302,17 +302,3 @@ def output_of(program: str) -> list[str]:
 
 def test_lookups_in_monkey_patched_process_do_not_block_loop():
     assert output_of(PATCHED) == ["True", "True", "{'_id': 1}", "True"]
-
-
-EXIT = """
-from tests.gevent.test_dns_stalls import *
-get_hub().resolver = resolver = SlowResolver()
-resolver.gate.clear()
-client = MongoClient(NAME)
-eventually(lambda: resolver.queries)
-print("end")
-"""
-
-
-def test_process_can_end_during_lookup():
-    assert output_of(EXIT) == ["end"]

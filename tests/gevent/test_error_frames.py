@@ -15,18 +15,12 @@ from unittest.mock import Mock
 
 import gevent
 import pytest
-from gevent import Timeout
 
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.establishing import Establisher
 from gmongo.cmap.wait_queue import WaitQueue
-from gmongo.errors import NetworkTimeout, OperationFailure
-from gmongo.events.command import CommandEvents
-from gmongo.execution.executor import Executor
-from gmongo.execution.reply_errors import raise_error_of
-from gmongo.execution.retry import ExecutionSettings
+from gmongo.errors import NetworkTimeout
 from gmongo.wire import connect as connecting
-from gmongo.wire.timeout import interrupt_after
 from gmongo.wire.transport import TransportError
 
 pytestmark = pytest.mark.usefixtures("collector_off")
@@ -41,24 +35,6 @@ def raise_eviction() -> None:
     waiter = queue.join()
     WaitQueue.evict(queue.detach(), TimeLimitError)
     waiter.sleep(None, AssertionError)
-
-
-def raise_wait_timeout() -> None:
-    WaitQueue[str]().join().sleep(0, TimeLimitError)
-
-
-def raise_timeout_of_application() -> None:
-    waiter = WaitQueue[str]().join()
-    with Timeout(0.001, TimeLimitError()):
-        waiter.sleep(5, AssertionError)
-
-
-def raise_command_error() -> None:
-    raise_error_of({"ok": 0, "errmsg": "no"}, None)
-
-
-def raise_expired_limit() -> None:
-    interrupt_after(0, TimeLimitError())
 
 
 def connect_to_closed_port() -> None:
@@ -102,10 +78,6 @@ def fail_in_encryption_step() -> None:
 
 ERRORS: dict[Callable[[], None], Any] = {
     raise_eviction: TimeLimitError,
-    raise_wait_timeout: TimeLimitError,
-    raise_timeout_of_application: TimeLimitError,
-    raise_command_error: OperationFailure,
-    raise_expired_limit: TimeLimitError,
     connect_to_closed_port: TransportError,
     connect_to_host_without_address: TransportError,
     connect_to_unknown_host: TransportError,
@@ -143,34 +115,3 @@ def test_handled_encryption_error_releases_locals() -> None:
     from gmongo.errors import EncryptionError
 
     assert releases_locals(fail_in_encryption_step, EncryptionError)
-
-
-def sleep_with_limit() -> None:
-    with interrupt_after(60, TimeLimitError()):
-        gevent.sleep(60)
-
-
-def wait_in_backoff() -> None:
-    executor = Executor(Mock(epoch=0), ExecutionSettings(), CommandEvents((), silent=False))
-    executor._wait(60, Mock())
-
-
-@pytest.mark.parametrize("call", [sleep_with_limit, wait_in_backoff], ids=lambda call: call.__name__)
-def test_killed_greenlet_without_error_handler_releases_locals(call: Callable[[], None]) -> None:
-    """The greenlet refers to the exception, and the exception to its frames.
-
-    No frame may refer to the greenlet, because a cycle would keep the frames alive.
-    """
-
-    def use(request: Request) -> None:
-        call()
-
-    request = Request()
-    reference = weakref.ref(request)
-    waiting = gevent.spawn(use, request)
-    del request
-    gevent.sleep(0)
-    waiting.kill()
-    del waiting
-    gevent.sleep(0)  # the hub releases its callback, which refers to the greenlet
-    assert reference() is None

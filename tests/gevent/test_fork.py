@@ -117,21 +117,6 @@ def session_ids_of_find(server, reader):
     }
 
 
-def test_child_uses_own_connections_and_sessions(fork, server):
-    program = """
-client.db.c.find_one({"_id": "parent"})
-def work():
-    print([client.db.c.find_one({"_id": "child"})["_id"] for _ in range(3)])
-    client.close()
-in_child(work)
-print([client.db.c.find_one({"_id": "parent"})["_id"] for _ in range(3)])
-"""
-    assert fork(program).splitlines() == [str(["child"] * 3), str(["parent"] * 3)]
-    requests = requested_ids_by_connection(server)
-    assert sorted(requests.values()) == [["child"] * 3, ["parent"] * 4]
-    assert not session_ids_of_find(server, "parent") & session_ids_of_find(server, "child")
-
-
 def test_child_sends_nothing_on_connections_of_parent(fork, server):
     program = """
 client.db.c.find_one({"_id": "parent"})
@@ -154,35 +139,7 @@ print("parent has", [pool["total"] for pool in client.pool_stats()], client.pool
     assert len(handshakes) == len(set(handshakes))  # each connection sends exactly one handshake
     ends = server.connections_of("endSessions")
     assert all("parent" not in requested_ids_by_connection(server).get(number, []) for number in ends)
-
-
-def test_idle_child_opens_no_connection(fork, server):
-    """In an idle child, neither the pool upkeep nor copies of waiting greenlets open connections."""
-    program = """
-client.db.c.find_one({"_id": "parent"})
-eventually(lambda: client.pool_stats()[0]["available"] == 3)
-def outcome():
-    try:
-        client.db.c.insert_one({})
-    except Exception as error:
-        return type(error).__name__
-waiting = [gevent.spawn(outcome) for _ in range(5)]
-gevent.sleep(0)
-def work():
-    for pool in client._topology.pools():
-        pool.machine.background_wakeup.set()
-    gevent.sleep(0.2)
-    print("child has", [pool["total"] - pool["in_use"] for pool in client.pool_stats()], end=" ")
-    print([each.value for each in waiting[3:]])
-in_child(work)
-"""
-    gate = Event()
-    server.fail("insert", *[hold_reply(gate)] * 3)
-    printed = fork(program, minPoolSize=3, maxPoolSize=3)
-    gate.set()
-    assert printed.splitlines() == ["child has [0] ['AutoReconnect', 'AutoReconnect']"]
-    # Three connections of the pool, and two connections of the monitor.
-    assert len(server.connections_of("handshake")) <= 5
+    assert not session_ids_of_find(server, "parent") & session_ids_of_find(server, "child")
 
 
 def test_idle_child_opens_no_socket_for_unfinished_work_of_parent(fork, server):
@@ -243,18 +200,6 @@ in_child(work)
     options = {"replicaSet": "s", "readPreference": "nearest", "baseBackoffMS": 60_000}
     printed = fork(program, minPoolSize=5, drainLateReplies=True, **options)
     assert printed.splitlines() == [f"{[False] * 4} 1", "[]"]
-
-
-def test_idle_child_does_not_affect_parent(fork, server):
-    program = """
-client.db.c.find_one({"_id": "parent"})
-def work():
-    gevent.sleep(0.1)
-in_child(work)
-print(client.db.c.find_one({"_id": "parent"}), client.pool_stats()[0]["generation"])
-"""
-    assert fork(program) == "{'_id': 'parent'} 0\n"
-    assert list(requested_ids_by_connection(server).values()) == [["parent"] * 2]
 
 
 @pytest.mark.parametrize("connect", [True, False])
@@ -352,23 +297,7 @@ next(cursor)
 """
 
 
-def test_child_does_not_kill_inherited_cursor(fork, server):
-    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
-    server.replies["getMore"] = cursor_reply([{"_id": 2}], field="nextBatch")
-    program = """
-def work():
-    global cursor
-    del cursor
-    gc.collect()
-    client.admin.command("ping")
-in_child(work)
-print(next(cursor))
-"""
-    assert fork(CURSOR + program) == "{'_id': 2}\n"
-    assert not server.commands("killCursors")
-
-
-def test_child_cannot_iterate_inherited_cursor(fork, server):
+def test_child_neither_iterates_nor_kills_inherited_cursor(fork, server):
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     server.replies["getMore"] = cursor_reply([{"_id": 2}], field="nextBatch")
     program = """
@@ -377,12 +306,14 @@ def work():
         next(cursor)
     except Exception as error:
         print(type(error).__name__, error)
+    cursor.close()
     client.admin.command("ping")
 in_child(work)
 print(next(cursor))
 """
     assert fork(CURSOR + program).splitlines() == [INHERITED, "{'_id': 2}"]
     assert len(server.commands("getMore")) == 1
+    assert not server.commands("killCursors")
 
 
 def test_only_parent_reads_pending_batch_of_read_ahead(fork, server):
@@ -408,30 +339,6 @@ print(next(cursor), next(cursor, None))
     assert fork(program).splitlines() == [INHERITED, "{'_id': 2} None"]
     assert len(server.commands("getMore")) == 1
     assert not server.commands("killCursors")
-
-
-def test_only_parent_reads_further_batches_ahead(fork, server):
-    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
-    more = iter([cursor_reply([{"_id": 2}], 7, "nextBatch"), cursor_reply([{"_id": 3}], field="nextBatch")])
-    server.replies["getMore"] = lambda command: next(more)
-    program = """
-cursor = client.db.c.find({"_id": "parent"}).read_ahead()
-next(cursor)
-while not cursor._cursor.resources.ahead._arrived:
-    gevent.sleep(0.001)
-def work():
-    gevent.sleep(0.1)
-    try:
-        next(cursor)
-    except Exception as error:
-        print(type(error).__name__, error)
-forking = gevent.spawn(in_child, work)  # runs before the greenlet that reads the third batch
-next(cursor)
-forking.get()
-print(list(cursor))
-"""
-    assert fork(program).splitlines() == [INHERITED, "[{'_id': 3}]"]
-    assert len(server.commands("getMore")) == 2
 
 
 def test_child_does_not_remove_sockets_from_epoll_set_of_parent(fork):
@@ -469,101 +376,6 @@ gevent.sleep(0)
 in_child(lambda: print(client.db.c.find_one({"_id": "child"})["_id"]))
 """
     assert fork(program) == "child\n"
-
-
-def test_only_parent_kills_cursor_dropped_before_fork(fork, server):
-    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
-    program = """
-del cursor
-gc.collect()
-def work():
-    cursor = client.db.c.find({"_id": "child"})
-    next(cursor)
-    del cursor
-    gc.collect()
-    gevent.sleep(0.1)
-in_child(work)
-gevent.sleep(0.1)
-"""
-    fork(CURSOR + program)
-    assert sorted(server.connections_of("killCursors")) == sorted(server.connections_of("find"))
-
-
-OUTCOME = """
-def outcome(operation, **options):
-    try:
-        operation({"_id": "parent"}, **options)
-    except Exception as error:
-        return type(error).__name__
-    return "done"
-"""
-
-
-def test_copy_of_sent_operation_with_explicit_session_fails_in_child(fork, server, delayed_find):
-    program = """
-reader = gevent.spawn(outcome, client.db.c.find_one, session=client.start_session())
-until_sent()
-def work():
-    client.admin.command("ping")
-    print(reader.get())
-in_child(work)
-client.admin.command("release")
-print(reader.get())
-"""
-    assert fork(OUTCOME + program).splitlines() == ["AutoReconnect", "done"]
-    assert len(server.commands("find")) == 1
-
-
-@pytest.mark.parametrize("options", [{}, {"timeoutMS": 20000}], ids=["plain", "limited"])
-@pytest.mark.parametrize("session", ["", ", session=client.start_session()"], ids=["implicit", "explicit"])
-@pytest.mark.parametrize("name", ["find_one", "insert_one"])
-def test_copy_of_waiting_operation_succeeds_in_child_only_for_read_without_explicit_session(
-    fork, server, name, session, options
-):
-    gate = Event()
-    server.fail("handshake", hold_reply(gate))
-    server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
-    program = f"""
-waiting = gevent.spawn(outcome, client.db.c.{name}{session})
-gevent.sleep(0.1)
-def work():
-    client.admin.command("release")
-    print(waiting.get())
-in_child(work)
-print(waiting.get())
-"""
-    succeeds = name == "find_one" and not session
-    assert fork(OUTCOME + program, **options).splitlines() == ["done" if succeeds else "AutoReconnect", "done"]
-    assert len(server.commands("find")) + len(server.commands("insert")) == 1 + succeeds
-
-
-def session_ids_of_ping(server):
-    return {bytes(each["lsid"]["id"]) for each in server.commands("ping")}
-
-
-def test_child_does_not_use_session_of_inherited_cursor(fork, server):
-    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
-    program = """
-def work():
-    cursor.close()
-    client.admin.command("ping")
-in_child(work)
-"""
-    fork(CURSOR + program)
-    assert not session_ids_of_ping(server) & {bytes(each["lsid"]["id"]) for each in server.commands("find")}
-
-
-def test_child_does_not_use_inherited_session(fork, server):
-    program = """
-session = client.start_session()
-client.db.c.find_one({"_id": "parent"}, session=session)
-def work():
-    session.end_session()
-    client.admin.command("ping")
-in_child(work)
-"""
-    fork(program)
-    assert not session_ids_of_ping(server) & session_ids_of_find(server, "parent")
 
 
 def test_each_of_several_children_uses_own_connection(fork, server):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import os
 import subprocess
 import sys
-import warnings
 from contextlib import contextmanager
 
 import gevent
@@ -15,9 +13,8 @@ import pytest
 from gevent.event import Event
 
 from gmongo import MongoClient
-from gmongo.errors import AutoReconnect, InvalidOperation
-from tests.support.greenlets import living_greenlets
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut_reply, hold_reply, send_no_reply
+from gmongo.errors import AutoReconnect
+from tests.support.server import ScriptedServer, cut_reply, hold_reply, send_no_reply
 from tests.support.wait import WAIT_LIMIT, eventually
 
 
@@ -63,16 +60,6 @@ def run(program, *arguments):
     """Run a program in another process, and return its output."""
     with started_program(program, *arguments) as child:
         return output_of(child)
-
-
-def count_driver_greenlets():
-    """Return the number of living driver greenlets."""
-    gc.collect()
-    return len(living_greenlets("gmongo"))
-
-
-def count_descriptors():
-    return len(os.listdir("/proc/self/fd"))
 
 
 CHECKPOINT = """
@@ -240,31 +227,6 @@ except ServerSelectionTimeoutError as error:
     assert run(program, name) == "ServerSelectionTimeoutError\n"
 
 
-@pytest.mark.requirement("SM-89", "SM-90")
-def test_close_ends_driver_greenlets_and_connections(server):
-    before = count_driver_greenlets()
-    client = MongoClient(server.name, minPoolSize=2)
-    client.db.c.find_one()
-    assert count_driver_greenlets() > before
-    client.close()
-    eventually(lambda: not server.peers)
-    eventually(lambda: count_driver_greenlets() == before)
-    with pytest.raises(InvalidOperation, match="after close"):
-        client.db.c.find_one()
-    client.close()
-
-
-def test_close_ends_server_selection():
-    with ScriptedServer() as dead:
-        name = dead.name
-    client = MongoClient(name)
-    waiter = gevent.spawn(client.db.c.find_one)
-    gevent.sleep(0.02)
-    client.close()
-    eventually(waiter.ready)
-    assert isinstance(waiter.exception, InvalidOperation)
-
-
 def test_operation_in_progress_succeeds_after_close_of_client(server):
     gate = Event()
     server.fail("find", lambda peer, message: (gate.wait(), peer.send(message)))
@@ -275,33 +237,6 @@ def test_operation_in_progress_succeeds_after_close_of_client(server):
     gate.set()
     assert reader.get(timeout=WAIT_LIMIT) == {"_id": 1}
     eventually(lambda: not server.peers)
-
-
-def test_close_ends_connections_to_all_members():
-    with ScriptedReplicaSet() as replica_set:
-        with MongoClient(replica_set.members[0].name, replicaSet="scripted") as client:
-            eventually(lambda: len(client.nodes) == 3)
-        for member in replica_set.members:
-            eventually(lambda member=member: not member.peers)
-
-
-def test_dropped_clients_release_driver_greenlets_and_file_descriptors(server):
-    def use_one():
-        client = MongoClient(server.name)
-        assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-
-    use_one()
-    eventually(lambda: not server.peers)
-    before = count_driver_greenlets(), count_descriptors()
-    # Python reports an error of a destructor only as a warning, so the test records warnings.
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for _ in range(50):
-            use_one()
-        eventually(lambda: not server.peers)
-    assert [str(each.message) for each in caught] == []
-    gevent.sleep(0.01)
-    eventually(lambda: (count_driver_greenlets(), count_descriptors()) <= before)
 
 
 def test_dropped_client_is_released_without_garbage_collector(server):
@@ -325,17 +260,6 @@ def test_client_dropped_after_network_error_is_collected(server):
     del client
     gc.collect()
     eventually(lambda: gc.collect() is not None and not server.peers)
-
-
-@pytest.mark.requirement("SM-90")
-def test_client_dropped_while_server_is_frozen_ends_driver_greenlets():
-    with ScriptedServer() as server:
-        before = count_driver_greenlets()
-        server.answering.clear()
-        client = MongoClient(server.name)
-        eventually(lambda: server.commands("handshake"))
-        del client
-        eventually(lambda: count_driver_greenlets() == before)
 
 
 THREAD = """

@@ -7,7 +7,6 @@ timeouts. The operations succeed, no resource is lost, and the process ends.
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections import Counter
 
@@ -15,9 +14,7 @@ import gevent
 import gevent.subprocess
 import pytest
 
-from gmongo import MongoClient
 from gmongo.testing import Deployment
-from tests.support.listeners import ForwardingCommandListener, ForwardingPoolListener
 from tests.support.wait import eventually
 
 PROGRAM = """
@@ -178,79 +175,3 @@ def test_handlers_and_listeners_cause_no_loss_of_event_connection_or_session(dep
     components = {"gmongo.command", "gmongo.connection", "gmongo.serverSelection", "gmongo.topology"}
     assert set(result["loggers"]) >= (components if where == "handler" else set())
     eventually(lambda: not any(member.connections for member in deployment.members))
-
-
-class EventNames(ForwardingCommandListener, ForwardingPoolListener):
-    """Listener that records the names of command, check-out and check-in events.
-
-    The listener sleeps in the event `sleeps_at`.
-    """
-
-    def __init__(self, sleeps_at: str = "") -> None:
-        self.names: list[str] = []
-        self.sleeps_at = sleeps_at
-
-    def handle(self, event):
-        name = type(event).__name__
-        if name.startswith(("Command", "ConnectionCheck")):
-            self.names.append(name)
-            if name == self.sleeps_at:
-                gevent.sleep(5)
-
-
-EVENTS = {
-    "ConnectionCheckOutStartedEvent": "Connection checkout started",
-    "ConnectionCheckedOutEvent": "Connection checked out",
-    "CommandStartedEvent": "Command started",
-    "CommandSucceededEvent": "Command succeeded",
-    "ConnectionCheckedInEvent": "Connection checked in",
-}
-
-
-def assert_each_start_event_has_end_event(names):
-    counts = Counter(names)
-    for start, *ended in (each for each in START_AND_END_EVENTS if each[0] in EVENTS):
-        assert counts[start] == sum(counts[each] for each in ended), start
-
-
-@pytest.mark.parametrize("event", EVENTS)
-def test_interruption_in_listener_does_not_skip_next_listener(deployment, event):
-    first, second = EventNames(event), EventNames()
-    with MongoClient(deployment.uri, event_listeners=[first, second]) as client:
-        reader = gevent.spawn(client.test.c.find_one)
-        eventually(lambda: event in first.names)
-        reader.kill()
-    assert second.names == first.names
-
-
-class SleepingHandler(logging.Handler):
-    """Log handler that sleeps when a record with the text `message` arrives."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__()
-        self.message = message
-        self.sleeps = False
-
-    def emit(self, events):
-        if events.structured["message"] == self.message:
-            self.sleeps = True
-            gevent.sleep(5)
-
-
-@pytest.mark.parametrize("event", EVENTS)
-def test_interruption_in_log_handler_does_not_skip_listener(deployment, event):
-    events, handler = EventNames(), SleepingHandler(EVENTS[event])
-    loggers = [logging.getLogger(name) for name in ("gmongo.connection", "gmongo.command")]
-    with MongoClient(deployment.uri, event_listeners=[events]) as client:
-        for logger in loggers:
-            logger.addHandler(handler)
-            logger.setLevel(logging.DEBUG)
-        try:
-            reader = gevent.spawn(client.test.c.find_one)
-            eventually(lambda: handler.sleeps)
-            reader.kill()
-        finally:
-            for logger in loggers:
-                logger.removeHandler(handler)
-                logger.setLevel(logging.NOTSET)
-    assert_each_start_event_has_end_event(events.names)

@@ -12,7 +12,6 @@ from gevent import GreenletExit, Timeout
 from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
 
 from gmongo._background import LongWork
-from gmongo.errors import ProtocolError
 from gmongo.wire.connect import connect
 from gmongo.wire.message import OP_MSG
 from gmongo.wire.transport import Transport, TransportError, without_frames
@@ -64,20 +63,6 @@ def test_message_of_any_size_is_received(transport_and_peer, size):
     assert (reply_id, opcode, bytes(received)) == (9, OP_MSG, payload)
 
 
-@pytest.mark.parametrize("pieces", [1, 2, 3, 15, 16, 17, 40])
-def test_message_that_arrives_in_pieces_is_received(transport_and_peer, pieces):
-    transport, peer = transport_and_peer
-    whole = message(b"x" * 30)
-
-    def push_in_pieces():
-        for start in range(0, len(whole), pieces):
-            send_all(peer, whole[start : start + pieces])
-            gevent.sleep(0)
-
-    gevent.spawn(push_in_pieces)
-    assert bytes(transport.receive(1)[3]) == b"x" * 30
-
-
 def test_messages_in_one_packet_are_received_separately(transport_and_peer):
     transport, peer = transport_and_peer
     sizes = [5, 16_000, 3, 20_000, 7, 15_000, 15_000, 0]
@@ -87,30 +72,14 @@ def test_messages_in_one_packet_are_received_separately(transport_and_peer):
         assert bytes(transport.receive(number)[3]) == bytes([number]) * size
 
 
-@pytest.mark.parametrize("count", [1, 2, 1000])
-def test_send_continues_after_full_socket_buffer(transport_and_peer, count):
-    transport, peer = transport_and_peer
-    buffers = [bytes([number % 256]) * (4_000_000 // count) for number in range(count)]
-    sender = gevent.spawn(transport.send, buffers)
-    expected = b"".join(buffers)
-    received = bytearray()
-    while len(received) < len(expected):
-        try:
-            received += peer.recv(1 << 20)
-        except BlockingIOError:
-            gevent.sleep(0)
-    sender.get()
-    assert received == expected
-
-
 def fill(transport):
     """Send until the socket buffer is full, and return the number of sent bytes."""
-    fill_pool = 0
+    sent = 0
     while True:
         try:
-            fill_pool += transport._socket.send(b"x" * 1000)
+            sent += transport._socket.send(b"x" * 1000)
         except BlockingIOError:
-            return fill_pool
+            return sent
 
 
 @pytest.mark.parametrize("sizes", [[1], [100], [400_000], [1, 1, 1], [100_000, 1, 100_000]], ids=str)
@@ -119,10 +88,10 @@ def fill(transport):
 def test_send_continues_until_all_bytes_are_sent(transport_and_peer, sizes, buffer_is_full, expects_reply):
     transport, peer = transport_and_peer
     buffers = [bytes([65 + place]) * size for place, size in enumerate(sizes)]
-    fill_pool = fill(transport) if buffer_is_full else 0
+    sent_before = fill(transport) if buffer_is_full else 0
     sending = gevent.spawn(transport.round_trip, buffers, 1) if expects_reply else gevent.spawn(transport.send, buffers)
     gevent.sleep(0)
-    assert receive_exactly(peer, fill_pool + sum(sizes))[fill_pool:] == b"".join(buffers)
+    assert receive_exactly(peer, sent_before + sum(sizes))[sent_before:] == b"".join(buffers)
     if expects_reply:
         send_all(peer, message(b"\0" * 5 + b"\5\0\0\0\0"))
         # The transport does not read the reply to a request that has several buffers, so the test
@@ -135,14 +104,6 @@ def test_send_continues_until_all_bytes_are_sent(transport_and_peer, sizes, buff
     with pytest.raises(BlockingIOError):
         peer.recv(1)
     assert not transport.out_of_step
-
-
-def test_end_of_connection_inside_message_raises_transport_error(transport_and_peer):
-    transport, peer = transport_and_peer
-    send_all(peer, message(b"abc")[:10])
-    peer.close()
-    with pytest.raises(TransportError, match="closed by the server"):
-        transport.receive(1)
 
 
 def test_large_message_length_allocates_no_memory_before_bytes_arrive(transport_and_peer):
@@ -161,51 +122,8 @@ def test_large_message_length_allocates_no_memory_before_bytes_arrive(transport_
     assert peak < 4_000_000
 
 
-def test_message_above_limit_raises_protocol_error(transport_and_peer):
-    transport, peer = transport_and_peer
-    transport.limit_messages(1000)
-    send_all(peer, message(b"x" * 985))
-    with pytest.raises(ProtocolError, match="length 1001 is not between 16 and 1000"):
-        transport.receive(1)
-
-
 class Interruption(Exception):
     pass
-
-
-def test_interrupt_ends_waiting_receive(transport_and_peer):
-    transport, _peer = transport_and_peer
-    error = Interruption()
-    reader = gevent.spawn(transport.receive, 1)
-    gevent.sleep(0)
-    transport.interrupt(error)
-    gevent.joinall([reader])
-    # The reader raises a copy of the exception. The copy has no frames of the interrupting
-    # greenlet.
-    assert type(reader.exception) is Interruption
-    assert transport.closed
-
-
-def test_interrupt_lets_later_receive_and_send_fail(transport_and_peer):
-    transport, _peer = transport_and_peer
-    error = Interruption()
-    transport.interrupt(error)
-    with pytest.raises((Interruption, OSError)):
-        transport.receive(1)
-    with pytest.raises((Interruption, OSError)):
-        transport.send([b"abc"])
-
-
-def test_interrupt_at_arrival_of_reply_raises_error_once(transport_and_peer):
-    transport, peer = transport_and_peer
-    error = Interruption()
-    reader = gevent.spawn(transport.receive, 1)
-    gevent.sleep(0)
-    send_all(peer, message(b"abc"))
-    transport.interrupt(error)
-    gevent.joinall([reader])
-    assert type(reader.exception) is Interruption
-    gevent.sleep(0.01)
 
 
 def test_interrupt_after_kill_does_not_affect_killed_greenlet(transport_and_peer):
@@ -237,36 +155,6 @@ def test_first_of_two_interruptions_is_raised(transport_and_peer):
     assert (type(reader.exception), str(reader.exception)) == (Interruption, "first")
 
 
-def test_close_ends_waiting_receive(transport_and_peer):
-    transport, _peer = transport_and_peer
-    reader = gevent.spawn(transport.receive, 1)
-    gevent.sleep(0)
-    transport.close()
-    transport.close()
-    gevent.joinall([reader])
-    assert isinstance(reader.exception, OSError)
-
-
-def test_concurrent_receive_raises_concurrent_object_use_error(transport_and_peer):
-    transport, _peer = transport_and_peer
-    reader = gevent.spawn(transport.receive, 1)
-    gevent.sleep(0)
-    with pytest.raises(ConcurrentObjectUseError):
-        transport.receive(1)
-    transport.close()
-    gevent.joinall([reader])
-
-
-@pytest.mark.parametrize("thrown", [Timeout, gevent.GreenletExit, Interruption])
-def test_receive_raises_exception_object_thrown_into_greenlet(transport_and_peer, thrown):
-    transport, _peer = transport_and_peer
-    error = thrown()
-    reader = gevent.spawn(transport.receive, 1)
-    gevent.sleep(0)
-    reader.kill(error)
-    assert reader.exception is error or reader.value is error
-
-
 def test_transport_marked_as_forked_does_not_use_socket(transport_and_peer):
     transport, peer = transport_and_peer
     error = Interruption()
@@ -285,30 +173,6 @@ def listener():
     sock.bind(("127.0.0.1", 0))
     sock.listen(5)
     return sock, sock.getsockname()[1]
-
-
-def test_connect_to_address_and_name_succeeds():
-    sock, port = listener()
-    attached = []
-    with gevent.Timeout(30):
-        connect(("127.0.0.1", port), attached.append)
-        connect(("localhost", port), attached.append)
-    assert not attached[0].closed
-    # Localhost has two addresses, and the first transport may belong to the address without a
-    # server.
-    assert not attached[-1].closed
-    for transport in attached:
-        transport.close()
-    sock.close()
-
-
-def test_refused_connection_raises_transport_error():
-    sock, port = listener()
-    sock.close()
-    attached = []
-    with pytest.raises(TransportError, match="Connection refused"):
-        connect(("127.0.0.1", port), attached.append)
-    assert [transport.closed for transport in attached] == [True]
 
 
 def test_connect_to_unknown_host_raises_os_error():

@@ -45,5 +45,5 @@ def connections_of_commands(deployment: Deployment, *names: str) -> list[int]:
 
 
 def service_ids_of_commands(recorder: Recorder, *names: str) -> set[Any]:
-    """Return the service IDs in the CommandStartedEvents events_named commands whose name is in `names`."""
+    """Return the service IDs in the CommandStartedEvents of the commands whose name is in `names`."""
     return {event.service_id for event in recorder.events_named("CommandStarted") if event.command_name in names}

@@ -9,14 +9,12 @@ from bson import ObjectId
 from gevent.event import Event
 
 from gmongo.errors import AutoReconnect, ConfigurationError, NetworkTimeout, OperationFailure
-from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
-from gmongo.wire.message import OP_MSG
 from tests.load_balanced.harness import SERVICE, load_balanced_uri, service_ids_of_commands
-from tests.support.fail_points import block, close_connection_at, fail, refuse
+from tests.support.fail_points import fail
 from tests.support.faults import hold_reply as until
 from tests.support.pools import checked_out, service_counts
-from tests.support.server import ScriptedServer, cut_reply, send_no_reply
+from tests.support.server import ScriptedServer, cut_reply
 
 NOT_SUPPORTED = "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
 USER = {"users": {"ada": "lovelace"}}
@@ -35,13 +33,6 @@ def test_hello_of_each_connection_has_load_balanced_true(service: ScriptedServer
     service.wait_for("handshake", 3)
     assert [hello["loadBalanced"] for hello in service.commands("handshake")] == [True] * 3
     assert {next(iter(hello)) for hello in service.commands("handshake")} == {"hello"}
-
-
-@pytest.mark.requirement("LB-40")
-@pytest.mark.parametrize("server_api", [None, ServerApi("1")], ids=["plain", "stable"])
-def test_load_balanced_handshake_and_command_use_op_msg(server_api: Any, connect: Any, service: ScriptedServer) -> None:
-    connect(load_balanced_uri(service), server_api=server_api).db.c.find_one()
-    assert [each.opcode for each in service.received] == [OP_MSG, OP_MSG]
 
 
 @pytest.mark.requirement("LB-40")
@@ -71,23 +62,6 @@ def test_server_without_service_id_raises_configuration_error(
     assert error_events(recorder)[3:] == ["ConnectionCheckOutStarted", "ConnectionClosed", "ConnectionCheckOutFailed"]
     (closed,), (failed,) = recorder.events_named("ConnectionClosed"), recorder.events_named("ConnectionCheckOutFailed")
     assert (closed.reason, failed.reason) == ("error", "connectionError")
-
-
-@pytest.mark.requirement("LB-61", "LB-62")
-@pytest.mark.parametrize("fault", [cut_reply(0), cut_reply(30), send_no_reply], ids=["nothing", "half", "silent"])
-def test_network_error_before_hello_does_not_clear_pool(
-    fault: Any, service: ScriptedServer, connect: Any, recorder: Any
-) -> None:
-    client = connect(load_balanced_uri(service), connectTimeoutMS=50, retryReads=False)
-    service.fail("handshake", *[fault] * 3)
-    with pytest.raises(AutoReconnect):
-        client.db.c.find_one()
-    assert not recorder.events_named("PoolCleared")
-    # The client published this event at the start, not because events_named the error.
-    assert len(recorder.events_named("ServerDescriptionChanged")) == 1
-    assert service_counts(client._topology.pools()[0]) == {}
-    service.faults["handshake"].clear()
-    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
 @pytest.mark.requirement("LB-62")
@@ -146,45 +120,6 @@ def _service_id_of(deployment: Any, address: str) -> ObjectId:
     (member,) = [each for each in deployment.members if each.address == address]
     service: ObjectId = member.service_id
     return service
-
-
-@pytest.mark.requirement("LB-67", "LB-68")
-@pytest.mark.parametrize(
-    ("error_kind", "clears"),
-    [("shutdown", True), ("not primary", False), ("network", True), ("timeout", False), ("ordinary", False)],
-)
-def test_only_shutdown_and_network_errors_of_operation_clear_service(
-    error_kind: str, clears: bool, deployment: Any, connect: Any, recorder: Any
-) -> None:
-    client = connect(deployment, retryReads=False, socketTimeoutMS=100 if error_kind == "timeout" else None)
-    cursors = [client.db.c.find(batch_size=2) for _ in range(2)]
-    for cursor in cursors:
-        next(cursor)
-    both = {member.service_id for member in deployment.members}
-    assert service_ids_of_commands(recorder, "find") == both
-    for cursor in cursors:
-        cursor.close()
-    recorder.clear()
-    {
-        "shutdown": lambda: refuse(deployment, "find", 91),
-        "not primary": lambda: refuse(deployment, "find", 10107),
-        "network": lambda: close_connection_at(deployment, "find"),
-        "timeout": lambda: block(deployment, "find", 0.3),
-        "ordinary": lambda: fail(deployment, "find", errorCode=2),
-    }[error_kind]()
-    with pytest.raises((AutoReconnect, OperationFailure)):
-        client.db.c.find_one()
-    (failed,) = recorder.events_named("CommandFailed")
-    assert [event.service_id for event in recorder.events_named("PoolCleared")] == (
-        [failed.service_id] if clears else []
-    )
-    assert not recorder.events_named("ServerDescriptionChanged") + recorder.events_named("TopologyDescriptionChanged")
-    pool = client._topology.pools()[0]
-    (other,) = both - {failed.service_id}
-    assert [each.generation for each in pool.machine.available if each.service_id == other] == [0]
-    assert pool.generations.of(other) == 0
-    stale = [each for each in pool.machine.available if each.generation != pool.generations.of(each.service_id)]
-    assert {each.service_id for each in stale} <= {failed.service_id}
 
 
 @pytest.mark.requirement("LB-68")

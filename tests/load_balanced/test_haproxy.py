@@ -97,27 +97,6 @@ def test_kill_of_service_clears_only_connections_to_service(
     assert not recorder.events_named("HeartbeatStarted")
 
 
-def test_client_uses_restarted_service_again(services: Deployment, shop: Shop, service_watch: ServiceWatch) -> None:
-    lost, _kept = services.members
-    lost.kill()
-    for number in range(3):
-        shop.serve(number)
-    lost.restart()
-
-    service_watch.commands.clear()
-    cursors: list[Any] = []
-
-    def used_again() -> bool:
-        cursors.append(shop.orders.find(batch_size=2))
-        next(cursors[-1])
-        return len(service_watch.commands) == 2
-
-    eventually(used_again)
-    for cursor in cursors:
-        cursor.close()
-    assert service_watch.spread == []
-
-
 def _connections_to(shop: Shop, member: Any) -> set[int]:
     """Return the IDs of the connections that the shop's client has to a service."""
     (pool,) = shop.client._topology.pools()

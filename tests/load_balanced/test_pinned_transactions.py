@@ -11,10 +11,9 @@ import gevent
 import pytest
 
 from gmongo.engines import transaction
-from gmongo.errors import AutoReconnect, PyMongoError
+from gmongo.errors import AutoReconnect
 from gmongo.testing import Deployment
 from tests.load_balanced.harness import PINNING, collect_garbage, connection_uses, connections_of_commands
-from tests.support.fail_points import block, close_connection_at, refuse
 from tests.support.wait import eventually
 
 PAIR = ["ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckedIn"]
@@ -99,72 +98,6 @@ def test_concurrent_transactions_use_different_connections(deployment: Any, clie
 
 
 @pytest.mark.requirement("LB-57")
-@pytest.mark.parametrize("next_step", ["operation", "transaction", "end"])
-def test_next_step_of_session_after_commit_releases_pinned_connection(
-    next_step: str, client: Any, session: Any
-) -> None:
-    for _ in range(2):  # the second commit also uses the pinned connection
-        session.commit_transaction()
-        assert connection_uses(client) == {"transactions": 1}
-    if next_step == "operation":
-        client.db.c.find_one(session=session)
-    elif next_step == "transaction":
-        session.start_transaction()
-    else:
-        session.end_session()
-    assert connection_uses(client) == {}
-
-
-@pytest.mark.requirement("LB-57")
-@pytest.mark.parametrize("error_kind", ["network", "labelled"])
-def test_transient_error_in_transaction_releases_pinned_connection(
-    error_kind: str, deployment: Any, client: Any, session: Any
-) -> None:
-    if error_kind == "network":
-        close_connection_at(deployment, "find")
-    else:
-        refuse(deployment, "find", 112, TRANSIENT)
-    with pytest.raises(PyMongoError) as caught:
-        client.db.c.find_one(session=session)
-    assert caught.value.has_error_label(TRANSIENT)
-    assert connection_uses(client) == {}
-    session.end_session()
-    assert connection_uses(client) == {}
-
-
-@pytest.mark.requirement("LB-57")
-@pytest.mark.parametrize("command", ["insert", "find", "commitTransaction", "abortTransaction"])
-def test_kill_in_transaction_releases_connection_and_session(
-    command: str, deployment: Any, client: Any, go: Any
-) -> None:
-    def run_transaction() -> None:
-        with client.start_session() as session, session.start_transaction():
-            client.db.c.insert_one({"_id": "x"}, session=session)
-            client.db.c.find_one(session=session)
-            if command == "abortTransaction":
-                raise RuntimeError("abort, please")
-
-    block(deployment, command, 0.3)
-    working = go(run_transaction)
-    eventually(lambda: deployment.commands.named(command))
-    working.kill()
-    eventually(lambda: connection_uses(client) == {})
-    stats = client.pool_stats()[0]
-    assert (stats["in_use"], stats["pending"], stats["waiting"]) == (0, 0, 0)
-    assert not client._executor.sessions.in_use
-    assert client.db.c.count_documents({"_id": 1}) == 1
-
-
-def test_gevent_timeout_in_transaction_aborts_transaction(deployment: Any, client: Any) -> None:
-    block(deployment, "find", 0.3)
-    with gevent.Timeout(0.05, False), client.start_session() as session, session.start_transaction():
-        client.db.c.insert_one({"_id": "x"}, session=session)
-        client.db.c.find_one(session=session)
-    assert connection_uses(client) == {}
-    assert client.db.c.count_documents({"_id": "x"}) == 0
-
-
-@pytest.mark.requirement("LB-57")
 def test_dropped_session_with_transaction_releases_pinned_connection(client: Any, recorder: Any) -> None:
     session = client.start_session()
     session.start_transaction()
@@ -174,36 +107,6 @@ def test_dropped_session_with_transaction_releases_pinned_connection(client: Any
     assert recorder.events == []
     eventually(lambda: (collect_garbage(), connection_uses(client) == {})[1])
     assert recorder.lines_starting_with(*PINNING) == ["ConnectionCheckedIn"]
-
-
-@pytest.mark.requirement("LB-83")
-@pytest.mark.parametrize("next_operation", [False, True])
-def test_interrupted_transaction_is_aborted_by_close_of_connection(
-    deployment: Any, client: Any, session: Any, recorder: Any, connect: Any, next_operation: bool
-) -> None:
-    """Check that the client sends no abortTransaction, but closes the connection.
-
-    The server aborts the transaction, and releases the locks, when the connection closes.
-    """
-    session.commit_transaction()
-    session.start_transaction()
-    client.db.c.update_one({"_id": 1}, {"$set": {"x": 1}}, session=session)
-    block(deployment, "find", 0.3)
-    with pytest.raises(gevent.Timeout), gevent.Timeout(0.05):
-        client.db.c.find_one(session=session)
-    recorder.clear()
-    if next_operation:
-        with pytest.raises(AutoReconnect, match="interrupted") as caught:
-            client.db.c.find_one(session=session)
-        assert caught.value.has_error_label(TRANSIENT)
-        assert not recorder.events_named("CommandStarted")
-    else:
-        session.abort_transaction()
-        assert not recorder.events_named("CommandStarted")
-    session.end_session()
-    assert connection_uses(client) == {}
-    with gevent.Timeout(5):
-        assert connect(deployment).db.c.update_one({"_id": 1}, {"$set": {"x": 2}}).modified_count == 1
 
 
 @pytest.mark.requirement("LB-82", "LB-83")

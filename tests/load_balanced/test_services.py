@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import gevent
 import pytest
 from bson import ObjectId
 
 from gmongo.errors import AutoReconnect, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
-from tests.load_balanced.harness import connection_uses
 from tests.support.clients import Client
-from tests.support.wait import eventually
 
 
 def hello_commands(deployment: Deployment) -> list[Any]:
@@ -62,23 +59,3 @@ def test_service_rejects_client_without_load_balanced_option(deployment: Deploym
     (server,) = client.topology_description.server_descriptions().values()
     assert (server.server_type_name, server.error.code) == ("Unknown", 354)
     assert not any("loadBalanced" in hello.body for hello in hello_commands(deployment)[1:] if hello.connection > 1)
-
-
-@pytest.mark.requirement("LB-83")
-def test_service_aborts_transaction_of_closed_connection(deployment: Deployment, client: Client, connect: Any) -> None:
-    # A committed transaction on the connection must not affect the abort of the next transaction.
-    with client.start_session() as session, session.start_transaction():
-        client.db.c.insert_one({"_id": "before"}, session=session)
-    session = client.start_session()
-    session.start_transaction()
-    client.db.c.update_one({"_id": 1}, {"$set": {"x": 1}}, session=session)
-    for member in deployment.members:
-        member.drop_connections()
-    eventually(lambda: not any(member.connections for member in deployment.members))
-    gevent.sleep(0.02)
-    other = connect(deployment)
-    # The write succeeds, because the aborted transaction holds no lock.
-    assert other.db.c.update_one({"_id": 1}, {"$set": {"x": 2}}).modified_count == 1
-    session.end_session()
-    assert connection_uses(client) == {}
-    assert other.db.c.find_one({"_id": 1}) == {"_id": 1, "x": 2}

@@ -169,24 +169,16 @@ def test_load_balanced_sessions_do_not_expire(
     assert first == second
 
 
-@pytest.mark.requirement("LB-35", "LB-36")
+@pytest.mark.requirement("LB-35", "LB-36", "LB-37")
 @pytest.mark.parametrize("preference", PREFERENCES, ids=repr)
-def test_each_read_preference_selects_load_balancer(preference: Any, service: ScriptedServer, connect: Any) -> None:
+def test_each_read_preference_selects_load_balancer_and_is_sent_with_reads(
+    preference: Any, service: ScriptedServer, connect: Any
+) -> None:
     client = connect(load_balanced_uri(service), serverSelectionTimeoutMS=1)
     collection = client.db.get_collection("c", read_preference=preference)
     assert collection.find_one({"_id": 3}) == {"_id": 3}
     collection.insert_one({})
     assert client._topology.select_server(preference, "test").address == service.address
-
-
-@pytest.mark.requirement("LB-37")
-@pytest.mark.parametrize("preference", PREFERENCES, ids=repr)
-def test_read_preference_is_sent_to_service_behind_load_balancer(
-    preference: Any, service: ScriptedServer, connect: Any
-) -> None:
-    client = connect(load_balanced_uri(service))
-    client.db.get_collection("c", read_preference=preference).find_one()
-    client.db.get_collection("c", read_preference=preference).insert_one({})
     (find,), (insert,) = service.commands("find"), service.commands("insert")
     assert find.get("$readPreference") == (None if preference.mode == 0 else preference.document)
     assert "$readPreference" not in insert

@@ -16,31 +16,11 @@ from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
 from tests.sdam.harness import awaitable_hellos, wait_for_absent_events
 from tests.support.clients import make_client
 from tests.support.greenlets import living_greenlets
-from tests.support.programs import run_program
-from tests.support.recorder import Recorder, event_line
+from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut_reply, hold_reply, send_no_reply
 from tests.support.wait import eventually
 
 MANY = 30
-
-
-def test_use_in_another_native_thread_raises_invalid_operation(poll_server: ScriptedServer, connect: Any) -> None:
-    """Check the error of each call.
-
-    The test simulates another native thread: the test replaces the hub that the client recorded.
-    """
-    client = connect(poll_server)
-    client.db.command("ping")
-    topology = client._topology
-    own, topology.hub = topology.hub, object()
-    for use in (topology.open, topology.check_thread, topology.ensure_open, lambda: client.db.command("ping")):
-        with pytest.raises(InvalidOperation, match=r"^a MongoClient belongs to the native thread that first used it"):
-            use()
-    topology.hub = own
-    assert client.db.command("ping")["ok"] == 1
-    topology.hub = None
-    topology.check_thread()
-    topology.hub = own
 
 
 def count_driver_greenlets() -> int:
@@ -195,26 +175,6 @@ def test_close_without_known_server_does_not_wait(connect: Any, poll_server: Scr
     assert virtual_time.monotonic() == began
 
 
-JOIN = """
-import sys, gevent
-from gmongo import MongoClient
-client = MongoClient(sys.argv[1], replicaSet="scripted", heartbeatFrequencyMS=60_000)
-client.db.c.find_one()
-while len(client.nodes) < 3:
-    gevent.sleep(0.01)
-gevent.sleep(0.05)
-print("joined", gevent.get_hub().join(timeout=60))
-"""
-
-
-@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
-def test_monitors_do_not_keep_event_loop_alive(streams: bool) -> None:
-    with ScriptedReplicaSet(streams=streams) as replica_set:
-        assert run_program(JOIN, replica_set.members[0].name) == "joined True\n"
-        streamed = [bool(awaitable_hellos(member)) for member in replica_set.members]
-        assert streamed == [streams] * 3
-
-
 @pytest.mark.usefixtures("quick_checks")
 def test_idle_monitor_greenlets_are_not_resumed(connect: Any, server: ScriptedServer, monkeypatch: Any) -> None:
     client = connect(server, heartbeatFrequencyMS=60_000)
@@ -289,29 +249,6 @@ def test_exception_in_heartbeat_listener_does_not_stop_monitor(
     assert [each.split()[0] for each in story[0::2]] == ["HeartbeatStarted"] * len(story[0::2])
     assert all(not each.startswith("HeartbeatStarted") for each in story[1::2])
     assert len(story) % 2 == 0
-
-
-@pytest.mark.usefixtures("quick_checks")
-def test_interrupted_check_closes_connection_of_monitor(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    """Check that the next check uses a new connection, and therefore cannot read a late reply.
-
-    The test detects a new connection by its first hello, which is not awaitable.
-    """
-    client = connect(server, heartbeat_interval=0.05)
-    server.fail("hello", *[send_no_reply] * 2)
-    server.changed()
-    server.wait_for("hello")
-    wait_for_absent_events()
-    monitor = next(iter(client._topology.servers.values())).monitor
-    connection = monitor._connection
-    number = server.connections_of("hello")[0]
-    recorder.clear()
-    monitor._background.greenlet.kill()
-    assert monitor._connection is not connection
-    eventually(lambda: number not in server.peers)
-    recorder.wait_for("HeartbeatStarted")
-    assert event_line(recorder.events_named("HeartbeatStarted")[0]) == "HeartbeatStarted"
-    eventually(lambda: client.db.c.find_one({"_id": 1}) == {"_id": 1})
 
 
 def test_close_of_client_ends_server_selection_with_invalid_operation(connect: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from bson import ObjectId, Timestamp
 
+from gmongo import _clock
 from gmongo.client_options import ClientOptions
 from gmongo.read_preferences import Nearest, Secondary
 from gmongo.sdam.selection import WRITABLE
@@ -95,6 +96,8 @@ def test_server_description_has_round_trip_times_and_error() -> None:
     assert (server.error, server.topology_version, server.last_update_time) == (error, VERSION, 7.0)
     assert server.election_tuple == (None, None)
     assert ServerDescription(A).min_round_trip_time == 0.0
+    began = _clock.monotonic()
+    assert began <= ServerDescription(A).last_update_time <= _clock.monotonic()
     assert "rtt: 0.5, error=OSError('gone')" in repr(server) and "error" not in repr(ServerDescription(A))
 
 

@@ -64,21 +64,6 @@ def test_failed_check_publishes_events_in_order(
     assert next(iter(poll_server.commands("handshake")[-1])) == "ismaster"
 
 
-@pytest.mark.requirement("SM-101")
-@pytest.mark.usefixtures("quick_checks")
-def test_check_timeout_interrupts_operations_in_progress(
-    connect: Any, poll_server: ScriptedServer, recorder: Any
-) -> None:
-    poll_server.fail("find", send_no_reply)
-    client = connect(poll_server, heartbeat_interval=0.05, connectTimeoutMS=100, retryReads=False)
-    reader = gevent.spawn(client.db.c.find_one)
-    poll_server.wait_for("find")
-    poll_server.fail("hello", send_no_reply)
-    with pytest.raises(AutoReconnect):
-        reader.get(timeout=5)
-    assert recorder.lines_starting_with("PoolCleared") == ["PoolCleared interrupting"]
-
-
 @pytest.mark.requirement("SM-102", "SM-103", "SM-111")
 @pytest.mark.usefixtures("long_minimum_pause")
 def test_known_server_is_checked_immediately_after_network_error_of_check(
@@ -218,21 +203,3 @@ def test_each_read_is_retried_after_server_closes_all_connections(
     for number in set(stream_server.peers) - monitoring:
         stream_server.peers[number].close()
     assert [reader.get(timeout=5) for reader in readers] == [{"_id": number} for number in range(5)]
-
-
-@pytest.mark.requirement("SM-111", "SM-119")
-def test_repeated_close_of_monitor_connections_keeps_minimum_check_interval(
-    connect: Any, stream_server: ScriptedServer, recorder: Any
-) -> None:
-    """Close the monitor connection repeatedly.
-
-    Each lost connection to a known server requests an immediate check. Nevertheless, the checks
-    must keep the minimum interval.
-    """
-    stream_server.exhausts = False
-    stream_server.fail("hello", *[cut_reply(0)] * 1000)
-    # The server closes the connection 5 ms after each awaitable hello.
-    recorder.hooks["HeartbeatStarted"] = lambda _event: gevent.spawn_later(0.005, stream_server.changed)
-    connect(stream_server, heartbeatFrequencyMS=60_000)
-    gevent.sleep(0.4)
-    assert 2 <= len(stream_server.commands("handshake")) <= 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 from typing import Any
 
 import gevent
@@ -85,14 +84,6 @@ def test_first_hello_is_legacy_hello_with_hello_ok(connect: Any, server: Scripte
     command = server.wait_for("handshake")
     assert next(iter(command)) == "ismaster"
     assert command["helloOk"] is True
-
-
-@pytest.mark.requirement("SM-08", "SM-117")
-@pytest.mark.usefixtures("quick_checks")
-def test_monitor_sends_hello_if_server_reports_hello_ok(connect: Any, server: ScriptedServer) -> None:
-    connect(server, heartbeat_interval=0.02)
-    server.wait_for("hello", 3)
-    assert {*command_names(server.commands("hello"))} == {"hello"}
 
 
 @pytest.mark.requirement("SM-09", "SM-117")
@@ -221,46 +212,3 @@ def test_monitor_streams_if_server_supports_streaming(connect: Any, server: Scri
     server.wait_for("hello", 4)
     assert bool(awaitable_hellos(server)) == server.streams
     assert bool(plain_hellos(server))
-
-
-@pytest.mark.requirement("SM-83")
-@pytest.mark.usefixtures("quick_checks")
-def test_heartbeat_log_messages_have_connection_ids(
-    connect: Any, poll_server: ScriptedServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Check that all log messages have connection IDs, also after the reconnection of the monitor."""
-    caplog.set_level(logging.DEBUG, "gmongo.topology")
-    poll_server.hello_extra = {"connectionId": 77}
-    connect(poll_server, heartbeat_interval=0.02)
-    poll_server.wait_for("hello", 2)
-    poll_server.fail("hello", cut_reply(0))
-    poll_server.wait_for("handshake", 2)
-    poll_server.wait_for("hello", 5)
-    logged = [record.structured for record in caplog.records]  # type: ignore[attr-defined]
-    beats = [each for each in logged if each["message"].startswith("Server heartbeat")]
-    first_failure = next(at for at, each in enumerate(beats) if each["message"].endswith("failed"))
-    assert {each["driverConnectionId"] for each in beats[: first_failure + 1]} == {1}
-    assert {each["driverConnectionId"] for each in beats[first_failure + 1 :]} == {2}
-    for each in beats:
-        begins = each["message"].endswith("started") and each is beats[0]
-        assert each.get("serverConnectionId") == (None if begins else 77) or each is beats[first_failure + 1]
-
-
-@pytest.mark.requirement("SM-84")
-@pytest.mark.usefixtures("quick_checks")
-def test_duration_of_heartbeat_event_includes_whole_check(
-    connect: Any, poll_server: ScriptedServer, recorder: Any
-) -> None:
-    def delayed(then: Any) -> Any:
-        def fault(peer: Any, message: bytes) -> None:
-            gevent.sleep(0.05)
-            then(peer, message)
-
-        return fault
-
-    poll_server.fail("handshake", delayed(lambda peer, message: peer.send(message)))
-    poll_server.fail("hello", delayed(lambda peer, message: peer.send(message)), delayed(cut_reply(0)))
-    connect(poll_server, heartbeat_interval=0.02)
-    recorder.wait_for("HeartbeatFailed")
-    slow = recorder.events_named("HeartbeatSucceeded")[:2] + recorder.events_named("HeartbeatFailed")[:1]
-    assert [event.duration for event in slow] == pytest.approx([0.05] * 3, rel=0.1)

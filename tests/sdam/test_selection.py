@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from typing import Any
 
@@ -10,8 +9,7 @@ import gevent
 import pytest
 
 from gmongo import MongoClient
-from gmongo.errors import ServerSelectionTimeoutError
-from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
+from gmongo.read_preferences import Nearest
 from tests.sdam.harness import awaitable_hellos, wait_for_absent_events
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply
@@ -103,18 +101,6 @@ def test_server_selection_ends_at_its_timeout_if_topology_changes_in_every_loop_
         waiter.get(block=False)
 
 
-def test_killed_greenlets_stop_timers_of_their_server_selections(connect: Any, stream_server: ScriptedServer) -> None:
-    client = connect(stream_server, server_selector=CountingSelector(accepts=False), serverSelectionTimeoutMS=60_000)
-    eventually(lambda: awaitable_hellos(stream_server))
-    before = gevent.get_hub().loop.activecnt
-    waiters = [gevent.spawn(client.db.c.find_one) for _ in range(10)]
-    wait_for_absent_events()
-    gevent.killall(waiters)
-    gc.collect()
-    eventually(lambda: gevent.get_hub().loop.activecnt <= before + 1)  # `eventually` itself has one timer
-    assert client._topology.selector.waiting == 0
-
-
 def test_application_selector_chooses_server_with_highest_port(
     connect: Any, replica_set: ScriptedReplicaSet, recorder: Any
 ) -> None:
@@ -170,61 +156,3 @@ def test_slow_mongos_receives_fewer_operations() -> None:
             # operations.
             slow.replies["find"] = other.replies["find"] = lambda command: gevent.sleep(0.0005) or cursor_reply([])
             assert 400 <= run_finds(10, 100)[slow.address] <= 600
-
-
-@pytest.mark.parametrize(
-    ("preference", "sent_read_preference"),
-    [
-        (Primary(), None),
-        (PrimaryPreferred(), {"mode": "primaryPreferred"}),
-        (Secondary(), {"mode": "secondary"}),
-        (Nearest(), {"mode": "nearest"}),
-        (SecondaryPreferred([{"dc": "east"}]), {"mode": "secondaryPreferred", "tags": [{"dc": "east"}]}),
-    ],
-    ids=str,
-)
-def test_read_preference_is_sent_to_mongos(connect: Any, preference: Any, sent_read_preference: Any) -> None:
-    with scripted_mongos() as server:
-        client = connect(server)
-        client.db.get_collection("c", read_preference=preference).find_one()
-        assert server.commands("find")[0].get("$readPreference") == sent_read_preference
-
-
-def test_primary_read_preference_with_tags_raises_error() -> None:
-    """Check a rule of the specification's section "ReadPreference Document Validation"."""
-    with pytest.raises(Exception, match="tags"):
-        MongoClient("mongodb://h/?readPreference=primary&readPreferenceTags=dc:east", connect=False)
-
-
-def test_application_selector_runs_for_each_operation(stream_server: Any, connect: Any) -> None:
-    calls: list[int] = []
-
-    def selector(servers: list[Any]) -> list[Any]:
-        calls.append(len(servers))
-        return servers
-
-    client = connect(stream_server, heartbeatFrequencyMS=60_000, server_selector=selector)
-    client.db.c.find_one()
-    before = len(calls)
-    for _ in range(5):
-        client.db.c.find_one()
-    assert len(calls) - before == 5
-
-
-@pytest.mark.parametrize("is_write", [False, True], ids=["read", "write"])
-def test_server_selection_timeout_is_not_retried(
-    stream_server: Any, connect: Any, monkeypatch: pytest.MonkeyPatch, is_write: bool
-) -> None:
-    client = connect(stream_server, server_selector=lambda servers: [], serverSelectionTimeoutMS=20)
-    waits: list[str] = []
-    select = client._topology.selector.select
-
-    def count_selections(topology: Any, selector: Any, operation: Any, *arguments: Any) -> Any:
-        waits.append(operation.name)
-        return select(topology, selector, operation, *arguments)
-
-    monkeypatch.setattr(client._topology.selector, "select", count_selections)
-    with pytest.raises(ServerSelectionTimeoutError) as caught:
-        client.db.c.insert_one({}) if is_write else client.db.c.find_one()
-    assert waits == ["insert" if is_write else "find"]
-    assert not caught.value.has_error_label("RetryableWriteError")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError
-from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
+from gmongo.read_preferences import Nearest, PrimaryPreferred, Secondary, SecondaryPreferred
 from gmongo.sdam.selection import suitable_servers
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.topology_description import TopologyDescription, initial_description
@@ -81,26 +81,6 @@ def test_staleness_in_set_without_primary_is_lag_behind_newest_secondary() -> No
             assert suitable_hosts(topology, preference(max_staleness=LIMIT)) == expected
 
 
-def test_arbiter_does_not_affect_staleness() -> None:
-    arbiter = member_description("a", "arbiterOnly", 0)
-    assert suitable_hosts(
-        topology_with(arbiter, member_description("b", "secondary", 500)), Secondary(max_staleness=LIMIT)
-    ) == ["b"]
-
-
-def test_last_write_date_with_time_zone_is_converted_to_utc() -> None:
-    zones = timezone(timedelta(hours=5)), timezone.utc
-    shifted = member_description("a", "secondary", -5 * 3600, zone=zones[0])
-    assert shifted.last_write_date == member_description("a", "secondary", 0).last_write_date
-    assert (
-        member_description("a", "secondary", 7, zone=zones[1]).last_write_date
-        == member_description("a", "secondary", 7).last_write_date
-    )
-    seconds = (EPOCH - datetime(1970, 1, 1)).total_seconds()
-    assert member_description("a", "secondary", 0).last_write_date == seconds
-    assert member_description("a", "secondary", None).last_write_date is None
-
-
 @pytest.mark.parametrize(
     ("limit", "options", "message"),
     [
@@ -127,18 +107,3 @@ def test_max_staleness_below_minimum_raises_configuration_error(
         with pytest.raises(ConfigurationError) as caught:
             suitable_hosts(topology, Nearest(max_staleness=limit))
         assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("hello", [{"msg": "isdbgrid"}, {"isWritablePrimary": True}], ids=["mongos", "standalone"])
-def test_max_staleness_is_ignored_outside_of_replica_sets(hello: dict[str, Any]) -> None:
-    topology = initial_description(ClientOptions("mongodb://a/", None, {}).topology())
-    server = ServerDescription(("a", 27017), {"ok": 1, "maxWireVersion": 25, **hello}, 0.001)
-    assert suitable_hosts(updated(topology, server), Secondary(max_staleness=1)) == ["a"]
-
-
-def test_max_staleness_does_not_exclude_primary_with_old_write() -> None:
-    topology = topology_with(
-        member_description("a", "isWritablePrimary", 5000), member_description("b", "secondary", 0)
-    )
-    assert suitable_hosts(topology, Primary()) == ["a"]
-    assert suitable_hosts(topology, Nearest(max_staleness=LIMIT)) == ["a", "b"]

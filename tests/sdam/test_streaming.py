@@ -173,18 +173,6 @@ def test_monitor_streams_on_new_connection_after_failure(
     assert [each.name for each in stream_server.received if each.connection == old] == ["handshake", "hello"]
 
 
-@pytest.mark.parametrize(("mode", "streams"), [("poll", False), ("stream", True), ("auto", True)])
-@pytest.mark.usefixtures("quick_checks")
-def test_server_monitoring_mode_selects_streaming_or_polling(
-    connect: Any, stream_server: ScriptedServer, recorder: Any, mode: str, streams: Any
-) -> None:
-    connect(stream_server, heartbeat_interval=0.02, serverMonitoringMode=mode)
-    recorder.wait_for("HeartbeatSucceeded", 4)
-    assert bool(awaitable_hellos(stream_server)) == streams
-    assert len(stream_server.peers) == (2 if streams else 1)
-    assert ("HeartbeatSucceeded awaited" in recorder.event_lines) == streams
-
-
 def test_server_monitoring_mode_auto_polls_on_aws_lambda(monkeypatch: pytest.MonkeyPatch) -> None:
     lambda_function = {"AWS_EXECUTION_ENV": "AWS_Lambda_python3.12"}
     assert not allows_streaming("auto", lambda_function)

@@ -51,16 +51,6 @@ def test_heartbeat_frequency_is_read_from_uri_and_keyword() -> None:
     assert interval("mongodb://h", heartbeatFrequencyMS=2500) == 2.5
 
 
-@pytest.mark.requirement("SM-40")
-def test_heartbeat_frequency_below_500_ms_raises_configuration_error() -> None:
-    for milliseconds in (499, 0, -1):
-        with pytest.raises(ConfigurationError, match="heartbeatFrequencyMS"):
-            MongoClient("h", heartbeatFrequencyMS=milliseconds, connect=False)
-    with pytest.raises(ConfigurationError, match="heartbeatFrequencyMS"):
-        MongoClient("mongodb://h/?heartbeatFrequencyMS=499", connect=False)
-    MongoClient("h", heartbeatFrequencyMS=500, connect=False)
-
-
 @pytest.mark.requirement("SM-34", "SM-35")
 def test_minimum_heartbeat_frequency_is_not_an_option() -> None:
     assert MIN_HEARTBEAT_FREQUENCY == 0.5

@@ -9,18 +9,15 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from bson import ObjectId
 from bson.errors import InvalidBSON
-from gevent import GreenletExit, Timeout, sleep, spawn
-from gevent.event import Event
+from gevent import GreenletExit, Timeout
 
 from gmongo import MongoClient
 from gmongo._background import LongWork
 from gmongo.client_options import ClientOptions
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
-from gmongo.errors import AutoReconnect, ConfigurationError, ProtocolError
-from gmongo.events.selection import NamedOperation
+from gmongo.errors import AutoReconnect, ProtocolError
 from gmongo.read_preferences import Primary, Secondary
 from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.rtt_monitor import RttMonitor
@@ -28,12 +25,9 @@ from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.server_selector import _reason
-from gmongo.sdam.srv_monitor import SrvMonitor
 from gmongo.sdam.topology import Topology, fork_error
 from gmongo.server_type import SERVER_TYPE
-from gmongo.testing import VirtualTime
 from gmongo.wire.timeout import seconds_of
-from tests.support.recorder import Recorder, short_name
 
 A = ("a", 27017)
 
@@ -71,33 +65,6 @@ def test_deletion_of_owner_uses_event_loop_only_if_monitor_is_not_stopped(stoppe
     monitor._loop = Mock()
     del owner
     assert monitor._loop.run_callback_threadsafe.called is not stopped
-
-
-def test_deprioritized_server_is_selected_only_if_no_other_server_is_suitable() -> None:
-    addresses = [("a", 27017), ("b", 27017)]
-    topology = open_topology("mongodb://a,b/")
-    for address in addresses:
-        topology.server_checked(ServerDescription(address, {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 21}))
-
-    def select_40_times(*deprioritized: Any) -> set[Any]:
-        selected = [
-            topology.selector.select(topology, WRITABLE, NamedOperation("find"), None, frozenset(deprioritized))
-            for _ in range(40)
-        ]
-        return {server.address for server in selected}
-
-    assert select_40_times(A) == {addresses[1]}
-    assert select_40_times(*addresses) == select_40_times() == {*addresses}
-    topology.close()
-
-
-@pytest.mark.parametrize("error", [None, OSError("x")])
-def test_event_log_records_failed_check_but_not_successful_check(error: Exception | None) -> None:
-    topology = open_topology("mongodb://a/")
-    topology.server_checked(ServerDescription(A, None if error else {"ok": 1}, error=error))
-    failed = [each.error for each in topology.history.events if each.kind == "check failed"]
-    assert failed == ([] if error is None else [error])
-    topology.close()
 
 
 def test_load_balancer_is_known_after_fork() -> None:
@@ -186,20 +153,6 @@ def test_error_after_fork_states_that_client_reconnects() -> None:
     assert str(fork_error()) == "the connection belongs to the parent process; the client reconnects after a fork"
 
 
-@pytest.mark.parametrize("mid_message", [None, False, True])
-@pytest.mark.parametrize("may_stream", [False, True])
-@pytest.mark.parametrize("has_topology_version", [False, True])
-def test_next_hello_is_awaited_during_stream_or_with_topology_version(
-    monitor: Any, mid_message: bool | None, may_stream: bool, has_topology_version: bool
-) -> None:
-    monitor._may_stream = may_stream
-    connection: Any = None if mid_message is None else Mock(mid_message=mid_message)
-    hello = {"ok": 1, **({"topologyVersion": {"processId": ObjectId(), "counter": 1}} if has_topology_version else {})}
-    assert monitor._is_awaited(connection, ServerDescription(A, hello)) is bool(
-        mid_message or (may_stream and has_topology_version)
-    )
-
-
 @pytest.mark.parametrize("property_name", ["address", "is_primary", "is_mongos"])
 def test_client_property_selects_writable_server_and_is_named_in_selection(property_name: str) -> None:
     client: MongoClient[Any] = MongoClient("mongodb://a/", connect=False)
@@ -258,38 +211,6 @@ def test_server_selection_error_names_reason(error_state: Any, selector: Any, me
     topology.close()
 
 
-@pytest.mark.parametrize("change_source", ["check", "DNS"])
-def test_topology_change_does_not_wait_for_slow_listener(change_source: str, virtual_time: VirtualTime) -> None:
-    recorder, gate = Recorder(), Event()
-    topology = open_topology("mongodb://a,b/", event_listeners=[recorder])
-    recorder.hooks["TopologyDescriptionChanged"] = lambda _event: gate.wait()
-    other = spawn(topology.server_checked, ServerDescription(("b", 27017), {"ok": 1, "msg": "isdbgrid"}, 0.1))
-    sleep(0)
-    assert not other.ready()
-    began = virtual_time.monotonic()
-    if change_source == "DNS":
-        topology.srv_hosts_found([A, ("c", 27017)])
-    else:
-        topology.server_checked(ServerDescription(A, {"ok": 1, "msg": "isdbgrid"}, 0.1))
-    assert virtual_time.monotonic() == began and not other.ready()
-    gate.set()
-    other.get()
-    topology.close()
-
-
-@pytest.mark.parametrize(
-    ("host", "events"),
-    [("a", []), ("c", ["ServerClosed", "ServerOpening", "TopologyDescriptionChanged", "PoolCreated", "PoolClosed"])],
-)
-def test_srv_rescan_publishes_events_only_if_hosts_changed(host: str, events: list[str]) -> None:
-    recorder = Recorder()
-    topology = open_topology("mongodb://a/", event_listeners=[recorder])
-    recorder.clear()
-    topology.srv_hosts_found([(host, 27017)])
-    assert [short_name(each) for each in recorder.events] == events
-    topology.close()
-
-
 def test_server_selection_from_cache_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     topology = open_topology("mongodb://a/")
     topology.server_checked(ServerDescription(A, {"ok": 1, "maxWireVersion": 21}, 0.1))
@@ -299,42 +220,6 @@ def test_server_selection_from_cache_is_logged(caplog: pytest.LogCaptureFixture)
             topology.select_server(WRITABLE, "find")
         assert len(caplog.records) == lines
     topology.close()
-
-
-class ScriptedDnsResults:
-    """Scripted results of DNS queries, in order.
-
-    A result is an error, or a pair of the list of hosts and the time to live.
-    """
-
-    def __init__(self, *results: Any) -> None:
-        self.result = list(results)
-
-    def verified_hosts(self) -> Any:
-        (result, *self.result) = self.result
-        if isinstance(result, Exception):
-            raise result
-        return result
-
-
-def srv_monitor(records: ScriptedDnsResults, poll_server: bool = True) -> tuple[SrvMonitor, Any]:
-    settings: Any = SimpleNamespace(srv=records, srv_rescan_interval=60.0, heartbeat_frequency=7.0)
-    owner = Mock(is_polled=lambda: poll_server)
-    return SrvMonitor(settings, owner), owner
-
-
-def test_srv_rescan_interval_follows_ttl_or_failure(caplog: pytest.LogCaptureFixture) -> None:
-    monitor, owner = srv_monitor(ScriptedDnsResults(([A], 5), ([A], 90), ConfigurationError("no answer")))
-    assert [monitor._rescan() for _ in range(3)] == [60.0, 90, 7.0]
-    assert [call.args for call in owner.srv_hosts_found.call_args_list] == [([A],)] * 2
-    (record,) = [each for each in caplog.records if each.name.startswith("gmongo")]
-    assert record.getMessage() == "SRV polling failed, and the hosts stay unchanged: no answer"
-    assert record.levelname == "WARNING"
-
-
-def test_srv_hosts_are_ignored_if_topology_type_needs_no_rescan() -> None:
-    monitor, owner = srv_monitor(ScriptedDnsResults(([A], 5)), poll_server=False)
-    assert not monitor._should_run() and monitor._rescan() == 60.0 and not owner.srv_hosts_found.called
 
 
 def test_fork_stops_inherited_srv_monitor() -> None:
@@ -377,41 +262,6 @@ def test_monitor_yields_between_hellos_in_one_packet(monitor: Any, monkeypatch: 
     assert len(checkpoints) == 4
 
 
-@pytest.mark.parametrize("is_rtt_monitor", [False, True])
-@pytest.mark.parametrize("is_connected", [False, True])
-def test_fork_marks_connections_of_monitor_and_rtt_monitor(
-    monitor: Any, is_rtt_monitor: bool, is_connected: bool
-) -> None:
-    connection, rtt_monitor = Mock(), Mock()
-    monitor._connection = connection if is_connected else None
-    monitor._rtt_monitor = rtt_monitor if is_rtt_monitor else None
-    monitor.mark_forked(error := AutoReconnect("x"))
-    assert monitor._stopped
-    assert [call.args for call in connection.mark_forked.call_args_list] == ([(error,)] if is_connected else [])
-    assert [call.args for call in rtt_monitor.mark_forked.call_args_list] == ([(error,)] if is_rtt_monitor else [])
-
-
-@pytest.mark.parametrize("has_monitor", [False, True])
-def test_server_without_monitor_ignores_check_requests(has_monitor: bool) -> None:
-    pool, monitor = Mock(), Mock()
-    server = Server(A, pool, monitor if has_monitor else None)
-    server.request_check()
-    server.end_checks()
-    server.close()
-    assert monitor.request_check.called is has_monitor
-    assert monitor.close.called is has_monitor and pool.close.called
-
-
-@pytest.mark.parametrize("is_connected", [False, True])
-def test_fork_stops_inherited_rtt_monitor(is_connected: bool) -> None:
-    monitor = RttMonitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock())
-    monitor._connection = connection = Mock() if is_connected else None
-    monitor.mark_forked(error := AutoReconnect("x"))
-    assert monitor._stopped
-    if connection is not None:
-        connection.mark_forked.assert_called_once_with(error)
-
-
 @pytest.mark.parametrize("error_class", [AutoReconnect, ProtocolError, InvalidBSON])
 def test_rtt_monitor_reconnects_after_error(error_class: type[Exception]) -> None:
     samples = Mock()
@@ -422,12 +272,6 @@ def test_rtt_monitor_reconnects_after_error(error_class: type[Exception]) -> Non
     monitor._run()
     connection.close.assert_called_once_with()
     samples.add_sample.assert_called_once_with(0.5)
-
-
-@pytest.mark.parametrize("has_monitor", [False, True])
-def test_load_balancer_without_monitor_supports_retryable_writes(has_monitor: bool) -> None:
-    server = Server(A, Mock(), Mock() if has_monitor else None)
-    assert server.supports_retryable_writes is not has_monitor
 
 
 @pytest.mark.parametrize(

@@ -188,22 +188,6 @@ def test_history_in_state_contains_election() -> None:
         assert all(each["agoMS"] >= 0 for each in history)
 
 
-def test_history_in_state_merges_equal_events_and_keeps_100(connect: Any, deployment: Deployment) -> None:
-    client = connect()
-    client.admin.command("ping")
-    (description,) = client.topology_description.server_descriptions().values()
-    history = client._topology.history
-    for _ in range(1000):  # Repetitions of an event must not remove older events from the history.
-        history.check_failed(description.to_unknown(ValueError("x")))
-    assert [(each["what"], each["times"]) for each in state_of(client)["history"]] == [
-        ("check failed", 1000),
-        ("found: primary", 1),
-    ]
-    for number in range(1000):
-        history.check_failed(description.to_unknown((ValueError, KeyError)[number % 2]("x")))
-    assert len(state_of(client)["history"]) == 100
-
-
 def test_slow_operation_has_query_text_only_on_request(connect: Any) -> None:
     client = connect(slow_operation_ms=0, tracing={"query_text_max_length": 100})
     client.shop.orders.find_one({"name": "hunter2"})

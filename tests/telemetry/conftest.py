@@ -52,6 +52,11 @@ def is_parent(child: ReadableSpan, parent: ReadableSpan) -> bool:
     return child.parent is not None and parent.context is not None and child.parent.span_id == parent.context.span_id
 
 
+def fail_once(deployment: Deployment, **data: Any) -> None:
+    """Set a fail point for one command. `data` are the fields of the fail point."""
+    deployment.set_fail_point("failCommand", {"times": 1}, data)
+
+
 def event_names(span: ReadableSpan) -> list[str]:
     return [event.name for event in span.events]
 

@@ -15,6 +15,7 @@ from gmongo._telemetry.metrics import Metrics
 from gmongo.execution.operation_trace import OperationTrace, Phase
 from gmongo.testing import Deployment
 from tests.support.wait import eventually
+from tests.telemetry.conftest import fail_once
 
 UNITS = {
     "db.client.operation.duration": "s",
@@ -63,12 +64,6 @@ class MetricCollector:
 
 
 @pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    with Deployment.replica_set(members=1) as started:
-        yield started
-
-
-@pytest.fixture
 def collected() -> MetricCollector:
     return MetricCollector()
 
@@ -85,10 +80,6 @@ def connect(deployment: Deployment, collected: MetricCollector) -> Iterator[Call
     yield make
     for client in clients:
         client.close()
-
-
-def fail_once(deployment: Deployment, **data: Any) -> None:
-    deployment.set_fail_point("failCommand", {"times": 1}, data)
 
 
 def test_metrics_have_units_of_semantic_conventions(

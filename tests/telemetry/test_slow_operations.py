@@ -16,7 +16,7 @@ from gmongo.execution.operation_trace import OperationTrace
 from gmongo.read_preferences import Secondary
 from gmongo.testing import Deployment
 from tests.support.pools import checked_out
-from tests.telemetry.conftest import SpanCollector
+from tests.telemetry.conftest import SpanCollector, fail_once
 
 Connect = Callable[..., MongoClient[Any]]
 PARTS = {"selection", "checkOut", "connecting", "server", "network", "decoding", "backOff", "driver"}
@@ -36,11 +36,6 @@ def connect_with_slow_log(deployment: Deployment) -> Iterator[Connect]:
         client.close()
 
 
-def delay_once(deployment: Deployment, command: str, milliseconds: int) -> None:
-    data = {"failCommands": [command], "blockConnection": True, "blockTimeMS": milliseconds}
-    deployment.set_fail_point("failCommand", {"times": 1}, data)
-
-
 def slow_operation_records(caplog: pytest.LogCaptureFixture) -> list[Any]:
     return [record for record in caplog.records if record.name == "gmongo.slow"]
 
@@ -51,7 +46,7 @@ def test_slow_operation_is_logged_without_values(
     client = connect_with_slow_log()
     client.shop.orders.insert_one({"_id": 1})
     caplog.clear()
-    delay_once(deployment, "find", 80)
+    fail_once(deployment, failCommands=["find"], blockConnection=True, blockTimeMS=80)
     client.shop.orders.find_one({"secret": "hunter2"})
     (record,) = slow_operation_records(caplog)
     address = deployment.members[0].address
@@ -83,8 +78,7 @@ def test_failed_or_interrupted_wait_is_part_of_logged_duration(
     with checked_out(pool), pytest.raises(errors.WaitQueueTimeoutError):
         client.shop.orders.find_one()
     labels = ["SystemOverloadedError", "RetryableError"]
-    data = {"failCommands": ["find"], "errorCode": 462, "errorLabels": labels}
-    deployment.set_fail_point("failCommand", {"times": 1}, data)
+    fail_once(deployment, failCommands=["find"], errorCode=462, errorLabels=labels)
     with gevent.Timeout(0.1, False):
         client.shop.orders.find_one()
     with pytest.raises(errors.ServerSelectionTimeoutError):
@@ -101,8 +95,7 @@ def test_failed_attempt_on_pinned_connection_logs_no_wait(caplog: Any) -> None:
         session.start_transaction(),
     ):
         client.shop.orders.insert_one({"_id": 1}, session=session)
-        data = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 80, "errorCode": 2}
-        deployment.set_fail_point("failCommand", {"times": 1}, data)
+        fail_once(deployment, failCommands=["find"], blockConnection=True, blockTimeMS=80, errorCode=2)
         caplog.clear()
         with pytest.raises(errors.OperationFailure):
             client.shop.orders.find_one(session=session)
@@ -193,13 +186,6 @@ def test_client_keeps_last_fifty_slow_operations() -> None:
     for number in range(60):
         operations.operation_ended(OperationTrace("find", "shop", f"c{number}", operations), None)  # type: ignore[arg-type]
     assert [each["operation"] for each in operations.last] == [f"find shop.c{number}" for number in range(10, 60)]
-
-
-def test_fast_operation_is_not_logged(connect_with_slow_log: Connect, caplog: Any) -> None:
-    client = connect_with_slow_log(60_000)
-    client.shop.orders.find_one()
-    assert slow_operation_records(caplog) == []
-    assert list(client._executor.observers.all[0].last) == []
 
 
 def test_log_handler_of_slow_operation_runs_in_operation_span(deployment: Deployment) -> None:

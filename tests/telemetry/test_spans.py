@@ -11,28 +11,22 @@ from unittest.mock import Mock
 
 import gevent
 import pytest
-from bson import Binary
 from opentelemetry import trace
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import StatusCode
 
 from gmongo import MongoClient, errors
 from gmongo._telemetry import tracing
 from gmongo._telemetry.text import error_type_of
 from gmongo.execution.operation_trace import OperationTrace, Phase
-from gmongo.monitoring import CommandListener, ConnectionCreatedEvent
-from gmongo.operations import InsertOne, UpdateOne
+from gmongo.monitoring import ConnectionCreatedEvent
 from gmongo.testing import Deployment
 from tests.support.listeners import ForwardingPoolListener
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
-from tests.telemetry.conftest import Client, SpanCollector, event_names, is_parent
+from tests.telemetry.conftest import Client, SpanCollector, event_names, fail_once, is_parent
 
 PREFIX = "OTEL_PYTHON_INSTRUMENTATION_MONGODB_"
 Connect = Callable[..., Client]
-
-
-def fail_once(deployment: Deployment, **data: Any) -> None:
-    deployment.set_fail_point("failCommand", {"times": 1}, data)
 
 
 # The prose tests of the specification
@@ -100,21 +94,6 @@ def test_prose_4_spans_of_get_more_have_cursor_id(connect: Connect, spans: SpanC
 
 
 # Tests of the spans of operations and commands
-
-
-def test_bulk_write_has_one_operation_span_with_span_of_each_command(connect: Connect, spans: SpanCollector) -> None:
-    orders = connect().shop.orders
-    orders.bulk_write([InsertOne({"_id": 1}), UpdateOne({"_id": 1}, {"$set": {"x": 1}}), InsertOne({"_id": 2})])
-    operation = spans.only_span("bulkWrite shop.orders")
-    commands = [span for span in spans.ended if span.name in ("insert", "update")]
-    assert [span.name for span in commands] == ["insert", "update", "insert"]
-    assert all(is_parent(span, operation) for span in commands)
-    client = orders.database.client
-    client.bulk_write([InsertOne({}, namespace="shop.orders"), InsertOne({}, namespace="shop.other")])
-    assert is_parent(spans.only_span("bulkWrite"), spans.only_span("bulkWrite admin"))
-    orders.insert_many([{"large": "x" * 2**20} for _ in range(50)])  # the driver sends two insert commands
-    operation = spans.only_span("insert shop.orders")
-    assert sum(is_parent(span, operation) for span in spans.named("insert")) == 2
 
 
 def test_command_with_secret_has_operation_span_without_values(connect: Connect, spans: SpanCollector) -> None:
@@ -221,59 +200,6 @@ def test_retry_adds_command_span_and_retry_event_to_operation_span(
 # Tests of interruptions
 
 
-@pytest.mark.parametrize("interrupted_phase", ["selection", "check-out", "command"])
-@pytest.mark.parametrize("method", ["kill", "timeout"])
-def test_interrupted_operation_ends_span_with_error_type(
-    connect: Connect, spans: SpanCollector, deployment: Deployment, interrupted_phase: str, method: str
-) -> None:
-    if interrupted_phase == "selection":
-        deployment.members[0].kill()
-    client = connect(maxPoolSize=1)
-    if interrupted_phase != "selection":
-        client.shop.orders.find_one()
-        deployment.members[0].freeze()
-    if interrupted_phase == "check-out":
-        holder = gevent.spawn(client.shop.orders.count_documents, {})
-        eventually(lambda: client.pool_stats()[0]["in_use"])
-
-    def find_until_interrupted() -> None:
-        if method == "kill":
-            client.shop.orders.find_one()
-        else:
-            with gevent.Timeout(0.05):
-                client.shop.orders.find_one()
-
-    spans.clear()
-    finding = gevent.spawn(find_until_interrupted)
-    gevent.sleep(0.02)
-    if method == "kill":
-        finding.kill()
-    finding.join()
-    reason = "GreenletExit" if method == "kill" else "Timeout"
-    span = spans.only_span("find shop.orders")
-    assert span.attributes["error.type"].split(".")[-1] == reason
-    assert span.status.status_code is StatusCode.ERROR
-    if interrupted_phase == "command":
-        assert spans.only_span("find").status.status_code is StatusCode.ERROR
-    else:
-        assert ("server selection" if interrupted_phase == "selection" else "connection check-out") in event_names(span)
-    deployment.members[0].thaw()
-    if interrupted_phase == "check-out":
-        holder.get()
-    assert spans.open == []
-
-
-def test_end_of_session_ends_span_of_open_transaction(connect: Connect, spans: SpanCollector) -> None:
-    client = connect()
-    with client.start_session() as session:
-        session.start_transaction()  # this transaction sends no command
-    with client.start_session() as session:
-        session.start_transaction()
-        client.shop.orders.insert_one({}, session=session)
-    assert len(spans.named("transaction")) == 2
-    assert spans.open == []
-
-
 # Tests of the context of spans
 
 
@@ -321,24 +247,6 @@ def test_parent_of_read_ahead_span_is_span_of_reader(connect: Connect, spans: Sp
     batches = spans.named("getMore shop.orders")
     assert len(batches) >= 4
     assert all(is_parent(span, spans.only_span("request")) for span in batches)
-
-
-def test_operation_span_is_current_in_command_listener(deployment: Deployment, spans: SpanCollector) -> None:
-    current = []
-
-    class SpanListener(CommandListener):
-        def started(self, event: Any) -> None:
-            current.append(trace.get_current_span())
-
-        def succeeded(self, event: Any) -> None:
-            current.append(trace.get_current_span())
-
-        def failed(self, event: Any) -> None: ...
-
-    tracing = {"enabled": True, "tracer_provider": spans.provider}
-    with MongoClient(deployment.uri, tracing=tracing, event_listeners=[SpanListener()]) as client:
-        client.shop.orders.find_one()
-        assert [span.name for span in current] == ["find shop.orders"] * 2  # type: ignore[attr-defined]
 
 
 # Tests without a tracer provider
@@ -441,109 +349,6 @@ def test_tracing_option_in_uri_warns() -> None:
         assert MongoClient("mongodb://localhost/?tracing=true", connect=False)
 
 
-def test_exception_of_span_processor_is_logged_and_suppressed(
-    deployment: Deployment,
-    spans: SpanCollector,
-    capsys: pytest.CaptureFixture[str],
-    failures_of_observers: list[Exception],
-) -> None:
-    def raise_value_error(*_: Any, **__: Any) -> None:
-        raise ValueError("a broken processor")
-
-    spans.on_start = spans.on_end = raise_value_error  # type: ignore[assignment, method-assign]
-    tracing = {"enabled": True, "tracer_provider": spans.provider}
-    with MongoClient(deployment.uri, tracing=tracing) as client:
-        client.shop.orders.insert_one({"_id": 1})
-        assert client.shop.orders.find_one() == {"_id": 1}
-    assert "a broken processor" in capsys.readouterr().err
-    assert {str(error) for error in failures_of_observers} == {"a broken processor"}
-    failures_of_observers.clear()
-    assert trace.get_current_span() is trace.INVALID_SPAN
-
-
-COLLECTION_COMMANDS = [
-    "aggregate", "collMod", "collStats", "count", "create", "createIndexes", "createSearchIndexes", "delete",
-    "distinct", "drop", "dropIndexes", "dropSearchIndex", "find", "findAndModify", "insert", "killCursors",
-    "listIndexes", "mapReduce", "update", "updateSearchIndex", "validate",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", [*COLLECTION_COMMANDS, "createUser", "dropUser", "listCollections", "getMore"])
-def test_collection_name_attribute_comes_from_command_fields(name: str) -> None:
-    command = {name: 5 if name == "getMore" else "c", "collection": "d"}
-    expected = "c" if name in COLLECTION_COMMANDS else "d" if name == "getMore" else ""
-    assert tracing._collection_of(name, command, "db") == expected
-    assert tracing._collection_of(name, command, "admin") == ""
-    assert tracing._collection_of(name, {name: "$cmd.aggregate", "collection": "$cmd.x"}, "db") == ""
-    assert tracing._collection_of(name, {name: 1}, "db") == ""
-
-
-SESSION = {"id": Binary(bytes(16), 4)}
-
-
-@pytest.mark.parametrize("port", [27017, None])
-@pytest.mark.parametrize("collection", ["c", ""])
-@pytest.mark.parametrize("has_all_fields", [False, True])
-@pytest.mark.parametrize("length", [0, 1000])
-def test_command_span_has_attributes_of_specification(
-    port: int | None, collection: str, has_all_fields: bool, length: int
-) -> None:
-    created_traces = tracing.Traces(None, length)
-    more = {"lsid": SESSION, "txnNumber": 5, "$clusterTime": {"x": 1}, "signature": 1, "$db": "db"}
-    command = {"ping": 1, "a": "b", **(more if has_all_fields else {})}
-    connection: Any = Mock(address=("h", port), id=3)
-    connection.hello.connection_id = 7 if has_all_fields else None
-    operation_trace: Any = Mock(collection=collection, cursor_id=9 if has_all_fields else None)
-    sent: Any = SimpleNamespace(connection=connection, command=command, name="ping", database="db")
-    namespace = f"db.{collection}" if collection else "db"
-    expected = {
-        "db.system.name": "mongodb",
-        "db.namespace": "db",
-        "db.command.name": "ping",
-        "db.query.summary": f"ping {namespace}",
-        "server.address": "h",
-        "network.transport": "unix" if port is None else "tcp",
-        "db.mongodb.driver_connection_id": 3,
-        **({} if port is None else {"server.port": port}),
-        **({"db.collection.name": collection} if collection else {}),
-    }
-    if length:
-        expected["db.query.text"] = (
-            '{"ping": 1, "a": "b", "txnNumber": 5}' if has_all_fields else '{"ping": 1, "a": "b"}'
-        )
-    if has_all_fields:
-        expected |= {
-            "db.mongodb.server_connection_id": 7,
-            "db.mongodb.cursor_id": 9,
-            "db.mongodb.lsid": "00000000-0000-0000-0000-000000000000",
-            "db.mongodb.txn_number": 5,
-        }
-    assert created_traces._attributes_of(operation_trace, sent) == expected
-
-
-@pytest.mark.parametrize("collection", ["c", ""])
-@pytest.mark.parametrize("cursor_id", [None, 9])
-def test_operation_span_has_attributes_of_specification(collection: str, cursor_id: int | None) -> None:
-    tracer: Any = Mock()
-    operation_trace: Any = Mock(
-        database="db", collection=collection, cursor_id=cursor_id, summary="find db.c", notes={}
-    )
-    operation_trace.name = "find"
-    created_traces = tracing.Traces(None, 0)
-    created_traces._tracer = tracer
-    created_traces.operation_started(operation_trace, None)
-    summary, parent, kind, attributes = tracer.start_span.call_args.args
-    assert (summary, parent, kind) == ("find db.c", None, SpanKind.CLIENT)
-    assert attributes == {
-        "db.system.name": "mongodb",
-        "db.namespace": "db",
-        "db.operation.name": "find",
-        "db.operation.summary": "find db.c",
-        **({"db.collection.name": "c"} if collection else {}),
-        **({} if cursor_id is None else {"db.mongodb.cursor_id": 9}),
-    }
-
-
 def end_command(reply: Any, error: BaseException | None, cursor_id: int | None = None) -> Any:
     """Let the telemetry observer record the end of a command, and return the span of the command."""
     span = Mock()
@@ -616,17 +421,10 @@ def test_error_adds_no_attribute_to_span_that_is_not_recording() -> None:
 def test_wait_of_at_least_one_millisecond_or_failed_wait_adds_span_event(
     is_recording: bool, seconds: float, connecting: float, error: Any, expected: Any
 ) -> None:
-    created_traces, span = tracing.Traces(None, 0), Mock(is_recording=lambda: is_recording)
-    operation_trace: Any = Mock(notes={created_traces: (span, None, None)})
-    created_traces.wait_ended(operation_trace, Phase.SELECTION, seconds, connecting, error)
+    traces, span = tracing.Traces(None, 0), Mock(is_recording=lambda: is_recording)
+    operation_trace: Any = Mock(notes={traces: (span, None, None)})
+    traces.wait_ended(operation_trace, Phase.SELECTION, seconds, connecting, error)
     added = [call.args for call in span.add_event.call_args_list]
     assert added == ([(Phase.SELECTION.value, expected)] if expected is not None and is_recording else [])
-    created_traces.wait_ended(Mock(notes={}), Phase.SELECTION, 1.0, 0.0, None)
-    created_traces.attempt_failed(Mock(notes={}), errors.AutoReconnect("x"))
-
-
-def test_failed_attempt_adds_retry_event_to_span() -> None:
-    created_traces, span = tracing.Traces(None, 0), Mock()
-    operation_trace: Any = Mock(notes={created_traces: (span, None, None)}, attempts=2)
-    created_traces.attempt_failed(operation_trace, errors.AutoReconnect("x"))
-    span.add_event.assert_called_once_with("retry", {"gmongo.tries": 2, "error.type": "gmongo.errors.AutoReconnect"})
+    traces.wait_ended(Mock(notes={}), Phase.SELECTION, 1.0, 0.0, None)
+    traces.attempt_failed(Mock(notes={}), errors.AutoReconnect("x"))

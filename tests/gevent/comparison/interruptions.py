@@ -174,7 +174,7 @@ class Run:
             return None
 
     def close(self) -> None:
-        """Close the client. Close the client.
+        """Close the client.
 
         The caller runs this method in a greenlet, because PyMongo's `close` needs half a second.
         """

@@ -144,7 +144,7 @@ class Resources:
     def __init__(self, deployment: Any) -> None:
         self._deployment = deployment
         self._open = open_on_servers(deployment)
-        self._open_descriptors = _open_descriptors()
+        self._descriptors = open_descriptors()
         self._watcher_count = _watcher_count()
 
     def remaining(self, *kinds: str) -> list[str]:
@@ -167,8 +167,8 @@ class Resources:
         """
         faults = self.remaining("connections")
         seen -= getattr(self._deployment, "greenlets", set())
-        if not becomes_true(lambda: _open_descriptors() <= self._open_descriptors):
-            faults.append(f"descriptors left: {_open_descriptors() - self._open_descriptors}")
+        if not becomes_true(lambda: open_descriptors() <= self._descriptors):
+            faults.append(f"descriptors left: {open_descriptors() - self._descriptors}")
         if not becomes_true(lambda: not _living_driver_greenlets(seen)):
             faults.append(f"greenlets left: {_living_driver_greenlets(seen)}")
         if not becomes_true(lambda: _watcher_count() <= self._watcher_count):
@@ -182,7 +182,7 @@ class Resources:
         return faults
 
 
-def _open_descriptors() -> set[str]:
+def open_descriptors() -> set[str]:
     """Return the file or socket of each open file descriptor."""
     folder, found = "/proc/self/fd", set()
     for number in os.listdir(folder):

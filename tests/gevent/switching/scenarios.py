@@ -159,8 +159,7 @@ class ReadRemainingBatches(OpenCursor):
     least_switches = 3
 
     def act(self, run_state: ScenarioRun) -> Any:
-        with run_state.kept.pop("cursor") as cursor:
-            return len(list(cursor))
+        return read_in_block(run_state.kept.pop("cursor"))
 
 
 class DropOpenCursor(OpenCursor):
@@ -175,28 +174,6 @@ class CloseCursor(OpenCursor):
 
     def act(self, run_state: ScenarioRun) -> Any:
         run_state.kept.pop("cursor").close()
-
-
-class ReadAhead(Scenario):
-    """Iterate a cursor with read-ahead.
-
-    The harness interrupts the iterating greenlet, not the driver greenlet that fetches batches.
-    """
-
-    name = "read-ahead"
-    least_switches = 3
-
-    def act(self, run_state: ScenarioRun) -> Any:
-        with run_state.db.facts.find(batch_size=2).read_ahead() as cursor:
-            return len(list(cursor))
-
-
-class DropReadAhead(Scenario):
-    name = "read-ahead without close"
-    least_switches = 3
-
-    def act(self, run_state: ScenarioRun) -> Any:
-        return len(list(run_state.db.facts.aggregate([{"$match": {}}], batchSize=2).read_ahead(2)))
 
 
 class LeaveReadAhead(Scenario):
@@ -228,8 +205,7 @@ class Exhaust(Scenario):
         return deployment
 
     def act(self, run_state: ScenarioRun) -> Any:
-        with run_state.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST) as cursor:
-            return len(list(cursor))
+        return read_in_block(run_state.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST))
 
 
 class DropExhaust(Exhaust):
@@ -246,34 +222,6 @@ class LeaveExhaust(Exhaust):
     def act(self, run_state: ScenarioRun) -> Any:
         with run_state.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST) as cursor:
             return [next(cursor) for _ in range(3)]
-
-
-class Transaction(Scenario):
-    name = "transaction"
-    least_switches = 2
-
-    def act(self, run_state: ScenarioRun) -> Any:
-        with run_state.client.start_session() as session, session.start_transaction():
-            run_state.db.written.insert_one({"a": 1}, session=session)
-            run_state.db.facts.find_one({"_id": 1}, session=session)
-
-
-class WithTransaction(Transaction):
-    name = "with_transaction"
-
-    def act(self, run_state: ScenarioRun) -> Any:
-        with run_state.client.start_session() as session:
-            session.with_transaction(lambda each: run_state.db.written.insert_one({"a": 1}, session=each))
-
-
-class AbortedTransaction(Transaction):
-    name = "aborted transaction"
-
-    def act(self, run_state: ScenarioRun) -> Any:
-        with run_state.client.start_session() as session:
-            session.start_transaction()
-            run_state.db.written.insert_one({"a": 1}, session=session)
-            session.abort_transaction()
 
 
 class Backoff(Scenario):
@@ -302,6 +250,37 @@ class Retry(Backoff):
         return run_state.db.facts.find_one({"_id": 1})
 
 
+def read_in_block(cursor: Any) -> int:
+    """Return the number of documents that a cursor returns inside its ``with`` block."""
+    with cursor:
+        return len(list(cursor))
+
+
+def run_transaction(db: Any) -> None:
+    with db.client.start_session() as session, session.start_transaction():
+        db.written.insert_one({"a": 1}, session=session)
+        db.facts.find_one({"_id": 1}, session=session)
+
+
+def insert_with_transaction(db: Any) -> None:
+    with db.client.start_session() as session:
+        session.with_transaction(lambda each: db.written.insert_one({"a": 1}, session=each))
+
+
+def insert_and_abort(db: Any) -> None:
+    with db.client.start_session() as session:
+        session.start_transaction()
+        db.written.insert_one({"a": 1}, session=session)
+        session.abort_transaction()
+
+
+def watch_insert(db: Any) -> None:
+    with db.written.watch(max_await_time_ms=5) as stream:
+        db.written.insert_one({"a": 1})
+        stream.next()
+        stream.try_next()
+
+
 def unacknowledged(db: Any) -> Any:
     """Return a collection with write concern ``w=0``."""
     return db.get_collection("written", write_concern=WriteConcern(w=0))
@@ -318,17 +297,6 @@ def write_with_client(db: Any) -> Any:
         UpdateOne({"a": 1}, {"$set": {"b": 1}}, namespace="test.w"),
     ]
     return db.client.bulk_write(models, verbose_results=True)
-
-
-class ChangeStream(Scenario):
-    name = "change stream"
-    least_switches = 3
-
-    def act(self, run_state: ScenarioRun) -> Any:
-        with run_state.db.written.watch(max_await_time_ms=5) as stream:
-            run_state.db.written.insert_one({"a": 1})
-            stream.next()
-            stream.try_next()
 
 
 class UploadFile(Scenario):
@@ -469,25 +437,22 @@ class PinnedCursor(Scenario):
         return Deployment.load_balanced(services=1)
 
     def act(self, run_state: ScenarioRun) -> Any:
-        with run_state.db.facts.find(batch_size=2, limit=5) as cursor:
-            return len(list(cursor))
+        return read_in_block(run_state.db.facts.find(batch_size=2, limit=5))
 
 
 class PinnedReadAhead(PinnedCursor):
     name = "read-ahead behind a load balancer"
 
     def act(self, run_state: ScenarioRun) -> Any:
-        with run_state.db.facts.find(batch_size=2).read_ahead() as cursor:
-            return len(list(cursor))
+        return read_in_block(run_state.db.facts.find(batch_size=2).read_ahead())
 
 
-class PinnedTransaction(Transaction):
+class PinnedTransaction(PinnedCursor):
     name = "pinned transaction behind a load balancer"
-    options = {"serverMonitoringMode": "auto"}
-    ends_cursors = True
+    least_switches = 2
 
-    def deployment(self) -> Deployment:
-        return Deployment.load_balanced(services=1)
+    def act(self, run_state: ScenarioRun) -> Any:
+        run_transaction(run_state.db)
 
 
 class DriverGreenlet(Scenario):
@@ -663,18 +628,19 @@ SCENARIOS: list[Scenario] = [
     ReadRemainingBatches(),
     DropOpenCursor(),
     CloseCursor(),
-    ReadAhead(),
-    DropReadAhead(),
+    # The harness interrupts the iterating greenlet, not the driver greenlet that reads ahead.
+    OneCommand("read-ahead", lambda db: read_in_block(db.facts.find(batch_size=2).read_ahead()), 3),
+    OneCommand("read-ahead without close", lambda db: len(list(db.facts.aggregate([], batchSize=2).read_ahead(2))), 3),
     LeaveReadAhead(),
     Exhaust(),
     DropExhaust(),
     LeaveExhaust(),
-    Transaction(),
-    WithTransaction(),
-    AbortedTransaction(),
+    OneCommand("transaction", run_transaction, 2),
+    OneCommand("with_transaction", insert_with_transaction, 2),
+    OneCommand("aborted transaction", insert_and_abort, 2),
     Backoff(),
     Retry(),
-    ChangeStream(),
+    OneCommand("change stream", watch_insert, 3),
     UploadFile(),
     UploadWithId(),
     WriteAndAbort(),

@@ -13,7 +13,7 @@ from gmongo.testing import Deployment
 
 
 class RealDeployment:
-    """A real server. A real server with the methods of a simulated deployment that scenarios call."""
+    """A real server with the methods of a simulated deployment that scenarios call."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri

@@ -1,6 +1,7 @@
 """Scenarios in which two greenlets use one object. The second greenlet starts at a switch of the first greenlet.
 
 Either one call waits for the end of the other call, or one call raises InvalidOperation and changes nothing.
+``tests/gevent/test_shared_cursors.py`` checks cursors and change streams.
 """
 
 from __future__ import annotations
@@ -96,21 +97,14 @@ def check_session(run_state: ScenarioRun, session: Any, first: Any, second: Any)
         session.end_session()
 
 
-def check_documents(run_state: ScenarioRun, cursor: Any, first: Any, second: Any) -> None:
+def take_file_ids(cursor: Any) -> list[Any]:
+    return [file._id for file in cursor]
+
+
+def check_files(run_state: ScenarioRun, cursor: Any, first: Any, second: Any) -> None:
     taken = [each for part in (first, second) if part != REJECTED for each in part or ()]
     assert len(set(taken)) == len(taken), taken
     cursor.close()
-
-
-def take_ids(cursor: Any) -> list[Any]:
-    return [document["_id"] for document in cursor]
-
-
-def take_changes(stream: Any) -> list[Any]:
-    taken = []
-    while (change := stream.try_next()) is not None:
-        taken.append(change["documentKey"]["_id"])
-    return taken
 
 
 def write(data: bytes) -> Call:
@@ -172,15 +166,6 @@ SHARED = [
         for name, call in IN_SESSIONS.items()
         for first in ("commit_transaction", "abort_transaction", "end_session", "find")
     ),
-    *(
-        SharedObject(f"{subject} and {name}", subject, read, call, check_documents)
-        for subject, read in (
-            ("stream", take_changes),
-            ("command cursor", take_ids),
-            ("cursor", take_ids),
-            ("cursor that reads ahead", take_ids),
-            ("file cursor", lambda cursor: [file._id for file in cursor]),
-        )
-        for name, call in {"iteration": read, "close": lambda cursor: cursor.close()}.items()
-    ),
+    SharedObject("file cursor and iteration", "file cursor", take_file_ids, take_file_ids, check_files),
+    SharedObject("file cursor and close", "file cursor", take_file_ids, lambda cursor: cursor.close(), check_files),
 ]

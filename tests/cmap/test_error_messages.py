@@ -1,4 +1,7 @@
-"""The message of a timeout error states the length and the source of the time limit."""
+"""Messages of timeout errors and pool errors (CMAP-232 to CMAP-236).
+
+The message of a timeout error states the length and the source of the time limit.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,15 @@ import pytest
 import gmongo
 from gmongo import MongoClient
 from gmongo.cmap.connection import Connection
-from gmongo.errors import NetworkTimeout
+from gmongo.errors import (
+    AutoReconnect,
+    ConnectionFailure,
+    NetworkTimeout,
+    PoolClearedError,
+    PoolClosedError,
+    PyMongoError,
+    WaitQueueTimeoutError,
+)
 from tests.support.server import ScriptedServer, send_no_reply
 
 OPERATION = "the limit of the operation"
@@ -71,3 +82,37 @@ def test_timeout_error_of_operation_names_option(
         text = str(caught.value)
         assert text.startswith(f"{server.name}: timed out (no complete reply within ") and source in text
         assert caught.value.timeout
+
+
+@pytest.mark.requirement("CMAP-232", "CMAP-233")
+def test_pool_errors_are_connection_failures() -> None:
+    for kind in (PoolClosedError, PoolClearedError, WaitQueueTimeoutError):
+        assert issubclass(kind, ConnectionFailure)
+        assert issubclass(kind, PyMongoError)
+    assert issubclass(PoolClearedError, AutoReconnect)
+
+
+@pytest.mark.requirement("CMAP-232", "CMAP-236")
+def test_check_out_timeout_names_option_and_oldest_check_out(new_pool: Any, server: Any) -> None:
+    pool = new_pool(max_pool_size=1, wait_queue_timeout=20.0)
+    pool.check_out().last_command = "find"
+    with pytest.raises(WaitQueueTimeoutError) as raised:
+        pool.check_out()
+    assert raised.value.message == "Timed out while checking out a Connection from connection pool"
+    text = str(raised.value)
+    assert text.startswith(raised.value.message + ". maxPoolSize: 1, connections in use by cursors: 0, ")
+    assert "being established: 0 (maxConnecting: 2), waitQueueTimeoutMS: 20000 ms, longest held for 20" in text
+    assert text.endswith(": find")
+    assert (raised.value.address, raised.value.timeout) == (server.address, True)
+
+
+@pytest.mark.requirement("CMAP-232")
+def test_wait_queue_timeout_error_names_operation_time_limit(new_client: Any) -> None:
+    client = new_client(maxPoolSize=1)
+    client.db.c.find_one()
+    client._topology.pools()[0].check_out()
+    with (
+        pytest.raises(WaitQueueTimeoutError, match=r"left of the limit of 20 ms \(gmongo.timeout\): \d"),
+        gmongo.timeout(0.02),
+    ):
+        client.db.c.find_one()
