@@ -20,15 +20,12 @@ from bson.raw_bson import RawBSONDocument
 
 import gmongo
 from gmongo import DeleteOne, InsertOne, MongoClient, ReplaceOne, UpdateOne
-from gmongo._encryption.operation import EncryptedOperation
 from gmongo.encryption import Algorithm
 from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import ConfigurationError, EncryptionError, InvalidOperation, ServerSelectionTimeoutError
-from gmongo.execution.operation import Operation
-from gmongo.execution.operation_context import OperationContext
 from gmongo.monitoring import CommandListener
-from gmongo.operations.run_command import RunCommand
 from tests.encryption.conftest import LOCAL, VAULT
+from tests.support.cases import with_cases
 from tests.support.mongocryptd import Mongocryptd
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
@@ -544,62 +541,14 @@ def test_repr_and_logs_contain_no_secret(automatic, connect, caplog):
     assert "very secret" not in caplog.text
 
 
-def test_encrypted_operation_overrides_every_method_of_operation():
-    overridden = set(vars(EncryptedOperation))
-    # `EncryptedOperation` may inherit a method that calls only overridden methods, or whose result
-    # contains no encrypted values.
-    harmless = {"sequences", "message"}
-    methods = {name for name, value in vars(Operation).items() if callable(value) or isinstance(value, property)}
-    assert {name for name in methods if not name.startswith("__")} - overridden <= harmless
-    copied = EncryptedOperation(RunCommand(OperationContext("db"), {"ping": 1}), None, None)
-    assert set(Operation.__annotations__) - {"codec_options"} <= set(vars(copied))
-
-
-@pytest.mark.parametrize(
-    ("options", "error_class"),
-    [
-        ({"key_vault_namespace": "nodot"}, ConfigurationError),
-        ({"key_vault_namespace": 5}, TypeError),
-        ({"kms_providers": 5}, TypeError),
-        ({"schema_map": 5}, TypeError),
-        ({"encrypted_fields_map": 5}, TypeError),
-        ({"bypass_auto_encryption": 1}, TypeError),
-        ({"mongocryptd_spawn_args": "x"}, TypeError),
-        ({"kms_connect_callback": 5}, TypeError),
-    ],
-)
+@with_cases
 def test_auto_encryption_option_of_wrong_type_raises(options, error_class):
     (name,) = options
     with pytest.raises(error_class, match=name):
         AutoEncryptionOpts(**{"kms_providers": LOCAL, "key_vault_namespace": VAULT, **options})
 
 
-@pytest.mark.parametrize(
-    ("options", "error_class", "message"),
-    [
-        ({"kms_providers": {}}, ValueError, "at least one KMS provider must be configured"),
-        ({"kms_providers": {"local": {}}}, ValueError, "local"),
-        ({"kms_providers": {"nonsense": {}}}, EncryptionError, "nonsense"),
-        ({"kms_providers": {"local": {"key": b"short"}}}, EncryptionError, "local key must be 96 bytes"),
-        (
-            {"schema_map": {"a.b": {}}, "encrypted_fields_map": {"a.b": {"fields": []}}},
-            EncryptionError,
-            "a.b is present",
-        ),
-        ({"crypt_shared_lib_path": "/no/such/library.so"}, EncryptionError, "/no/such/library.so"),
-        (
-            {"crypt_shared_lib_required": True},
-            EncryptionError,
-            "crypt_shared_lib_required=True, but .* from the system's search path for libraries$",
-        ),
-        (
-            {"crypt_shared_lib_path": "/no/such/library.so", "crypt_shared_lib_required": True},
-            EncryptionError,
-            "/no/such/library.so",
-        ),
-        ({"key_expiration_ms": -1}, ValueError, "key_expiration_ms"),
-    ],
-)
+@with_cases
 def test_client_with_invalid_encryption_options_raises(options, error_class, message):
     with pytest.raises(error_class, match=message):
         MongoClient(

@@ -17,6 +17,7 @@ from gmongo.operations import (
 )
 from gmongo.operations.keys import DESCENDING, index_list
 from gmongo.operations.models import checked_change
+from tests.support.cases import with_cases
 
 SET = {"$set": {"a": 1}}
 FILTERED = [
@@ -56,16 +57,7 @@ def test_model_converts_options_to_form_of_server(make_model):
 
 
 @filtered
-@pytest.mark.parametrize(
-    ("options", "error_class", "message"),
-    [
-        ({"collation": "en"}, TypeError, "collation"),
-        ({"hint": 5}, TypeError, "hint.*5"),
-        ({"hint": []}, ValueError, "at least one field"),
-        ({"namespace": 5}, TypeError, "namespace.*5"),
-        ({"namespace": "coll"}, ValueError, "namespace.*'coll'"),
-    ],
-)
+@with_cases
 def test_malformed_model_option_raises(make_model, options, error_class, message):
     with pytest.raises(error_class, match=message):
         make_model({}, **options)

@@ -14,6 +14,7 @@ from gmongo.cmap.hello import read_hello
 from gmongo.errors import OperationFailure, ProtocolError
 from gmongo.wire import reply_schema as schema
 from gmongo.wire.reply_schema import check, first_violation, unexpected
+from tests.support.cases import with_cases
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 SIZES = ("maxBsonObjectSize", "maxMessageSizeBytes")
@@ -116,15 +117,7 @@ def test_hello_reply_without_fields_has_defaults() -> None:
     assert hello.sessions_supported is False
 
 
-@pytest.mark.parametrize(
-    ("type_fields", "is_mongos", "is_standalone"),
-    [
-        ({"msg": "isdbgrid"}, True, False),
-        ({"setName": "rs"}, False, False),
-        ({"isreplicaset": True}, False, False),
-        ({"msg": "x"}, False, True),
-    ],
-)
+@with_cases
 def test_hello_reads_server_type_and_limits(type_fields: dict[str, Any], is_mongos: bool, is_standalone: bool) -> None:
     numbers = {"maxBsonObjectSize": 5, "maxMessageSizeBytes": 6, "maxWriteBatchSize": 7, "maxWireVersion": 8}
     others = {"helloOk": True, "logicalSessionTimeoutMinutes": 0, "connectionId": 9, "serviceId": ObjectId("5" * 24)}
@@ -137,15 +130,7 @@ def test_hello_reads_server_type_and_limits(type_fields: dict[str, Any], is_mong
     assert (hello.connection_id, hello.service_id) == (9, ObjectId("5" * 24))
 
 
-@pytest.mark.parametrize(
-    ("reply", "message"),
-    [
-        ({"ok": 0}, "hello failed"),
-        ({"ok": 0, "errmsg": "no", "$err": "other", "code": 5}, "no"),
-        ({"ok": 0.0, "$err": "other"}, "other"),
-        ({}, "hello failed"),
-    ],
-)
+@with_cases
 def test_failed_hello_raises_operation_failure(reply: dict[str, Any], message: str) -> None:
     with pytest.raises(OperationFailure, match=f"^{message}") as caught:
         read_hello(reply, 0.5)

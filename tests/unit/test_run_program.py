@@ -17,6 +17,7 @@ from gmongo import _run_program
 from gmongo._run_program import run_program
 from gmongo.stable_api import __main__ as audit_command
 from gmongo.status import __main__ as status_command
+from tests.support.cases import with_cases
 
 PROGRAM = """
 import runpy
@@ -89,17 +90,7 @@ def test_program_in_safe_path_mode_keeps_sys_path(
     assert reports[0][1] == "the current directory"
 
 
-@pytest.mark.parametrize(
-    ("last_statement", "status", "expected_stderr"),
-    [
-        ("", 0, ""),
-        ("sys.exit()", 0, ""),
-        ("sys.exit(0)", 0, ""),
-        ("sys.exit(7)", 7, ""),
-        ("sys.exit('no more')", 1, "no more\n"),
-        ("sys.exit([])", 1, "[]\n"),
-    ],
-)
+@with_cases
 def test_argument_of_sys_exit_becomes_exit_status(
     reports: object,
     tmp_path: Path,

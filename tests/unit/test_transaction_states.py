@@ -24,6 +24,7 @@ from gmongo.errors import (
 )
 from gmongo.execution.transaction import State, Transaction, TransactionSettings, is_result_unknown
 from gmongo.sdam.selection import WRITABLE
+from tests.support.cases import with_cases
 
 TRANSIENT, UNKNOWN = "TransientTransactionError", "UnknownTransactionCommitResult"
 
@@ -82,15 +83,7 @@ def test_transient_commit_error_unpins_transaction() -> None:
     assert transaction.pinned_address is None and transaction.commit_write_concern == {}
 
 
-@pytest.mark.parametrize(
-    ("error", "is_transient"),
-    [
-        (AutoReconnect("x"), True),
-        (ServerSelectionTimeoutError("x"), True),
-        (NotPrimaryError("x"), False),
-        (OperationFailure("x"), False),
-    ],
-)
+@with_cases
 def test_network_error_of_operation_is_labelled_transient(error: PyMongoError, is_transient: bool) -> None:
     Transaction.failed(error)
     assert error.has_error_label(TRANSIENT) is is_transient
@@ -187,31 +180,17 @@ def test_next_transaction_has_no_recovery_token_and_no_pin() -> None:
         transaction.start(transaction.settings)
 
 
-@pytest.mark.parametrize(
-    ("state", "commit_outcome", "abort_outcome"),
-    [
-        (State.NONE, "No transaction started", "No transaction started"),
-        (State.STARTING, False, False),
-        (State.IN_PROGRESS, True, True),
-        (State.COMMITTED, True, "Cannot call abortTransaction after calling commitTransaction"),
-        (State.COMMITTED_EMPTY, False, "Cannot call abortTransaction after calling commitTransaction"),
-        (
-            State.ABORTED,
-            "Cannot call commitTransaction after calling abortTransaction",
-            "Cannot call abortTransaction twice",
-        ),
-    ],
-)
-def test_state_permits_or_rejects_commit_and_abort(state: State, commit_outcome: Any, abort_outcome: Any) -> None:
+@with_cases
+def test_state_permits_or_rejects_commit_and_abort(state: str, commit_outcome: Any, abort_outcome: Any) -> None:
     for end, outcome in (("begin_commit", commit_outcome), ("begin_abort", abort_outcome)):
         transaction = Transaction()
         assert (transaction.state, transaction.active, transaction.observed) == (State.NONE, False, None)
-        transaction.state = state
-        assert transaction.active is (state in (State.STARTING, State.IN_PROGRESS))
+        transaction.state = State[state]
+        assert transaction.active is (state in ("STARTING", "IN_PROGRESS"))
         if isinstance(outcome, str):
             with pytest.raises(InvalidOperation) as caught:
                 getattr(transaction, end)()
-            assert str(caught.value) == outcome and transaction.state is state
+            assert str(caught.value) == outcome and transaction.state is State[state]
         else:
             assert getattr(transaction, end)() is outcome
             ended = State.ABORTED if end == "begin_abort" else State.COMMITTED if outcome else State.COMMITTED_EMPTY

@@ -16,6 +16,7 @@ from gmongo.read_preferences import Nearest, Secondary
 from gmongo.results import InsertOneResult, UpdateResult
 from gmongo.server_api import ServerApi
 from gmongo.server_type import SERVER_TYPE
+from tests.support.cases import with_cases
 from tests.unit.test_layers import MODULES
 
 # Data classes with mutable fields. The driver or a callback of the application sets the fields.
@@ -102,14 +103,7 @@ def test_assignment_to_public_value_raises(value: Any) -> None:
             setattr(value, name, None)
 
 
-@pytest.mark.parametrize(
-    ("reply_of_statement", "in_client_bulk", "matched_count", "upserted_id"),
-    [
-        ({"n": 1, "upserted": None}, False, 1, None),
-        ({"n": 1, "upserted": {"_id": None}}, True, 1, None),
-        ({"n": 1, "upserted": {"_id": 5}}, True, 1, 5),
-    ],
-)
+@with_cases
 def test_update_result_reads_upserted_id_of_client_bulk(
     reply_of_statement: dict[str, Any], in_client_bulk: bool, matched_count: int, upserted_id: Any
 ) -> None:
