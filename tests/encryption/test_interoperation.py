@@ -16,7 +16,7 @@ from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import RangeOpts
 from gmongo.errors import EncryptionError
 from tests.encryption.conftest import LOCAL, VAULT
-from tests.encryption.values import DETERMINISTIC_TYPES, EVERY_TYPE, RANDOM_TYPES
+from tests.encryption.values import DETERMINISTIC_TYPES, EVERY_TYPE, RANDOM_TYPES, equal_bson
 from tests.support.cases import with_cases
 
 DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
@@ -27,10 +27,6 @@ RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 def key(request, encryption, peer):
     maker = encryption if request.param == "gmongo" else peer.encryption
     return maker.create_data_key("local", key_alt_names=["shared"])
-
-
-def equal_bson(value, other_value):
-    return bson.encode({"v": value}) == bson.encode({"v": other_value})
 
 
 def test_randomized_value_of_each_type_is_decrypted_by_both_drivers(encryption, peer, key):

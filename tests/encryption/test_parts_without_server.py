@@ -414,7 +414,7 @@ def outcome_of_proxy_reply(*reply_pieces: bytes) -> str:
         return str(error)
     sent = "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\nX-A: 1\r\nProxy-Authorization: Basic dXNlcjpwQHNz\r\n\r\n"
     sock.sendall.assert_called_once_with(sent.encode())
-    return f"connected, {len(remaining)} bytes seconds_left"
+    return f"connected, {len(remaining)} bytes left"
 
 
 @with_cases

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import bson
+
 from tests.support.cases import rows
 
 _ROWS = rows(__file__, "every BSON type")
@@ -10,3 +14,7 @@ EVERY_TYPE = {row["name"]: row["value"] for row in _ROWS}
 DETERMINISTIC_TYPES = [row["name"] for row in _ROWS if row["deterministic"]]
 # Types that libmongocrypt encrypts with the randomized algorithm.
 RANDOM_TYPES = [row["name"] for row in _ROWS if row["randomized"]]
+
+
+def equal_bson(value: Any, other_value: Any) -> bool:
+    return bson.encode({"v": value}) == bson.encode({"v": other_value})

@@ -48,16 +48,6 @@ def test_module_aliases_are_identical_objects():
     run(program)
 
 
-@since(".".join(PYMONGO_VERSION.split(".")[:2]))
-def test_each_alias_is_module_of_pymongo():
-    program = f"""
-        import importlib
-        for name in {sorted(ALIASES)!r}:
-            importlib.import_module(name)
-    """
-    run(program, first="")
-
-
 def test_each_public_module_of_both_drivers_has_alias():
     gmongo_modules = [each.name for each in pkgutil.iter_modules(gmongo.__path__) if not each.name.startswith("_")]
     pymongo_modules = run(

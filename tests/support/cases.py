@@ -3,12 +3,13 @@
 The file with the cases of ``test_x.py`` is ``test_x.jsonl``. Each line is a case: a JSON object
 whose field ``table`` is the name of the test, or another name that the test file uses. The optional
 field ``id`` names the case in the output of pytest. Numbers and BSON values have the notation of the
-recorded answers. Three further notations exist:
+recorded answers. Four further notations exist:
 
 - ``{"$name": "OSError"}`` is the object with a name in ``gmongo.errors``, ``builtins``, or a module
   such as ``gevent:GreenletExit``.
 - ``{"$call": ["AutoReconnect", "gone"]}`` is the result of a call with these arguments.
 - ``{"$tuple": [1, 2]}`` is a tuple.
+- ``{"$bytes": "HTTP/1.1 200 OK"}`` is a bytes object, whose bytes are the code points of the text.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ def _value(part: Any) -> Any:
             return _named(name)
         case {"$call": [name, *arguments]}:
             return _named(name)(*map(_value, arguments))
+        case {"$bytes": text}:
+            return text.encode("latin-1")
         case {"$tuple": parts}:
             return tuple(map(_value, parts))
         case dict():

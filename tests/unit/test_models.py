@@ -131,16 +131,8 @@ def test_each_argument_affects_equality_and_repr(model_class, argument):
     assert repr(model_class(**given)) == repr(model_class(**given)) != repr(model_class(**other))
 
 
-@pytest.mark.parametrize(
-    ("model", "code"),
-    [
-        (IndexModel("a"), "IndexModel({'a': 1}, name='a_1')"),
-        (IndexModel({"a": 1, "b": -1}, unique=True), "IndexModel({'a': 1, 'b': -1}, unique=True, name='a_1_b_-1')"),
-        (IndexModel("a", collation=Collation("en")), "IndexModel({'a': 1}, name='a_1', collation={'locale': 'en'})"),
-        (SearchIndexModel({"a": 1}), "SearchIndexModel(definition={'a': 1})"),
-        (SearchIndexModel({"a": 1}, "x"), "SearchIndexModel(name='x', definition={'a': 1})"),
-    ],
-)
-def test_repr_of_index_model_is_its_constructor_call(model, code):
+@with_cases
+def test_repr_of_index_model_is_its_constructor_call(call, code):
+    model = eval(call)
     assert repr(model) == code
     assert eval(code) == model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,15 +13,9 @@ from gmongo.cmap.connection import Purpose
 from gmongo.engines.transaction import TransactionEnd
 from gmongo.errors import (
     AutoReconnect,
-    ExecutionTimeout,
     InvalidOperation,
-    NetworkTimeout,
-    NotPrimaryError,
     OperationFailure,
     PyMongoError,
-    ServerSelectionTimeoutError,
-    WriteConcernError,
-    WTimeoutError,
 )
 from gmongo.execution.transaction import State, Transaction, TransactionSettings, is_result_unknown
 from gmongo.sdam.selection import WRITABLE
@@ -35,32 +30,12 @@ def with_labels(error: PyMongoError, *labels: str) -> PyMongoError:
     return error
 
 
-ERRORS: list[tuple[Any, bool]] = [
-    (lambda: WriteConcernError("x", 64, {}), True),
-    (lambda: WTimeoutError("x", 64, {}), True),
-    (lambda: WriteConcernError("x", 91, {}), True),
-    (lambda: WriteConcernError("unknown", 79, {}), False),
-    (lambda: WriteConcernError("unsatisfiable", 100, {}), False),
-    (lambda: OperationFailure("x", 8000), False),
-    (lambda: OperationFailure("x", 50), True),
-    (lambda: ExecutionTimeout("x", 50), True),
-    (lambda: ExecutionTimeout("x", 8000), True),
-    (lambda: with_labels(OperationFailure("x", 8000), "RetryableWriteError"), True),
-    (lambda: ServerSelectionTimeoutError("x"), True),
-    (lambda: AutoReconnect("x"), True),
-    (lambda: NetworkTimeout("x"), True),
-    (lambda: NotPrimaryError("x"), False),
-    (lambda: with_labels(NotPrimaryError("x"), "RetryableWriteError"), True),
-    (lambda: InvalidOperation("x"), False),
-]
-
-
-@pytest.mark.parametrize(("make_error", "result_is_unknown"), ERRORS)
+@with_cases
 @pytest.mark.parametrize("is_overloaded", [False, True])
 def test_commit_error_with_unknown_result_has_label_and_unpins_transaction(
-    make_error: Any, result_is_unknown: bool, is_overloaded: bool
+    error: PyMongoError, labels: list[str], result_is_unknown: bool, is_overloaded: bool
 ) -> None:
-    error = make_error()
+    error = with_labels(copy(error), *labels)
     assert is_result_unknown(error) is result_is_unknown
     transaction = started_transaction()
     transaction.sent()

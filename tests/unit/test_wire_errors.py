@@ -11,7 +11,6 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.raw_bson import RawBSONDocument
 
 from gmongo.errors import ProtocolError
-from gmongo.wire import checksum
 from gmongo.wire.message import (
     OP_MSG,
     OP_REPLY,
@@ -215,12 +214,6 @@ def test_error_reply_is_dict_if_document_class_is_no_dict() -> None:
     assert cut_batch(reply, DEFAULT_CODEC_OPTIONS, options) == {"ok": 0, "errmsg": "no"}
 
 
-def test_cut_batch_finds_first_batch_and_next_batch() -> None:
-    for name in ("firstBatch", "nextBatch"):
-        found = cut_batch(bson.encode({"cursor": {name: [{"a": 1}], "id": 5}, "ok": 1}), DEFAULT_CODEC_OPTIONS)
-        assert list(found["cursor"][name]) == [{"a": 1}] and found["cursor"]["id"] == 5 and found["ok"] == 1
-
-
 class UnreadableDict(dict[str, Any]):
     """A dict whose iteration methods raise an error."""
 
@@ -292,11 +285,3 @@ def test_batch_document_with_invalid_length_raises_protocol_error(size: int, ind
         left = len(array) - at + 3
         words = f"the length {size}" if size < 5 else f"an element of {size + 3} bytes where {left} remain"
         assert words in str(caught.value)
-
-
-def test_message_with_wrong_checksum_raises_protocol_error() -> None:
-    message = struct.pack("<iiiiI", 30, 7, 5, OP_MSG, 1) + BODY
-    good = message + struct.pack("<I", checksum.crc32c(message))
-    assert bytes(decode_reply(OP_MSG, memoryview(good)[16:], 7, 5)[0]) == EMPTY
-    with pytest.raises(ProtocolError, match="checksum"):
-        decode_reply(OP_MSG, memoryview(good)[16:], 8, 5)
