@@ -1,7 +1,11 @@
-"""Log messages of a topology and of server selection have the text and fields of the Logging specification."""
+"""Log messages of a topology and of server selection have the text and fields of the Logging specification.
+
+Each module has a documented logger name (docs/events.md). Applications use the name to set levels and handlers.
+"""
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -102,3 +106,13 @@ def test_document_text_is_cut_between_escape_sequences(
 def test_invalid_maximum_length_selects_default_length(length: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MONGODB_LOG_MAX_DOCUMENT_LENGTH", length)
     assert len(log.document_text({"a": "x" * 2000})) == len("...") + 1000
+
+
+@with_cases
+def test_logger_of_module_has_documented_name(module: str, variable: str, name: str) -> None:
+    logger = vars(importlib.import_module(module))[variable]
+    assert logger is logging.getLogger(f"gmongo.{name}")
+
+
+def test_logger_of_silent_clients_is_disabled() -> None:
+    assert log.silence.name == "gmongo.silence" and log.silence.disabled

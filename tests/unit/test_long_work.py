@@ -1,4 +1,9 @@
-"""Long computations call ``LongWork.checkpoint`` after each piece. Other greenlets may run at a checkpoint."""
+"""Long computations, and the sleep of background greenlets.
+
+`Wakeup` ends the sleep of a background greenlet. Another native thread may set a wakeup at any moment.
+
+Long computations call ``LongWork.checkpoint`` after each piece. Other greenlets may run at a checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import bson
+import gevent
 import pytest
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 
-from gmongo._background import LongWork, with_checkpoints
+from gmongo import _background
+from gmongo._background import LongWork, Wakeup, with_checkpoints
 from gmongo._encryption.encoding import one_document
 from gmongo.wire.checksum import crc32c
 from gmongo.wire.message import encode_op_msg
@@ -84,3 +91,26 @@ def test_computation_with_checkpoints_has_complete_result() -> None:
     assert batch_of_50_documents().raw() == b"".join(DOCUMENTS)
     found = bson.decode(one_document(insert_message(DOCUMENTS)))
     assert found == {"insert": "c", "documents": [{"_id": number} for number in range(50)]}
+
+
+def test_wakeup_set_during_registration_of_sleeper_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    wakeup = Wakeup()
+
+    def set_by_another_thread() -> object:
+        wakeup.set()  # requests no callback of the event loop, because no greenlet sleeps yet
+        return gevent.getcurrent()
+
+    monkeypatch.setattr(_background, "getcurrent", set_by_another_thread)
+    with gevent.Timeout(5):
+        assert wakeup.sleep(None)
+
+
+def test_wakeup_callback_after_end_of_sleep_wakes_no_greenlet() -> None:
+    wakeup = Wakeup()
+    sleeper = gevent.spawn(wakeup.sleep, None)
+    gevent.sleep(0)
+    wakeup.set()
+    wakeup.set()  # requests a second callback, which may run after the end of the sleep
+    assert sleeper.get(timeout=5)
+    gevent.sleep(0)
+    assert sleeper.ready()
