@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutations import __main__, named_trials, trials
+from tests.mutations import __main__, named_trials, random_changes, trials
 from tests.mutations.mutation import ROOT, Mutation
 from tests.mutations.random_changes import draw_changes
 from tests.mutations.trials import NotRun, Outcome
@@ -35,6 +35,12 @@ def test_random_change_can_be_applied_after_other_changes_of_file() -> None:
         after = each.apply("import this\n" + before)
         assert after is not None and after.startswith("import this\ndef") and after != "import this\n" + before
         assert each.apply("nothing of it") is None
+
+
+def test_tests_that_may_detect_any_change_exist() -> None:
+    for name in (*random_changes._READ_ALL_TEXTS, random_changes._READS_DEFAULTS):
+        file, _, test = name.partition("::")
+        assert f"def {test}(" in (ROOT / file).read_text("utf-8")
 
 
 @pytest.mark.parametrize("arguments", [["--only", "nosuch"], ["--random", "3", "--only", "nosuch"]])
