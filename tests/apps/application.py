@@ -2,7 +2,7 @@
 
 The import of the module creates the client that all requests use. ``/NAME`` stores a document,
 reads the document, and answers with the IDs of the process and of the document. ``/hold`` blocks the
-event loop for ever.
+event loop forever.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ class Load:
 
 
 def open_connections(deployment: Deployment) -> dict[int, Any]:
-    """Return the open open_connections of the deployment's servers, by the local port of the client."""
+    """Return the open connections of the deployment's servers, by the local port of the client."""
     return {each.peer_port: each for member in deployment.members for each in member.connections.values()}
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import gevent
 import pytest
 
-from gmongo.testing import Deployment
 from tests.support.wait import until
 
 from .hosting import (
@@ -31,12 +30,6 @@ pytestmark = [
 COMMAND = ("-m", "gunicorn", "-k", "gevent", "-b", "127.0.0.1:0", "--graceful-timeout", "5")
 SETTINGS = ("-c", str(Path(__file__).with_name("gunicorn_settings.py")))
 APPLICATION = "tests.apps.application:application"
-
-
-@pytest.fixture
-def deployment():
-    with Deployment.replica_set(members=1) as deployment:
-        yield deployment
 
 
 @pytest.fixture

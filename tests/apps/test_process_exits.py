@@ -6,7 +6,6 @@ import signal
 
 import pytest
 
-from gmongo.testing import Deployment
 from tests.support.fail_points import fail
 from tests.support.wait import until
 
@@ -62,10 +61,10 @@ SIGNALS = {
 
 
 @pytest.fixture
-def deployment():
-    with Deployment.replica_set(members=1) as deployment:
-        fail(deployment, "find", times=None, blockConnection=True, blockTimeMS=60_000)
-        yield deployment
+def silent_deployment(deployment):
+    """Return a deployment that does not reply to `find`."""
+    fail(deployment, "find", times=None, blockConnection=True, blockTimeMS=60_000)
+    return deployment
 
 
 def program(deployment, tmp_path, lines):
@@ -74,33 +73,33 @@ def program(deployment, tmp_path, lines):
 
 @pytest.mark.parametrize("is_patched", [True, False], ids=["patched", "not patched"])
 @pytest.mark.parametrize("last_statements", ENDINGS.values(), ids=ENDINGS)
-def test_ending_process_closes_connections_silently(deployment, tmp_path, last_statements, is_patched):
+def test_ending_process_closes_connections_silently(silent_deployment, tmp_path, last_statements, is_patched):
     lines, status = last_statements
-    with program(deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}") as host:
+    with program(silent_deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}") as host:
         assert host.process.wait() == status
-        until(lambda: not open_connections(deployment))
+        until(lambda: not open_connections(silent_deployment))
         assert set(host.lines) == {"begun"}
 
 
 @pytest.mark.parametrize("lines", THREADS.values(), ids=THREADS)
-def test_ending_thread_closes_connections_silently(deployment, tmp_path, lines):
-    with program(deployment, tmp_path, lines) as host:
+def test_ending_thread_closes_connections_silently(silent_deployment, tmp_path, lines):
+    with program(silent_deployment, tmp_path, lines) as host:
         assert host.process.wait() == 0
-        until(lambda: not open_connections(deployment))
+        until(lambda: not open_connections(silent_deployment))
         assert host.lines == ["begun"]
 
 
 @pytest.mark.parametrize("is_patched", [True, False], ids=["patched", "not patched"])
 @pytest.mark.parametrize("reaction", SIGNALS.values(), ids=SIGNALS)
-def test_signalled_process_closes_connections_silently(deployment, tmp_path, reaction, is_patched):
+def test_signalled_process_closes_connections_silently(silent_deployment, tmp_path, reaction, is_patched):
     lines, number, status = reaction
     with program(
-        deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}\nkept = begin()\ngevent.sleep(60)"
+        silent_deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}\nkept = begin()\ngevent.sleep(60)"
     ) as host:
         until(lambda: "begun" in host.lines)
         host.signal(number)
         assert host.process.wait() == status
-        until(lambda: not open_connections(deployment))
+        until(lambda: not open_connections(silent_deployment))
         assert host.lines == ["begun"]
 
 

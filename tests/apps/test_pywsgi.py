@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gmongo.testing import Deployment
 from tests.support.wait import until
 
 from .hosting import Load, assert_pending_requests_are_answered_at_end, hosted
 
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture
-def deployment():
-    with Deployment.replica_set(members=1) as deployment:
-        yield deployment
 
 
 @pytest.mark.parametrize("first_use", ["request", "import"])

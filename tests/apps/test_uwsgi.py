@@ -19,7 +19,6 @@ from pathlib import Path
 
 import pytest
 
-from gmongo.testing import Deployment
 from tests.support.wait import until
 
 from .hosting import (
@@ -55,12 +54,6 @@ def missing_requirement() -> str:
 
 MISSING = missing_requirement()
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
-
-
-@pytest.fixture
-def deployment():
-    with Deployment.replica_set(members=1) as deployment:
-        yield deployment
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from bson.codec_options import CodecOptions
 
 from gmongo import MongoClient
 from gmongo.testing import DeploymentProcess
+from tests.support.mongocryptd import Mongocryptd
 
 pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
 
@@ -36,6 +37,12 @@ def client(deployment):
     with MongoClient(deployment.uri) as client:
         client.keyvault.datakeys.drop()
         yield client
+
+
+@pytest.fixture
+def mongocryptd():
+    with Mongocryptd() as running:
+        yield running
 
 
 @pytest.fixture

@@ -20,45 +20,17 @@ from bson.raw_bson import RawBSONDocument
 
 import gmongo
 from gmongo import DeleteOne, InsertOne, MongoClient, ReplaceOne, UpdateOne
-from gmongo._encryption.operation import EncryptedOperation
 from gmongo.encryption import Algorithm
 from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import ConfigurationError, EncryptionError, InvalidOperation, ServerSelectionTimeoutError
-from gmongo.execution.operation import Operation
-from gmongo.execution.operation_context import OperationContext
-from gmongo.monitoring import CommandListener
-from gmongo.operations.run_command import RunCommand
 from tests.encryption.conftest import LOCAL, VAULT
-from tests.support.mongocryptd import Mongocryptd
+from tests.support.cases import with_cases
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
 DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 PEOPLE = "shop.people"
-
-
-class CommandRecorder(CommandListener):
-    def __init__(self):
-        self.commands, self.replies = [], []
-
-    def started(self, event):
-        self.commands.append(event.command)
-
-    def succeeded(self, event):
-        self.replies.append((event.command_name, event.reply))
-
-    def failed(self, event):
-        pass
-
-    def named(self, name):
-        return [each for each in self.commands if name in each]
-
-
-@pytest.fixture
-def mongocryptd():
-    with Mongocryptd() as running:
-        yield running
 
 
 @pytest.fixture
@@ -101,8 +73,7 @@ def connect(deployment):
 
 
 @pytest.fixture
-def automatic(connect, schema, mongocryptd):
-    recorder = CommandRecorder()
+def automatic(connect, schema, mongocryptd, recorder):
     client = connect(
         None,
         {"event_listeners": [recorder]},
@@ -173,17 +144,19 @@ def test_cursor_and_raw_batches_are_decrypted(automatic, client):
 def test_command_events_contain_only_encrypted_values(automatic):
     automatic.shop.people.insert_one(dict(ANN))
     assert automatic.shop.people.find_one({"ssn": "457-55-5462"}) == ANN
-    text = repr(automatic.recorder.commands) + repr(automatic.recorder.replies)
+    replies = automatic.recorder.events_named("CommandSucceeded")
+    text = repr([each.command for each in automatic.recorder.events_named("CommandStarted")])
+    text += repr([each.reply for each in replies])
     assert "457-55-5462" not in text and "gold" not in text
-    [insert] = automatic.recorder.named("insert")
+    [insert] = automatic.recorder.sent_commands("insert")
     assert is_encrypted(insert["documents"][0]["ssn"])
-    [find_reply] = [reply for name, reply in automatic.recorder.replies if name == "find" and "people" in str(reply)]
+    [find_reply] = [each.reply for each in replies if each.command_name == "find" and "people" in str(each.reply)]
     assert is_encrypted(find_reply["cursor"]["firstBatch"][0]["ssn"])
 
 
 def test_unencryptable_command_raises_and_is_not_sent(automatic):
     people = automatic.shop.people
-    automatic.recorder.commands.clear()
+    automatic.recorder.clear()
     for call, message in (
         (lambda: people.find_one({"secret": "gold"}), "randomized"),
         (lambda: people.find_one({"ssn": {"$gt": "1"}}), "Invalid match expression operator"),
@@ -241,9 +214,8 @@ def test_missing_mongocryptd_program_is_logged(connect, schema, monkeypatch, cap
     assert "PATH contains no 'no-such-program' (mongocryptd_spawn_path)" in caplog.text
 
 
-def test_schema_of_the_server_is_used_and_cached(client, connect, schema, mongocryptd):
+def test_schema_of_the_server_is_used_and_cached(client, connect, schema, mongocryptd, recorder):
     client.shop.create_collection("people", validator={"$jsonSchema": schema})
-    recorder = CommandRecorder()
     automatic = connect(
         None, {"event_listeners": [recorder]}, mongocryptd_uri=mongocryptd.uri, mongocryptd_bypass_spawn=True
     )
@@ -251,8 +223,8 @@ def test_schema_of_the_server_is_used_and_cached(client, connect, schema, mongoc
     automatic.shop.people.insert_one({"_id": 2, "ssn": "2"})
     assert is_encrypted(client.shop.people.find_one({"_id": 1})["ssn"])
     # The client reads the schema and the key only for the first insert, and caches both.
-    assert len(recorder.named("listCollections")) == 1
-    assert len([each for each in recorder.named("find") if each["find"] == "datakeys"]) == 1
+    assert len(recorder.sent_commands("listCollections")) == 1
+    assert len([each for each in recorder.sent_commands("find") if each["find"] == "datakeys"]) == 1
 
 
 def test_schema_that_names_key_by_alt_name_encrypts(connect, client, mongocryptd, key):
@@ -274,7 +246,7 @@ def test_writes_in_transaction_are_encrypted_and_key_queries_run_outside(automat
         automatic.shop.people.insert_one(dict(ANN), session=session)
         assert automatic.shop.people.find_one({"ssn": "457-55-5462"}, session=session) == ANN
     assert is_encrypted(client.shop.people.find_one()["ssn"])
-    for command in automatic.recorder.named("find"):
+    for command in automatic.recorder.sent_commands("find"):
         assert ("txnNumber" in command) == (command["find"] == "people")
     with automatic.start_session() as session, session.bind(), session.start_transaction():
         assert automatic.shop.people.find_one({"ssn": "457-55-5462"}) == ANN
@@ -286,7 +258,7 @@ def test_retry_sends_encrypted_documents_of_first_attempt(automatic, client):
         data={"failCommands": ["insert"], "errorCode": 91, "errorLabels": ["RetryableWriteError"]},
     )
     automatic.shop.people.insert_one(dict(ANN))
-    first, second = automatic.recorder.named("insert")
+    first, second = automatic.recorder.sent_commands("insert")
     assert first["documents"] == second["documents"]
     assert first["txnNumber"] == second["txnNumber"]
 
@@ -314,8 +286,7 @@ def test_bypass_option_disables_encryption_but_not_decryption(connect, client, e
         automatic.shop.aggregate([{"$documents": []}]).close()
 
 
-def test_undecryptable_reply_raises_and_kills_the_cursor(connect, client, encryption, key):
-    recorder = CommandRecorder()
+def test_undecryptable_reply_raises_and_kills_the_cursor(connect, client, encryption, key, recorder):
     automatic = connect(None, {"event_listeners": [recorder]}, bypass_auto_encryption=True)
     secret = encryption.encrypt("secret", RANDOMIZED, key)
     client.shop.people.insert_many({"ssn": secret} for _ in range(10))
@@ -326,7 +297,7 @@ def test_undecryptable_reply_raises_and_kills_the_cursor(connect, client, encryp
         next(automatic.shop.people.find(batch_size=2))
     # Wait until the client has killed the open cursor of the undecryptable reply.
     with gevent.Timeout(5):
-        while not recorder.named("killCursors"):
+        while not recorder.sent_commands("killCursors"):
             gevent.sleep(0.01)
 
 
@@ -373,22 +344,23 @@ def test_client_without_encryption_drops_no_state_collections(client):
     client.drop_database("shop")
 
 
-def test_encrypted_batches_are_split_at_two_mebibytes(connect, client, key):
-    recorder = CommandRecorder()
+def test_encrypted_batches_are_split_at_two_mebibytes(connect, client, key, recorder):
     automatic = connect(None, {"event_listeners": [recorder]}, bypass_query_analysis=True)
     document = {"text": "x" * (1024 * 1024)}
     automatic.shop.people.insert_many([dict(document) for _ in range(3)])
-    assert [len(each["documents"]) for each in recorder.named("insert")] == [1, 1, 1]
-    recorder.commands.clear()
+    assert [len(each["documents"]) for each in recorder.sent_commands("insert")] == [1, 1, 1]
+    recorder.clear()
     automatic.shop.people.insert_many([{"text": "x" * 700_000} for _ in range(5)])
-    assert [len(each["documents"]) for each in recorder.named("insert")] == [2, 2, 1]
-    recorder.commands.clear()
+    assert [len(each["documents"]) for each in recorder.sent_commands("insert")] == [2, 2, 1]
+    recorder.clear()
     automatic.shop.people.insert_many([{"text": "x" * 5_000_000}, {"text": "x"}])
-    assert [len(each["documents"]) for each in recorder.named("insert")] == [1, 1]
+    assert [len(each["documents"]) for each in recorder.sent_commands("insert")] == [1, 1]
 
 
 @pytest.mark.parametrize("bypass_option", ["bypass_auto_encryption", "bypass_query_analysis", None])
-def test_client_bulk_write_with_encryption_raises_error_of_pymongo(deployment, connect, client, bypass_option):
+def test_client_bulk_write_with_encryption_raises_error_of_pymongo(
+    deployment, connect, client, bypass_option, recorder
+):
     def message_of_error(client, errors):
         with pytest.raises(errors.InvalidOperation) as raised:
             client.bulk_write([])
@@ -399,7 +371,6 @@ def test_client_bulk_write_with_encryption_raises_error_of_pymongo(deployment, c
         if bypass_option
         else {"mongocryptd_uri": "mongodb://127.0.0.1:1", "mongocryptd_bypass_spawn": True}
     )
-    recorder = CommandRecorder()
     ours = message_of_error(connect(None, {"event_listeners": [recorder]}, **options), gmongo.errors)
     auto = pymongo.encryption_options.AutoEncryptionOpts(LOCAL, VAULT, **options)
     with pymongo.MongoClient(deployment.uri, auto_encryption_opts=auto) as peer:
@@ -544,62 +515,14 @@ def test_repr_and_logs_contain_no_secret(automatic, connect, caplog):
     assert "very secret" not in caplog.text
 
 
-def test_encrypted_operation_overrides_every_method_of_operation():
-    overridden = set(vars(EncryptedOperation))
-    # `EncryptedOperation` may inherit a method that calls only overridden methods, or whose result
-    # contains no encrypted values.
-    harmless = {"sequences", "message"}
-    methods = {name for name, value in vars(Operation).items() if callable(value) or isinstance(value, property)}
-    assert {name for name in methods if not name.startswith("__")} - overridden <= harmless
-    copied = EncryptedOperation(RunCommand(OperationContext("db"), {"ping": 1}), None, None)
-    assert set(Operation.__annotations__) - {"codec_options"} <= set(vars(copied))
-
-
-@pytest.mark.parametrize(
-    ("options", "error_class"),
-    [
-        ({"key_vault_namespace": "nodot"}, ConfigurationError),
-        ({"key_vault_namespace": 5}, TypeError),
-        ({"kms_providers": 5}, TypeError),
-        ({"schema_map": 5}, TypeError),
-        ({"encrypted_fields_map": 5}, TypeError),
-        ({"bypass_auto_encryption": 1}, TypeError),
-        ({"mongocryptd_spawn_args": "x"}, TypeError),
-        ({"kms_connect_callback": 5}, TypeError),
-    ],
-)
+@with_cases
 def test_auto_encryption_option_of_wrong_type_raises(options, error_class):
     (name,) = options
     with pytest.raises(error_class, match=name):
         AutoEncryptionOpts(**{"kms_providers": LOCAL, "key_vault_namespace": VAULT, **options})
 
 
-@pytest.mark.parametrize(
-    ("options", "error_class", "message"),
-    [
-        ({"kms_providers": {}}, ValueError, "at least one KMS provider must be configured"),
-        ({"kms_providers": {"local": {}}}, ValueError, "local"),
-        ({"kms_providers": {"nonsense": {}}}, EncryptionError, "nonsense"),
-        ({"kms_providers": {"local": {"key": b"short"}}}, EncryptionError, "local key must be 96 bytes"),
-        (
-            {"schema_map": {"a.b": {}}, "encrypted_fields_map": {"a.b": {"fields": []}}},
-            EncryptionError,
-            "a.b is present",
-        ),
-        ({"crypt_shared_lib_path": "/no/such/library.so"}, EncryptionError, "/no/such/library.so"),
-        (
-            {"crypt_shared_lib_required": True},
-            EncryptionError,
-            "crypt_shared_lib_required=True, but .* from the system's search path for libraries$",
-        ),
-        (
-            {"crypt_shared_lib_path": "/no/such/library.so", "crypt_shared_lib_required": True},
-            EncryptionError,
-            "/no/such/library.so",
-        ),
-        ({"key_expiration_ms": -1}, ValueError, "key_expiration_ms"),
-    ],
-)
+@with_cases
 def test_client_with_invalid_encryption_options_raises(options, error_class, message):
     with pytest.raises(error_class, match=message):
         MongoClient(

@@ -5,11 +5,11 @@ The tests cover the values of the local KMS provider.
 
 from __future__ import annotations
 
-import bson
 import pytest
 from bson.json_util import CANONICAL_JSON_OPTIONS, loads
 
 from gmongo.errors import EncryptionError
+from tests.encryption.values import equal_bson
 from tests.spec.specifications import path_of
 
 ALGORITHMS = {"rand": "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "det": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}
@@ -31,10 +31,6 @@ def corpus(client):
         for name, field in plain.items()
         if isinstance(field, dict) and field["kms"] == "local"
     }
-
-
-def equal_bson(value, other_value):
-    return bson.encode({"v": value}) == bson.encode({"v": other_value})
 
 
 def test_values_encrypted_by_another_driver_are_decrypted(encryption, corpus):

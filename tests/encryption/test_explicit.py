@@ -3,100 +3,46 @@
 from __future__ import annotations
 
 import uuid
-from types import SimpleNamespace
 
 import gevent
-import pymongo.encryption
 import pytest
 from bson import Binary
 
 import gmongo
 from gmongo import MongoClient
-from gmongo._encryption.explicit import open_handle
-from gmongo._encryption.handle import Settings
 from gmongo.encryption import Algorithm, ClientEncryption
-from gmongo.encryption_options import AutoEncryptionOpts, RangeOpts
 from gmongo.errors import (
-    ConfigurationError,
     EncryptedCollectionError,
     EncryptionError,
     InvalidOperation,
     ServerSelectionTimeoutError,
 )
 from tests.encryption.conftest import LOCAL, OPTIONS, VAULT
+from tests.support.cases import with_cases
 from tests.support.recorder import Recorder
 
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 KEY = Binary.from_uuid(uuid.UUID(int=5))
 
-# Invalid calls, for which gmongo must raise an error whose class has the name of PyMongo's error
-# class.
-INVALID_CALLS = {
-    "unknown algorithm": lambda each: each.encrypt(1, "bad", KEY),
-    "key of wrong type": lambda each: each.encrypt(1, "Unindexed", 5),
-    "key of wrong subtype": lambda each: each.encrypt(1, "Unindexed", Binary(b"x")),
-    "without key": lambda each: each.encrypt(1, "Unindexed"),
-    "two keys": lambda each: each.encrypt(1, "Unindexed", KEY, "name"),
-    "missing key": lambda each: each.encrypt(1, RANDOMIZED.value, KEY),
-    "value without BSON type": lambda each: each.encrypt(object(), "Unindexed", KEY),
-    "contention factor of wrong type": lambda each: each.encrypt(1, "Indexed", KEY, contention_factor="x"),
-    "without contention factor": lambda each: each.encrypt(1, "Indexed", KEY),
-    "query type of wrong type": lambda each: each.encrypt(1, "Indexed", KEY, query_type=5),
-    "query type with plain algorithm": lambda each: each.encrypt(1, RANDOMIZED.value, KEY, query_type="equality"),
-    "ciphertext of wrong type": lambda each: each.decrypt(5),
-    "malformed ciphertext": lambda each: each.decrypt(Binary(b"x", 6)),
-    "empty ciphertext": lambda each: each.decrypt(Binary(b"", 6)),
-    "ciphertext of wrong subtype": lambda each: each.decrypt(Binary(b"x", 5)),
-    "unknown provider": lambda each: each.create_data_key("aws"),
-    "provider of wrong type": lambda each: each.create_data_key(5),
-    "short key material": lambda each: each.create_data_key("local", key_material=b"1"),
-    "alternative name of wrong type": lambda each: each.create_data_key("local", key_alt_names=[5]),
-    "master key without provider": lambda each: each.rewrap_many_data_key({}, None, {}),
-    "rewrap with unknown provider": lambda each: each.rewrap_many_data_key({}, "bad"),
-    "filter of wrong type": lambda each: each.rewrap_many_data_key(5),
-    "database of wrong type": lambda each: each.create_encrypted_collection(5, "x", {}),
-}
 
-
-@pytest.mark.parametrize("name", INVALID_CALLS)
-def test_invalid_call_raises_error_of_pymongo(encryption, peer, name):
+@with_cases
+def test_invalid_call_raises_error_class_of_pymongo(encryption, peer, method, arguments, options):
     errors = []
     for each in (encryption, peer.encryption):
         with pytest.raises((Exception,)) as caught:
-            INVALID_CALLS[name](each)
+            getattr(each, method)(*arguments, **options)
         cause = getattr(caught.value, "cause", None)
         errors.append((type(caught.value).__name__, type(cause).__name__))
     assert errors[0] == errors[1]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error_class", "message"),
-    [
-        (({"local": {}}, VAULT), ValueError, "must contain 'key'"),
-        (({}, VAULT), ValueError, "at least one KMS provider"),
-        ((5, VAULT), ValueError, "kms_providers must be a dict"),
-        (({"local": 5}, VAULT), ValueError, "must be a dict"),
-        (({"local": {"key": b"1"}}, VAULT), EncryptionError, "96 bytes"),
-        (({"local": {"key": "bad"}}, VAULT), EncryptionError, "base64"),
-        (({"x": {}}, VAULT), EncryptionError, "unrecognized"),
-        (({"aws:n": {}}, VAULT), EncryptionError, "On-demand credentials are not supported"),
-        (({"kmip": {"endpoint": 5}}, VAULT), TypeError, "endpoint"),
-        ((LOCAL, "nodot"), ConfigurationError, "key_vault_namespace"),
-        ((LOCAL, ".b"), ConfigurationError, "key_vault_namespace"),
-        ((LOCAL, "a."), ConfigurationError, "key_vault_namespace"),
-        ((LOCAL, 5), TypeError, "key_vault_namespace"),
-    ],
-)
+@with_cases
 def test_invalid_client_encryption_options_raise(client, arguments, error_class, message):
     with pytest.raises(error_class, match=message):
         ClientEncryption(*arguments, client, OPTIONS)
 
 
 def test_client_encryption_argument_of_wrong_type_raises(client):
-    with pytest.raises(TypeError, match="key_vault_client must be a MongoClient"):
-        ClientEncryption(LOCAL, VAULT, 5, OPTIONS)
-    with pytest.raises(TypeError, match="codec_options must be"):
-        ClientEncryption(LOCAL, VAULT, client, 5)
     with pytest.raises(TypeError, match="kms_connect_callback must be callable"):
         ClientEncryption(LOCAL, VAULT, client, OPTIONS, kms_connect_callback=5)
     for value, error in ((-1, ValueError), ("x", TypeError)):
@@ -142,24 +88,6 @@ def test_key_vault_is_written_with_write_concern_majority(deployment, encryption
         for name in set(written)
         for command in recorder.sent_commands(name)
     )
-
-
-def test_closed_library_handle_raises_invalid_operation():
-    handle = open_handle(Settings(LOCAL))
-    handle.crypt()
-    handle.close()
-    with pytest.raises(InvalidOperation, match="closed"):
-        handle.crypt()
-
-
-@pytest.mark.parametrize("error", [AttributeError("no such symbol"), OSError("no such file"), RuntimeError("broken")])
-def test_unloadable_library_raises_configuration_error(monkeypatch, error):
-    def version(_length):
-        raise error
-
-    monkeypatch.setattr("gmongo._encryption.library.lib", SimpleNamespace(mongocrypt_version=version))
-    with pytest.raises(ConfigurationError, match=f"needs libmongocrypt: {error}"):
-        AutoEncryptionOpts(LOCAL, VAULT)
 
 
 def test_unreachable_key_vault_raises_encryption_error():
@@ -240,12 +168,6 @@ def test_decryption_of_ciphertext_with_one_changed_bit_raises(encryption):
         except EncryptionError:
             continue
         pytest.fail(f"byte {position} may be changed: {value!r}")
-
-
-def test_range_option_of_wrong_type_raises_type_error():
-    with pytest.raises(TypeError, match="sparsity"):
-        RangeOpts(sparsity="x")
-    assert pymongo.encryption.Algorithm.RANGE == Algorithm.RANGE
 
 
 def test_close_of_client_encryption_closes_library_handle(client):

@@ -23,8 +23,8 @@ from gmongo.errors import EncryptionError
 from gmongo.execution.executor import Executor
 from gmongo.status import process_state
 from tests.encryption.conftest import LOCAL, OPTIONS, VAULT
-from tests.support.listeners import ForwardingListener
 from tests.support.mongocryptd import Mongocryptd
+from tests.support.recorder import Recorder
 
 PLAINTEXT = "457-55-5462"
 ENVIRONMENT = {
@@ -49,20 +49,10 @@ INTERNAL_CLIENTS = {
 }
 
 
-class GlobalListener(ForwardingListener):
-    """A listener that records all events. The fixture registers the listener for all clients."""
-
-    def __init__(self) -> None:
-        self.events: list[Any] = []
-
-    def handle(self, event: Any) -> None:
-        self.events.append(event)
-
-
 class Outputs:
     """The recorded outputs of the driver: logs, events, spans, metrics and states."""
 
-    def __init__(self, records: list[logging.LogRecord], listener: GlobalListener, spans: Any, metrics: Any) -> None:
+    def __init__(self, records: list[logging.LogRecord], listener: Recorder, spans: Any, metrics: Any) -> None:
         self._records, self._listener, self._spans, self._metrics = records, listener, spans, metrics
         self._states: list[Any] = []
 
@@ -102,17 +92,11 @@ def outputs(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -
     monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", tracers)
     meters = MeterProvider([reader], shutdown_on_exit=False)
     monkeypatch.setattr("gmongo._telemetry.metrics.get_meter_provider", lambda: meters)
-    listener = GlobalListener()
+    listener = Recorder()
     monkeypatch.setattr("gmongo.monitoring.listeners._registered", [listener])
     caplog.set_level(logging.DEBUG, "gmongo")
     yield Outputs(caplog.records, listener, spans, reader)
     assert monitoring.global_listeners() == (listener,)
-
-
-@pytest.fixture
-def mongocryptd() -> Iterator[Mongocryptd]:
-    with Mongocryptd() as running:
-        yield running
 
 
 @pytest.fixture

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import uuid
+
 import bson
 import pymongo
+import pymongo.encryption_options as pymongo_options
 import pytest
+from bson.binary import UuidRepresentation
 from bson.codec_options import CodecOptions
 
-from gmongo.encryption import Algorithm, QueryType
-from gmongo.encryption_options import RangeOpts, StringOpts
+import gmongo.encryption_options as gmongo_options
+from gmongo.encryption import Algorithm, ClientEncryption
+from gmongo.encryption_options import RangeOpts
 from gmongo.errors import EncryptionError
-from tests.encryption.values import DETERMINISTIC_TYPES, EVERY_TYPE, RANDOM_TYPES
+from tests.encryption.conftest import LOCAL, VAULT
+from tests.encryption.values import DETERMINISTIC_TYPES, EVERY_TYPE, RANDOM_TYPES, equal_bson
+from tests.support.cases import with_cases
 
 DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
@@ -20,10 +27,6 @@ RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 def key(request, encryption, peer):
     maker = encryption if request.param == "gmongo" else peer.encryption
     return maker.create_data_key("local", key_alt_names=["shared"])
-
-
-def equal_bson(value, other_value):
-    return bson.encode({"v": value}) == bson.encode({"v": other_value})
 
 
 def test_randomized_value_of_each_type_is_decrypted_by_both_drivers(encryption, peer, key):
@@ -65,67 +68,16 @@ def test_both_drivers_find_and_decrypt_documents_of_the_other(client, encryption
     assert (found["_id"], encryption.decrypt(found["ssn"])) == (2, "1-2-3")
 
 
-STRINGS = {"strMinQueryLength": 2, "strMaxQueryLength": 5}
-QUERYABLE = {
-    "indexed": ("Indexed", "secret", {"contention_factor": 0}, {"query_type": QueryType.EQUALITY}),
-    "unindexed": ("Unindexed", "secret", {}, None),
-    "range of int": (
-        "Range",
-        7,
-        {"contention_factor": 4, "range_opts": RangeOpts(sparsity=1, trim_factor=1, min=0, max=200)},
-        None,
-    ),
-    "range of double": (
-        "Range",
-        7.5,
-        {"contention_factor": 4, "range_opts": RangeOpts(sparsity=1, min=0.0, max=200.0, precision=2)},
-        None,
-    ),
-    "prefix": (
-        "String",
-        "secret",
-        {
-            "contention_factor": 0,
-            "string_opts": StringOpts(prefix=STRINGS, case_sensitive=True, diacritic_sensitive=True),
-        },
-        None,
-    ),
-    "substring": (
-        "String",
-        "secret",
-        {
-            "contention_factor": 0,
-            "string_opts": StringOpts(
-                substring={"strMaxLength": 10, **STRINGS}, case_sensitive=True, diacritic_sensitive=True
-            ),
-        },
-        None,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", QUERYABLE)
-def test_queryable_payloads_of_both_drivers_have_equal_form_and_values(encryption, peer, key, name):
-    """Compare the payloads of gmongo and PyMongo, and let each driver decrypt the other driver's
-    payload.
-    """
-    algorithm, value, options, query = QUERYABLE[name]
-    if "string_opts" in options:
-        import pymongo.encryption_options as pymongo_options
-
-        ours = options["string_opts"]
-        others = pymongo_options.StringOpts(
-            ours.substring, ours.prefix, ours.suffix, ours.case_sensitive, ours.diacritic_sensitive
-        )
-        peer_options = {**options, "string_opts": others}
-    elif "range_opts" in options:
-        import pymongo.encryption_options as pymongo_options
-
-        ours = options["range_opts"]
-        others = pymongo_options.RangeOpts(ours.sparsity, ours.trim_factor, ours.min, ours.max, ours.precision)
-        peer_options = {**options, "range_opts": others}
-    else:
-        peer_options = options
+@with_cases
+def test_queryable_payloads_of_both_drivers_have_equal_form_and_values(
+    encryption, peer, key, algorithm, value, options, options_class, algorithm_options, query_type
+):
+    """Compare the payloads of gmongo and PyMongo, and let each driver decrypt the payload of the other driver."""
+    peer_options = {**options}
+    if options_class is not None:
+        parameter = "range_opts" if options_class == "RangeOpts" else "string_opts"
+        options = {**options, parameter: getattr(gmongo_options, options_class)(**algorithm_options)}
+        peer_options[parameter] = getattr(pymongo_options, options_class)(**algorithm_options)
     own = encryption.encrypt(value, algorithm, key, **options)
     foreign = peer.encryption.encrypt(value, algorithm, key, **peer_options)
     assert own.subtype == foreign.subtype == 6
@@ -133,15 +85,14 @@ def test_queryable_payloads_of_both_drivers_have_equal_form_and_values(encryptio
     assert len(own) == len(foreign)
     assert equal_bson(peer.encryption.decrypt(own), value)
     assert equal_bson(encryption.decrypt(foreign), value)
-    if query is not None:  # A payload for a query has no random part.
-        assert encryption.encrypt(value, algorithm, key, **options, **query) == peer.encryption.encrypt(
-            value, algorithm, key, **options, query_type=query["query_type"].value
+    if query_type is not None:  # A payload for a query has no random part.
+        query = {**options, "query_type": query_type}
+        assert encryption.encrypt(value, algorithm, key, **query) == peer.encryption.encrypt(
+            value, algorithm, key, **query
         )
 
 
 def test_encrypted_expression_equals_pymongo_without_payload_ids(encryption, peer, key):
-    import pymongo.encryption_options as pymongo_options
-
     expression = {"$and": [{"age": {"$gte": 3}}, {"age": {"$lt": 7}}]}
     options = {"min": 0, "max": 200, "sparsity": 1, "trim_factor": 1}
     arguments = {"contention_factor": 4, "query_type": "range", "algorithm": "Range", "key_id": key}
@@ -196,13 +147,6 @@ def test_value_is_decrypted_after_rewrap_of_data_key(encryption, peer, key):
 
 
 def test_codec_options_apply_to_encrypted_values(client, peer, encryption, key):
-    import uuid
-
-    from bson.binary import UuidRepresentation
-
-    from gmongo.encryption import ClientEncryption
-    from tests.encryption.conftest import LOCAL, VAULT
-
     options = CodecOptions(uuid_representation=UuidRepresentation.STANDARD, tz_aware=True)
     with ClientEncryption(LOCAL, VAULT, client, options) as configured:
         value = uuid.uuid4()

@@ -21,6 +21,7 @@ from gmongo.encryption_options import HTTPProxyKMSConnect
 from gmongo.errors import ConfigurationError, EncryptionError, NetworkTimeout
 from tests.encryption.conftest import OPTIONS, VAULT
 from tests.encryption.proxy import Proxy
+from tests.support.cases import with_cases
 from tests.support.greenlets import living_greenlets
 from tests.support.kms import KmsServer
 from tests.support.wait import eventually
@@ -200,23 +201,7 @@ def test_client_certificate_is_sent_to_kms(client, files, providers):
                         encryption.create_data_key("kmip")
 
 
-@pytest.mark.parametrize(
-    ("options", "error_class", "message"),
-    [
-        (5, TypeError, "kms_tls_options must be a dict"),
-        ({"aws": 5}, TypeError, r'kms_tls_options\["aws"\] must be a dict'),
-        ({"aws": {"tls": False}}, ConfigurationError, "TLS is required"),
-        ({"aws": {"ssl": False}}, ConfigurationError, "TLS is required"),
-        ({"aws": {"tlsInsecure": True}}, ConfigurationError, "Insecure TLS options prohibited"),
-        ({"aws": {"tlsInsecure": False}}, ConfigurationError, "Insecure TLS options prohibited"),
-        ({"aws": {"tlsAllowInvalidCertificates": True}}, ConfigurationError, "Insecure TLS options prohibited"),
-        ({"aws": {"tlsAllowInvalidHostnames": True}}, ConfigurationError, "Insecure TLS options prohibited"),
-        ({"aws": {"tlsDisableCertificateRevocationCheck": True}}, ConfigurationError, "Insecure TLS options"),
-        ({"aws": {"tlsCAFile": "/no/such/file"}}, ConfigurationError, "tlsCAFile"),
-        ({"aws": {"nonsense": 1}}, ConfigurationError, "nonsense"),
-        ({"aws": {"maxPoolSize": 1}}, ConfigurationError, "maxpoolsize is not a TLS option"),
-    ],
-)
+@with_cases
 def test_invalid_kms_tls_options_raise(client, providers, options, error_class, message):
     with pytest.raises(error_class, match=message):
         ClientEncryption({"aws": providers["aws"]}, VAULT, client, OPTIONS, options)
@@ -307,11 +292,6 @@ def test_invalid_reply_of_metadata_service_raises_encryption_error(
             open_encryption(**{provider: {}}).create_data_key(provider, MASTER_KEYS[provider])
 
 
-def test_named_provider_without_credentials_raises_encryption_error(open_encryption):
-    with pytest.raises(EncryptionError, match="On-demand credentials are not supported for named KMS providers"):
-        open_encryption(**{"aws:other": {}})
-
-
 @pytest.mark.parametrize("uses_tls", [False, True])
 def test_kms_request_uses_http_proxy_with_credentials(open_encryption, files, kms, uses_tls):
     context = tls_context_with(files, "server") if uses_tls else None
@@ -338,39 +318,14 @@ def test_connect_callback_without_socket_raises_encryption_error(open_encryption
         open_encryption(callback=lambda context: 5).create_data_key("aws", MASTER_KEYS["aws"])
 
 
-@pytest.mark.parametrize(
-    ("url", "error_class", "message"),
-    [
-        (5, TypeError, "proxy_url must be a string, not <class 'int'>"),
-        ("http://[::1", ConfigurationError, "proxy_url is not a URL: Invalid IPv6 URL"),
-        ("http://x:y/", ConfigurationError, "proxy_url is not a URL: Port could not be cast to integer value as 'y'"),
-        *(
-            (url, ConfigurationError, "proxy_url must begin with http:// or https://")
-            for url in ("socks5://x", "ftp://h")
-        ),
-        *((url, ConfigurationError, "proxy_url must name a host") for url in ("http://:5", "http://")),
-        *(
-            (f"http://x{rest}", ConfigurationError, "proxy_url must not have a path, a query or a fragment")
-            for rest in ("/a", "?a", "/?a", "#a", "/#a")
-        ),
-    ],
-)
+@with_cases
 def test_invalid_http_proxy_url_raises_error_with_reason(url, error_class, message):
     with pytest.raises(error_class) as caught:
         HTTPProxyKMSConnect(url)
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(
-    ("url", "text"),
-    [
-        ("http://x", "HTTPProxyKMSConnect('x', port=80)"),
-        ("https://x/", "HTTPProxyKMSConnect('x', port=443)"),
-        ("http://h:3128", "HTTPProxyKMSConnect('h', port=3128)"),
-        ("https://[::1]:1/", "HTTPProxyKMSConnect('::1', port=1)"),
-        ("http://ann:hunter2@[::1]:5", "HTTPProxyKMSConnect('::1', port=5)"),
-    ],
-)
+@with_cases
 def test_repr_of_http_proxy_has_host_and_port_without_password(url, text):
     assert repr(HTTPProxyKMSConnect(url)) == text
 

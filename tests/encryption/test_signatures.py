@@ -51,24 +51,3 @@ def test_class_has_names_and_parameters_of_pymongo(peer, gmongo_module, name):
 def test_comparison_of_signatures_covers_all_public_encryption_classes():
     assert len(NAMES) >= 11
     assert set(pymongo.encryption.__all__) <= set(gmongo.encryption.__all__)
-
-
-@pytest.mark.parametrize("options", [(), (1, 2, 3, 4, 5), (None, 4, 0, 7), (5,)])
-def test_range_options_document_equals_pymongo(options):
-    ours, peer = gmongo.encryption_options.RangeOpts(*options), pymongo.encryption_options.RangeOpts(*options)
-    assert ours.document == peer.document
-    assert list(map(type, ours.document.values())) == list(map(type, peer.document.values()))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"substring": {"strMaxLength": 9, "strMinQueryLength": 2, "strMaxQueryLength": 3}, "case_sensitive": False},
-        {"prefix": {"strMinQueryLength": 2, "strMaxQueryLength": 3}, "diacritic_sensitive": True},
-        {"suffix": {"strMinQueryLength": 2, "strMaxQueryLength": 3}, "case_sensitive": True},
-    ],
-)
-def test_string_options_document_equals_pymongo(options):
-    ours, peer = gmongo.encryption_options.StringOpts(**options), pymongo.encryption_options.StringOpts(**options)
-    assert ours.document == peer.document

@@ -49,8 +49,8 @@ class MissingEngineError(Exception):
 class Engine(NamedTuple):
     """A server other than MongoDB that uses MongoDB's wire protocol.
 
-    :param name: name of engine that the process runs.
-    :param version: version of the engine that is built.
+    :param name: name of the engine.
+    :param version: version of the built engine.
     :param program: name of the program that builds the engine, and that must be on the path.
     :param build: function that builds the engine in a folder.
     :param command: function that receives the build folder, a data folder and a port, and returns
@@ -176,7 +176,7 @@ class Server:
 
     A restarted process has the port and the data of the previous process.
 
-    :param engine: engine that the process runs.
+    :param engine: engine of the process.
     :param built: folder that contains the build.
     :param data: folder in which the server stores its data.
     """
@@ -232,7 +232,7 @@ class Server:
         return False
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process group of engine that the process runs."""
+        """Send a signal to the process group of the engine."""
         assert self._process is not None
         os.killpg(self._process.pid, number)
 

@@ -18,6 +18,7 @@ from gmongo.testing import DeploymentProcess
 from tests.differential.call_runner import GMONGO, PYMONGO, CallRunner, Driver, Outcome, _fault_of_unacknowledged
 from tests.differential.comparable_values import RaisedError
 from tests.differential.fault_attribution import Attribution, Verdict, attribute_difference
+from tests.support.cases import with_cases
 
 from .engine import Engine, MissingEngineError, Server, run
 
@@ -40,18 +41,7 @@ def _attribute_row(runner: CallRunner, source: str) -> Attribution:
     return attribute_difference(runner, source, lambda: runner)
 
 
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        ("raised_by(lambda: db.command('nosuch'))", "CommandNotFound (59): no such command: 'nosuch'"),
-        ("raised_by(lambda: fail([], mode='nonsense'))", "fail points (9)"),
-        ("__import__('random').random()", "equal calls of PyMongo have different results"),
-        ("db.create_collection('k', capped=True, size=9999).insert_one({})\n"
-         "for _ in db.k.find(cursor_type=CursorType.TAILABLE_AWAIT):\n    while True: db.command('ping')\n"
-         "1", "the server does not reply"),
-    ],
-    ids=["unknown command", "fail points", "random result", "no reply"],
-)  # fmt: skip
+@with_cases
 def test_row_is_skipped_with_reason(
     simulated: CallRunner, source: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,40 +55,14 @@ def test_row_is_skipped_with_reason(
     assert (second.verdict, second.reason) == (Verdict.SAME, "")
 
 
-_LOST = RaisedError(("AutoReconnect", "ConnectionFailure", "PyMongoError"), (), ())
-_UNSUPPORTED = RaisedError(("ConfigurationError", "PyMongoError"), (), ())
-_REJECTED, _INVALID = RaisedError(("OperationFailure", "PyMongoError"), (), ()), RaisedError(("TypeError",), (), ())
-
-
 def _outcome(part: Any) -> Outcome:
     returned, error = (None, part) if isinstance(part, RaisedError) else (part, None)
     return Outcome(returned, error, [], None, "no sessions")
 
 
-@pytest.mark.parametrize(
-    ("engine_results", "mongodb_results", "reason"),
-    [
-        ((_LOST, 1), (1, 1), "the server closes the connection of PyMongo, and replies to gmongo like MongoDB"),
-        ((1, _LOST), (1, 1), ""),
-        ((1, 2), (1, 1), ""),
-        ((1, _INVALID), (_REJECTED, _INVALID), "the server accepts a command of PyMongo that MongoDB rejects"),
-        ((1, _INVALID), (_REJECTED, 1), ""),
-        ((_UNSUPPORTED, 1), (1, 1), "the server lacks a feature that PyMongo needs: no sessions"),
-        ((_UNSUPPORTED, 2), (1, 1), ""),
-        (
-            (RaisedError(("KeyError",), (), ()), 1),
-            (1, 1),
-            "PyMongo raises an accidental error for the reply (KeyError)",
-        ),
-        (
-            (RaisedError(("KeyError",), (), ()), 1),
-            (1, 2),
-            "PyMongo raises an accidental error for the reply (KeyError)",
-        ),
-    ],
-)
+@with_cases
 def test_differing_results_on_engine_are_compared_with_results_on_mongodb(
-    engine_results: tuple[Any, Any], mongodb_results: tuple[Any, Any], reason: str
+    engine_results: list[Any], mongodb_results: list[Any], reason: str
 ) -> None:
     class ScriptedCallRunner:
         unsupported_features: frozenset[str] = frozenset()

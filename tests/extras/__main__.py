@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
+
+from tests.extras import programs
 
 if __name__ == "__main__":
     name = sys.argv[1].removeprefix("extra-")
-    import_module(f"tests.extras.{name}_extra").main()
+    getattr(programs, name)()
     print(f"{name}: done")

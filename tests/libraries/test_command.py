@@ -41,21 +41,6 @@ def test_command_runs_module_with_arguments(program, monkeypatch):
     assert (completed.stdout, completed.stderr) == ("__main__ ['x'] True True\n", "")
 
 
-@pytest.mark.parametrize(
-    ("ending", "status", "message"),
-    [
-        ("raise SystemExit(5)", 5, ""),
-        ("raise SystemExit", 0, ""),
-        ("raise SystemExit('no luck')", 1, "no luck"),
-        ("raise ValueError('unlucky')", 1, "ValueError: unlucky"),
-    ],
-)
-def test_command_exits_with_status_of_program(program, ending, status, message):
-    completed = run_python("-m", "gmongo", program(ending))
-    assert completed.returncode == status
-    assert message in completed.stderr
-
-
 @pytest.mark.parametrize("name", ["missing.py", "-"])
 def test_missing_file_is_named_without_traceback(name):
     completed = run_python("-m", "gmongo", name)

@@ -12,6 +12,7 @@ import pytest
 import gmongo
 from gmongo._stand_in.module_aliases import ALIASES, PYMONGO_VERSION
 from gmongo.testing import DeploymentProcess
+from tests.support.cases import with_cases
 from tests.support.programs import run_python
 from tests.support.pymongo_version import since
 
@@ -45,16 +46,6 @@ def test_module_aliases_are_identical_objects():
         assert gridfs is gmongo.gridfs and gridfs.errors is gmongo.gridfs.errors
     """
     run(program)
-
-
-@since(".".join(PYMONGO_VERSION.split(".")[:2]))
-def test_each_alias_is_module_of_pymongo():
-    program = f"""
-        import importlib
-        for name in {sorted(ALIASES)!r}:
-            importlib.import_module(name)
-    """
-    run(program, first="")
 
 
 def test_each_public_module_of_both_drivers_has_alias():
@@ -100,17 +91,7 @@ def test_dunder_all_of_packages_lists_exactly_public_names():
     assert run(program).split() == []
 
 
-@pytest.mark.parametrize(
-    ("target", "reason"),
-    [
-        ("pymongo.AsyncMongoClient", "asyncio"),
-        ("pymongo.asynchronous.mongo_client.AsyncMongoClient", "asyncio"),
-        ("gridfs.AsyncGridFS", "asyncio"),
-        ("gridfs.asynchronous.AsyncGridFSBucket", "asyncio"),
-        ("pymongo.asynchronous.encryption.AsyncClientEncryption", "asyncio"),
-        ("pymongo.encryption_options.AsyncHTTPProxyKMSConnect", "asyncio"),
-    ],
-)
+@with_cases
 def test_placeholder_is_importable_and_raises_configuration_error(target, reason):
     module, _, name = target.rpartition(".")
     program = f"""
@@ -208,28 +189,9 @@ LOGGED = """
         client.test.command("ping")
     print(sorted(NameHandler.names))
 """
-CONFIGURED = "logging.config.dictConfig({'version': 1, 'loggers': {'pymongo': {'level': 'DEBUG'}}})"
 
 
-@pytest.mark.parametrize(
-    ("configured", "expected"),
-    [
-        ("logging.root.addHandler(NameHandler())", []),
-        (
-            "logging.root.addHandler(NameHandler()); logging.getLogger('pymongo.command').setLevel('DEBUG')",
-            ["pymongo.command"],
-        ),
-        (
-            "logging.getLogger('pymongo').addHandler(NameHandler()); logging.getLogger('pymongo').setLevel('DEBUG')",
-            ["pymongo.command", "pymongo.connection", "pymongo.serverSelection", "pymongo.topology"],
-        ),
-        (
-            f"{CONFIGURED}; logging.root.addHandler(NameHandler())",
-            ["pymongo.command", "pymongo.connection", "pymongo.serverSelection", "pymongo.topology"],
-        ),
-    ],
-    ids=["no level", "one level", "all levels", "dictConfig with disabled loggers"],
-)
+@with_cases
 def test_logger_names_equal_names_of_pymongo(configured, expected, uri):
     program = LOGGED.format(configured=configured)
     assert run(program, uri=uri) == str(expected)

@@ -23,6 +23,7 @@ from gmongo._stand_in.pymongo import grid_file
 from gmongo._stand_in.pymongo.common import validate_read_preference
 from gmongo._stand_in.pymongo.typings import strip_optional
 from gmongo.read_preferences import ReadPreference
+from tests.support.cases import with_cases
 
 installing: Any = importlib.import_module("gmongo._stand_in.install")
 
@@ -330,18 +331,6 @@ def test_alias_names_module_of_pymongo_and_of_gmongo(name: str) -> None:
     importlib.import_module(ALIASES[name])
 
 
-@pytest.mark.parametrize(
-    ("name", "names"),
-    [
-        (
-            "pymongo.collection.Collection.find",
-            ["pymongo.collection.Collection.find", "pymongo.synchronous.collection.Collection.find"],
-        ),
-        ("pymongo.collection", ["pymongo.collection", "pymongo.synchronous.collection"]),
-        ("gridfs.GridFS", ["gridfs.GridFS", "gridfs.synchronous.GridFS"]),
-        ("elsewhere.x", ["elsewhere.x"]),
-        ("elsewhere", ["elsewhere"]),
-    ],
-)
+@with_cases
 def test_dunder_all_contains_aliases_of_module(name: str, names: list[str]) -> None:
     assert import_audit._all_names(name) == names

@@ -19,7 +19,7 @@ class Browser:
         self._port = port
 
     def __call__(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, Any]:
-        """Send a request. Send a request.
+        """Send a request.
 
         Return the status of the response, and its body decoded from JSON.
 

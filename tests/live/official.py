@@ -131,7 +131,7 @@ def _run_case(
     options: dict[str, Any],
     remarks: list[str],
 ) -> None:
-    """Run a case. Run a case.
+    """Run a case.
 
     Repeat a failed case if its outcome depends on the speed of the machine, or if an election took
     place.

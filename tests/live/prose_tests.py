@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from gmongo.monitoring import CommandListener
 from gmongo.testing import Deployment
 from tests.live.official import ATTEMPTS
 from tests.live.probes import Probes
 from tests.live.report import Outcome, Report
 from tests.live.target import Target
 from tests.support import clients
+from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
 PART = "prose tests"
@@ -33,30 +33,16 @@ _KINDS = {"standalone": "single", "replica_set": "replicaset", "sharded": "shard
 _MEMBERS = {"replica_set": 3, "sharded": 2, "load_balanced": 2}
 
 
-class Commands(CommandListener):
-    """Listener that records the commands that all clients of the tests have sent.
+class Commands(Recorder):
+    """Recorder of the commands that all clients of the tests have sent.
 
     The class replaces the command log of a simulated deployment.
     """
 
-    def __init__(self) -> None:
-        self._events: list[Any] = []
-
-    def started(self, event: Any) -> None:
-        self._events.append(event)
-
-    def succeeded(self, event: Any) -> None:
-        """Ignore the event."""
-
-    failed = succeeded
-
     def named(self, *names: str) -> list[Any]:
         """Return the commands whose names are in `names`."""
-        return [SimpleNamespace(body=each.command) for each in self._events if each.command_name in names]
-
-    def clear(self) -> None:
-        """Delete the recorded commands."""
-        self._events.clear()
+        events = self.events_named("CommandStarted")
+        return [SimpleNamespace(body=each.command) for each in events if each.command_name in names]
 
 
 class LiveDeployment:

@@ -11,11 +11,11 @@ from typing import Any
 from gmongo import MongoClient
 from gmongo.database import Database
 from gmongo.errors import PyMongoError
-from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 from gmongo.testing import EmbeddedReplicaSet
 from gmongo.uri_parser import parse_uri
 from tests.live.report import Skip
 from tests.spec.unified.requirements import DeploymentProperties
+from tests.support.recorder import Recorder
 
 OWN = frozenset({"admin", "config", "local"})
 """System databases of every deployment."""
@@ -47,22 +47,6 @@ class RestrictedClient(MongoClient[Any]):
 
     def get_database(self, name: str | None = None, *arguments: Any, **options: Any) -> Any:
         return self[str(name)].with_options(*arguments, **options)
-
-
-class Services(CommandListener):
-    """Listener that records the IDs of the services behind a load balancer."""
-
-    def __init__(self) -> None:
-        self.ids: set[Any] = set()
-
-    def started(self, event: CommandStartedEvent) -> None:
-        self.ids.add(event.service_id)
-
-    def succeeded(self, event: CommandSucceededEvent) -> None:
-        """Do nothing, because `started` has already recorded the service ID."""
-
-    def failed(self, event: CommandFailedEvent) -> None:
-        """Do nothing, because `started` has already recorded the service ID."""
 
 
 class Target:
@@ -102,11 +86,11 @@ class Target:
 
     def _services(self) -> set[Any]:
         """Return the IDs of the services behind the load balancer."""
-        services = Services()
+        recorder = Recorder()
         for _ in range(_CONNECTIONS):
-            with MongoClient[Any](self.uri, **{**self.options, "event_listeners": [services]}) as client:
+            with MongoClient[Any](self.uri, **{**self.options, "event_listeners": [recorder]}) as client:
                 client.admin.command("ping")
-        return services.ids
+        return {event.service_id for event in recorder.events_named("CommandStarted")}
 
     def uri_of_one(self) -> str:
         """Return a URI that connects clients to only one mongos, so that a fail point affects all commands.

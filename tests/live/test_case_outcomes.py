@@ -14,6 +14,7 @@ from tests.live.probes import Probes
 from tests.live.report import Report, Skip
 from tests.live.target import Target
 from tests.simulation.answers.case import Case
+from tests.support.cases import with_cases
 
 
 @pytest.fixture(scope="module")
@@ -43,19 +44,7 @@ class FailingCaseRunner:
             raise self._error
 
 
-@pytest.mark.parametrize(
-    ("case", "elections", "failures", "remarks"),
-    [
-        ({"blockTimeMS": 5}, "1111", 0, 0),
-        ({"blockTimeMS": 5}, "111111", 2, 2),
-        ({"blockTimeMS": 5}, "1" * 10, 5, None),
-        ({"uriOptions": {"socketTimeoutMS": 5}}, "1111", 1, 1),
-        ({"failBeforeCommitExceptionCode": 1}, "1111", 1, 1),
-        ({"errorCode": 5}, "1111", 1, None),
-        ({"errorCode": 5}, "1222", 1, 1),
-        ({"replSetStepDown": 5}, "1222", 1, None),
-    ],
-)
+@with_cases
 def test_failed_case_is_repeated_only_if_it_depends_on_speed_or_an_election(
     case: dict[str, Any], elections: str, failures: int, remarks: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,16 +80,7 @@ def test_failed_case_is_skipped_if_server_lacks_feature(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("command", "outcome", "reason"),
-    [
-        ({"count": "cases"}, "passed", ""),
-        ({"count": "others"}, "differs", "0.n: recorded 1, answered 0"),
-        ({"count": "cases", "skip": "x"}, "differs", '0: recorded {"n": 1}, answered {"code": 14'),
-        ({"nothing": 1}, "skipped", "the server does not support the case"),
-        ({"count": "cases", "query": {"$answer": [5]}}, "failed", "IndexError"),
-    ],
-)
+@with_cases
 def test_server_reply_is_compared_with_recorded_reply(
     target: Target, command: Any, outcome: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import with_cases
+
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted(map(str, (ROOT / ".github" / "workflows").glob("*.yml")))
 
@@ -37,14 +39,7 @@ def test_actionlint_reports_no_fault_of_workflows() -> None:
     run("actionlint", *WORKFLOWS)
 
 
-@pytest.mark.parametrize(
-    ("kind", "started"),
-    [
-        ("standalone", ["mongod 27017"]),
-        ("replica-set", ["mongod 27117", "mongod 27118", "mongod 27119"]),
-        ("sharded", ["mongod 27300", "mongod 27301", "mongos 27217", "mongos 27218"]),
-    ],
-)
+@with_cases
 def test_script_starts_servers_on_published_ports(kind: str, started: list[str], tmp_path: Path) -> None:
     log = tmp_path / "log"
     for name in ("mongod", "mongos", "mongosh"):

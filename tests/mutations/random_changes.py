@@ -40,8 +40,8 @@ _TESTS_OF = {
 }
 # Tests that read the source code of all files, and may therefore detect any change.
 _READ_ALL_TEXTS = (
-    "tests/unit/test_exception_causes.py::test_raise_in_exception_handler_has_from_clause",
-    "tests/unit/test_overloads.py::test_overloads_have_parameter_defaults_of_implementation",
+    "tests/unit/test_source_rules.py::test_raise_in_exception_handler_has_from_clause",
+    "tests/unit/test_source_rules.py::test_overloads_have_parameter_defaults_of_implementation",
 )
 # Test that reads the defaults of all functions, and may therefore detect a change of a default.
 _READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo"

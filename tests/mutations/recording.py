@@ -211,7 +211,9 @@ def _record(output_folder: Path, targets: list[str], digests: Mapping[str, str])
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """Return the digest of a test file and of the file with its cases."""
+    cases = path.with_suffix(".jsonl")
+    return hashlib.sha256(path.read_bytes() + (cases.read_bytes() if cases.exists() else b"")).hexdigest()
 
 
 def _recorded_source(part: Path, file: str) -> str:

@@ -67,8 +67,6 @@ def copy_project(destination: Path) -> Path:
 def first_failure(root: Path, targets: Sequence[str], selected_tests: Sequence[str] = ()) -> Outcome:
     """Run tests in a copy of the project until a test fails. Return the outcome.
 
-    Return the first test that fails.
-
     A test that times out runs again alone, and must also fail alone.
 
     :param targets: the files, folders or tests that pytest collects.

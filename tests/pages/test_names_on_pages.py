@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import configparser
-import inspect
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,10 +11,10 @@ from typing import Any
 import pytest
 
 from gmongo import MongoClient
-from gmongo.options import OPTIONS
 from gmongo.status.schema import _STATE_WITH_TEXT
 from gmongo.status.summary import summary
 from gmongo.testing import Deployment
+from tests.support.programs import run_python
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -67,17 +63,9 @@ def test_page_lists_keys_of_process_state() -> None:
     assert listed <= known | {"appName"}
 
 
-@pytest.mark.parametrize("option", [option.name for option in OPTIONS])
-def test_docstring_of_client_describes_option(option: str) -> None:
-    documentation, parameters = inspect.getdoc(MongoClient) or "", inspect.signature(MongoClient).parameters
-    assert f"``{option}``" in documentation or option in parameters
-
-
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_help_of_program_contains_no_markup(program: str) -> None:
-    command = [sys.executable, "-m", program, "--help"]
-    environment = {**os.environ, "COLUMNS": "200"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    done = run_python("-m", program, "--help")
     assert done.returncode == 0
     assert "usage:" in done.stdout
     assert not re.search(r":\w+( \w+)?:|``", done.stdout), done.stdout

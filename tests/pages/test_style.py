@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import rows, with_cases
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     page
@@ -25,31 +27,7 @@ for pattern in ("*.cfg", "*.ini", "*.toml", "*.yaml", ".ci/*", ".github/*/*.yml"
             CODE.setdefault(name, []).append(source)
 LONGEST = 25
 
-NOUNS = r"(?:application|client|driver|gevent|gmongo|library|parent|pool|PyMongo|Python|server|user)"
-AFTER = r"(?=[.,:)]|$| (?:and|are|at|has|have|in|is|on|or|that|to|which)\b)"
-FORBIDDEN = [
-    (r";", "write two sentences, or a list"),
-    (r"^(?:Wh(?:at|o|oever|atever)|Those)\b(?!.*\?)", "start with the noun"),
-    (r"(?:^|[:,] )wh(?:at|oever) [^?]*$", "name the noun"),
-    (r"\b(?:about|all|and|as|at|but|by|for|from|in|is|of|on|than|to|with) (?:those|wh(?:at|oever))\b", "name the noun"),
-    (rf"\bof (?:\w+ ){{0,2}}{NOUNS}'s{AFTER}", "use a noun compound: driver greenlet"),
-    (r"\b(?:tell|tells|telling|told|hears?|heard)\b", "name the action: notify, report, publish"),
-    (r"\b(?:asks?|asked|asking)\b", "name the action: query, request, send"),
-    (r"\b(?:tries|tried|try|trying) (?:it )?again\b", "retry"),
-    (r"\b(?:goes|go|went|gone|going) on\b", "continue, resume"),
-    (r"\b(?:believes?|believed|lies|lied|lying)\b", "accept, reject, malformed"),
-    (r"\bh(?:olds?|eld|olding) (?:up )?(?:the |its |a )?(?:event )?(?:loop|hub)\b", "block, keep alive"),
-    (r"\blooks? at\b|\blooked at\b", "check, read, measure"),
-    (r"\bloop (?:is|was) (?:never |not )?held\b", "block the event loop"),
-    (r"\btime-outs?\b", "timeout is one word"),
-    (r"\b(?:houses?|floors?|annex|annexes)\b", "architecture, layer, baseline"),
-    (r"\b(?:mends?|mended)\b", "fix, fixed"),
-    (r"\b(?:so|be it|all the same|too so)(?=[.:]|$)", "no adverb for a missing verb"),
-    (r"\bbut for\b|\bof late\b(?! repl)|\bas ever\b|\bas good as\b|\bbe it\b", "use a common phrase"),
-    (r"\b(?:any|every)body\b", "name the greenlet, caller or user"),
-    (r"\b(?:Neither|Nor|Never|Nowhere|Only then|Not only) (?:are|can|do|does|has|have|is|may|will)\b", "no inversion"),
-    (r"\b\w+n't\b", "no contraction"),
-]
+FORBIDDEN = [(row["pattern"], row["advice"]) for row in rows(__file__, "forbidden")]
 ANY_FORBIDDEN = re.compile("|".join(f"(?:{pattern})" for pattern, _ in FORBIDDEN))
 GENERATED = re.compile(r"<!-- (?P<name>[\w-]+): begin -->.*?<!-- (?P=name): end -->|<!--.*?-->", re.DOTALL)
 FENCE = re.compile(r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence) *$", re.MULTILINE | re.DOTALL)
@@ -143,21 +121,7 @@ def test_code_follows_style_guide(folder: str) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("The pool closes the connection.", 0),
-        ("The pool closes the connection; the client retries.", 1),
-        ("What is read is checked.", 1),
-        ("It is a greenlet of the driver's.", 1),
-        ("The time-out is told.", 2),
-        ("| `a; b` | The server is asked. |", 1),
-        ("```\nWhat; told; time-out\n```\n<!-- x: begin -->\ntold\n<!-- x: end -->", 0),
-        (f"- {'word ' * 25}.\n- {'word ' * 26}.", 1),
-        ("What does the pool do? It waits.", 0),
-        (":param name: the name; None by default.\n:returns: what is told.", 2),
-    ],
-)
+@with_cases
 def test_findings_count_violations(text: str, count: int) -> None:
     assert len(findings(text)) == count
 

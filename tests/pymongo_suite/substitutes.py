@@ -1,4 +1,4 @@
-"""Substitutes for private attributes of PyMongo that the helpers of its tests read.
+"""Substitutes for private attributes of PyMongo that the common code of its tests reads.
 
 For example, the runner of the unified test format reads the pinned server of a transaction and the number of
 connections.

@@ -20,6 +20,7 @@ from tests.pymongo_suite.differences import (
     unexplained_tests,
 )
 from tests.pymongo_suite.jobs import DEPLOYMENTS, Outcome
+from tests.support.cases import with_cases
 
 PASSED, SKIPPED = Outcome("passed"), Outcome("skipped", "no server")
 FAILED = Outcome("failed", "AttributeError: 'Cursor' object has no attribute '_data'")
@@ -44,29 +45,9 @@ def test_pymongo_test_that_fails_only_with_gmongo_is_difference(outcome: Outcome
     assert outcomes_that_differ({TEST: PASSED}, {TEST: PASSED}) == {}
 
 
-@pytest.mark.parametrize(
-    ("table", "explained"),
-    [
-        ({}, False),
-        (table_of("private", "_data"), True),
-        (table_of("private", "_other"), False),
-        (table_of("private", "_of_this_test"), False),
-        (table_of("private", "_of_this_test", "no attribute"), True),
-        (table_of("private", "_of_its_decorator", "not there", "no attribute"), True),
-        (table_of("private", "_of_this_test", "not there"), False),
-        (table_of("private", "_of_another_test", "no attribute"), False),
-        (table_of("wording", "object", "has no attribute"), True),
-        (table_of("wording", "object", "ours"), False),
-        (table_of("wording", "object", "ours", "has no attribute"), True),
-        (table_of("wording", "theirs", "has no attribute"), False),
-        (table_of("documented", "docs/differences.md", "X.509 without TLS", "'Cursor' object"), True),
-        (table_of("documented", "docs/differences.md", "X.509 without TLS", "not there", "'Cursor' object"), True),
-        (table_of("documented", "docs/differences.md", "X.509 without TLS", "not there"), False),
-    ],
-)
-def test_line_explains_failure_if_failure_contains_its_texts(
-    tmp_path: Path, table: dict[str, Difference], explained: bool
-) -> None:
+@with_cases
+def test_line_explains_failure_if_failure_contains_its_texts(tmp_path: Path, line: list[str], explained: bool) -> None:
+    table = table_of(*line) if line else {}
     (tmp_path / "test").mkdir()
     (tmp_path / "test" / "test_cursor.py").write_text(
         dedent("""
@@ -93,17 +74,9 @@ def test_line_is_obsolete_if_its_test_passes_with_gmongo(tmp_path: Path) -> None
     assert faults_of_outcomes(results, table, tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        Difference(TEST, "other", ("_data",)),
-        Difference(TEST, "private", ()),
-        Difference(TEST, "wording", ("one",)),
-        Difference(TEST, "documented", ("docs/differences.md", "X.509 without TLS")),
-        Difference(TEST, "documented", ("docs/differences.md", "missing text", "its failure")),
-    ],
-)
-def test_invalid_line_of_table_has_problem(line: Difference) -> None:
+@with_cases
+def test_invalid_line_of_table_has_problem(kind: str, texts: list[str]) -> None:
+    line = Difference(TEST, kind, tuple(texts))
     assert line.problem() is not None
 
 

@@ -1,4 +1,4 @@
-"""Helpers for tests of connection pools."""
+"""Check out a connection of a pool, and read the counters of a pool."""
 
 from __future__ import annotations
 

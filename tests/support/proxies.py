@@ -45,8 +45,8 @@ def relay(first: Any, second: Any, pump: Callable[[Any, Any], None] = copy_bytes
 class ProxyServer:
     """Context manager of a proxy on the loopback interface. Subclasses define ``serve``."""
 
-    def __init__(self) -> None:
-        self._listener = StreamServer(("127.0.0.1", 0), self._accept)
+    def __init__(self, **options: Any) -> None:
+        self._listener = StreamServer(("127.0.0.1", 0), self._accept, **options)
 
     def __enter__(self) -> Any:
         self._listener.start()

@@ -8,80 +8,38 @@ from unittest.mock import Mock
 
 import pytest
 from bson import Int64, ObjectId
-from bson.errors import InvalidBSON
-from gevent import GreenletExit
 
 from gmongo.cmap.connection import Connection
 from gmongo.errors import (
     AutoReconnect,
-    ConfigurationError,
-    NetworkTimeout,
     NotPrimaryError,
-    OperationFailure,
-    PoolClearedError,
-    ProtocolError,
-    WriteConcernError,
 )
 from gmongo.execution.backpressure import BackpressurePolicy, TokenBucket, backoff
 from gmongo.sdam.application_errors import ErrorAction, error_action, handle_error, is_state_change
 from gmongo.sdam.server_description import ServerDescription
+from tests.support.cases import with_cases
 
 ADDRESS = ("h", 1)
-NOTHING, UNKNOWN = ErrorAction.NOTHING, ErrorAction.UNKNOWN
-CLEAR, CANCEL = ErrorAction.UNKNOWN_AND_CLEAR, ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
-
-
-def overload_error() -> AutoReconnect:
-    error = AutoReconnect("x")
-    error._add_error_label("SystemOverloadedError")
-    return error
 
 
 def not_primary_error(code: int, **reply_fields: Any) -> NotPrimaryError:
     return NotPrimaryError("x", {"ok": 0, "code": code, **reply_fields})
 
 
-@pytest.mark.parametrize(
-    ("error", "during_handshake", "during_operation"),
-    [
-        (PoolClearedError("x", ADDRESS), NOTHING, NOTHING),
-        (overload_error(), NOTHING, CANCEL),
-        (AutoReconnect("x"), CANCEL, CANCEL),
-        (NetworkTimeout("x"), CANCEL, NOTHING),
-        (OperationFailure("x", 18), CLEAR, NOTHING),
-        (ProtocolError("x"), CLEAR, NOTHING),
-        (InvalidBSON("x"), CLEAR, NOTHING),
-        (ConfigurationError("x"), NOTHING, NOTHING),
-        (GreenletExit(), NOTHING, NOTHING),
-        (WriteConcernError("x", 64, {}), CLEAR, NOTHING),
-        (WriteConcernError("x", 189, {}), CLEAR, UNKNOWN),
-        (WriteConcernError("x", 91, {}), CLEAR, CLEAR),
-        (not_primary_error(10107), CLEAR, UNKNOWN),
-        (not_primary_error(11600), CLEAR, CLEAR),
-    ],
-)
+@with_cases
 def test_error_and_its_phase_determine_error_action(
-    error: BaseException, during_handshake: ErrorAction, during_operation: ErrorAction
+    error: BaseException, labels: list[str], during_handshake: str, during_operation: str
 ) -> None:
-    assert error_action(error, True, 21) is during_handshake
-    assert error_action(error, False, 21) is during_operation
-    assert error_action(error, False, 8) is during_operation
-    assert error_action(error, False, 7) is (CLEAR if during_operation is UNKNOWN else during_operation)
+    for label in labels:
+        error._add_error_label(label)  # type: ignore[attr-defined]
+    assert error_action(error, True, 21) is ErrorAction[during_handshake]
+    assert error_action(error, False, 21) is ErrorAction[during_operation]
+    assert error_action(error, False, 8) is ErrorAction[during_operation]
+    on_old_server = "UNKNOWN_AND_CLEAR" if during_operation == "UNKNOWN" else during_operation
+    assert error_action(error, False, 7) is ErrorAction[on_old_server]
 
 
-@pytest.mark.parametrize(
-    ("reply", "is_recognized"),
-    [
-        ({"code": 10107}, True),
-        ({"code": 91, "errmsg": "x"}, True),
-        ({"code": 5, "errmsg": "not master"}, False),
-        ({"errmsg": "I am NOT MASTER now"}, True),
-        ({"errmsg": "the node is recovering"}, True),
-        ({"errmsg": "other"}, False),
-        ({"errmsg": None}, False),
-        ({}, False),
-    ],
-)
+@with_cases
 def test_reply_with_state_change_code_or_message_is_recognized(reply: dict[str, Any], is_recognized: bool) -> None:
     assert is_state_change(reply) is is_recognized
 
@@ -106,17 +64,7 @@ def connection_of(generation: int = 3, service_id: Any = None) -> Connection:
     return connection
 
 
-@pytest.mark.parametrize(
-    ("error", "during_handshake", "marks_unknown", "clears_pool", "cancels_check", "requests_check"),
-    [
-        (AutoReconnect("x"), False, True, True, True, False),
-        (AutoReconnect("x"), True, True, True, True, True),
-        (OperationFailure("x", 18), True, True, True, False, True),
-        (not_primary_error(10107), False, True, False, False, True),
-        (not_primary_error(91), False, True, True, False, True),
-        (NetworkTimeout("x"), False, False, False, False, False),
-    ],
-)
+@with_cases
 @pytest.mark.parametrize("has_monitor", [True, False])
 def test_operation_error_updates_server_pool_and_monitor(
     error: Any,
@@ -164,15 +112,7 @@ def test_error_of_removed_server_is_ignored() -> None:
 
 
 @pytest.mark.parametrize("has_service_id", [False, True])
-@pytest.mark.parametrize(
-    ("error", "clears"),
-    [
-        (AutoReconnect("x"), True),
-        (not_primary_error(91), True),
-        (not_primary_error(10107), False),
-        (NetworkTimeout("x"), False),
-    ],
-)
+@with_cases
 def test_error_behind_load_balancer_clears_only_service_of_connection(
     has_service_id: bool, error: Any, clears: bool
 ) -> None:

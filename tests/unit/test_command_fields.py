@@ -27,6 +27,7 @@ from gmongo.execution.retry import ExecutionSettings, Retry
 from gmongo.operations.end_sessions import EndSessions
 from gmongo.read_preferences import Nearest, Primary, Secondary
 from gmongo.wire.timeout import seconds_of
+from tests.support.cases import with_cases
 
 ADDRESS = ("h", 1)
 
@@ -314,18 +315,7 @@ def executor_with(timeout: float | None = None, epoch: int = 0) -> Executor:
     return Executor(topology, ExecutionSettings(timeout=timeout), CommandEvents((), silent=False))
 
 
-@pytest.mark.parametrize(
-    ("timeout", "surrounding_deadline", "deadline", "fresh_deadline"),
-    [
-        (None, None, None, None),
-        (5.0, None, 1005.0, 1005.0),
-        (0.0, None, inf, inf),
-        (5.0, 1002.0, 1002.0, 1005.0),
-        (5.0, 1009.0, 1009.0, 1005.0),
-        (None, 1002.0, 1002.0, None),
-        (0.0, 1002.0, 1002.0, inf),
-    ],
-)
+@with_cases
 def test_deadline_combines_timeout_and_surrounding_limit(
     timeout: Any, surrounding_deadline: Any, deadline: Any, fresh_deadline: Any
 ) -> None:

@@ -20,6 +20,7 @@ from gmongo.errors import AutoReconnect, OperationFailure, ProtocolError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.command import CommandRunner, _requires_reauthentication
 from gmongo.execution.late_reply import LateReply
+from tests.support.cases import with_cases
 
 
 class CommandScenario:
@@ -115,15 +116,7 @@ def test_cursor_killer_receives_orphaned_cursor_unless_killer_is_gone() -> None:
     assert CommandRunner(scenario.topology, scenario.events, Mock()).orphan_taker() is None
 
 
-@pytest.mark.parametrize(
-    ("error", "is_authenticated", "is_requested"),
-    [
-        (OperationFailure("x", 391), True, True),
-        (OperationFailure("x", 391), False, False),
-        (OperationFailure("x", 18), True, False),
-        (AutoReconnect("x"), True, False),
-    ],
-)
+@with_cases
 def test_error_391_requests_reauthentication(error: BaseException, is_authenticated: bool, is_requested: bool) -> None:
     connection: Any = SimpleNamespace(authentication="a" if is_authenticated else None)
     assert _requires_reauthentication(error, connection) is is_requested

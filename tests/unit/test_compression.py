@@ -16,6 +16,7 @@ from gmongo.errors import ProtocolError
 from gmongo.wire import compression
 from gmongo.wire.compression import Compressor, choose, compressed, decompressed, make_compressor, missing_package
 from gmongo.wire.message import OP_COMPRESSED, OP_MSG, encode_op_msg, encode_op_query
+from tests.support.cases import with_cases
 
 NAMES = ["snappy", "zlib", "zstd"]
 IDS = {"snappy": 1, "zlib": 2, "zstd": 3}
@@ -192,20 +193,7 @@ def test_exception_of_compressor_propagates_to_caller(size):
         compressed(buffers, compression.Compressor(2, fail))
 
 
-@pytest.mark.parametrize(("offered_compressors", "server_compressors", "chosen_compressor"), [
-    (["zlib"], ["zlib"], "zlib"),
-    (["zlib"], ("snappy", "zlib"), "zlib"),
-    (("snappy", "zlib"), ["zlib", "snappy"], "snappy"),
-    (("snappy", "zlib"), ["zlib"], "zlib"),
-    (["zlib"], ["snappy"], None),
-    (("zstd",), ["zlib"], None),
-    (["zlib"], "zlib", None),
-    (("zstd",), "zstd", None),
-    (["zlib"], None, None),
-    ((), ["zlib"], None),
-    (("zlib",), [7, None], None),
-    (["noop"], ["noop"], None),
-])  # fmt: skip
+@with_cases
 def test_first_offered_compressor_that_server_accepts_is_chosen(
     monkeypatch, offered_compressors, server_compressors, chosen_compressor
 ):

@@ -13,7 +13,6 @@ import pytest
 from bson import DatetimeMS
 from bson.errors import InvalidBSON
 from gevent import GreenletExit
-from gevent.exceptions import ConcurrentObjectUseError
 
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.handshake import say_hello
@@ -23,6 +22,7 @@ from gmongo.wire.compression import make_compressor
 from gmongo.wire.message import EXHAUST_ALLOWED, OP_COMPRESSED, OP_MSG, encode_op_msg
 from gmongo.wire.reply import is_well_formed
 from gmongo.wire.transport import TransportError
+from tests.support.cases import with_cases
 
 REPLY = bson.encode({"ok": 1})
 REQUEST = encode_op_msg(5, 0, bson.encode({"ping": 1}))
@@ -88,17 +88,7 @@ def test_extra_bytes_after_reply_in_pieces_set_connection_error(more_to_come: bo
         assert (str(connection.error) == "the server sent more than the stream") is not stream_is_clean
 
 
-@pytest.mark.parametrize(
-    ("transport_error", "error_class", "is_unanswered"),
-    [
-        (TransportError("reset"), AutoReconnect, False),
-        (ProtocolError("bad"), ProtocolError, False),
-        (ConcurrentObjectUseError("two"), None, False),
-        (GreenletExit(), GreenletExit, True),
-        (NetworkTimeout("late"), NetworkTimeout, True),
-        (AutoReconnect("interrupted"), AutoReconnect, True),
-    ],
-)
+@with_cases
 @pytest.mark.parametrize("transport_state", ["in step", "out of step", "closed"])
 def test_failed_exchange_breaks_connection(
     transport_error: BaseException, error_class: Any, is_unanswered: bool, transport_state: str

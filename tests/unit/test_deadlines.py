@@ -19,6 +19,7 @@ from gmongo.execution.deadline import (
     until,
     without_wtimeout,
 )
+from tests.support.cases import with_cases
 
 
 @pytest.fixture(autouse=True)
@@ -33,18 +34,7 @@ def test_timeout_determines_deadline_and_remaining_time() -> None:
     assert remaining(999.0) == -1.0
 
 
-@pytest.mark.parametrize(
-    ("outer", "inner", "current"),
-    [
-        (None, None, None),
-        (None, 5.0, 5.0),
-        (5.0, None, 5.0),
-        (5.0, 4.0, 4.0),
-        (5.0, 6.0, 5.0),
-        (5.0, 5.0, 5.0),
-        (5.0, inf, 5.0),
-    ],
-)
+@with_cases
 @pytest.mark.parametrize("body_raises", [False, True])
 def test_earlier_deadline_of_nested_blocks_applies(outer: Any, inner: Any, current: Any, body_raises: bool) -> None:
     with until(outer):

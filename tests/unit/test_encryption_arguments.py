@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -13,8 +12,9 @@ pytest.importorskip("pymongocrypt")
 
 from gmongo import MongoClient
 from gmongo.encryption import Algorithm, ClientEncryption, RewrapManyDataKeyResult
-from gmongo.encryption_options import RangeOpts, StringOpts
+from gmongo.encryption_options import RangeOpts
 from gmongo.results import BulkWriteResult
+from tests.support.cases import with_cases
 
 KEYS = {"local": {"key": b"0" * 96}}
 KEY = Binary(b"0" * 16, 4)
@@ -26,14 +26,7 @@ def client_encryption_with(**options: Any) -> ClientEncryption[Any]:
     return ClientEncryption(**{**given, "codec_options": CodecOptions(), **options})
 
 
-@pytest.mark.parametrize(
-    ("options", "error_class", "message"),
-    [
-        ({"key_vault_client": 5}, TypeError, "key_vault_client must be a MongoClient, not 5"),
-        ({"codec_options": 5}, TypeError, "codec_options must be an instance of CodecOptions, not 5"),
-        ({"kms_providers": 5}, ValueError, "kms_providers must be a dict"),
-    ],
-)
+@with_cases
 def test_invalid_constructor_argument_raises(
     options: dict[str, Any], error_class: type[Exception], message: str
 ) -> None:
@@ -42,50 +35,12 @@ def test_invalid_constructor_argument_raises(
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(
-    ("encryption_call", "message"),
-    [
-        (
-            lambda client_encryption: client_encryption.encrypt("x", Algorithm.UNINDEXED, key_id=5),
-            "a key identifier must be a bson.binary.Binary with subtype 4 or a uuid.UUID, not 5",
-        ),
-        (
-            lambda client_encryption: client_encryption.delete_key(Binary(b"0" * 16, 3)),
-            "a key identifier must be a bson.binary.Binary with subtype 4 or a uuid.UUID, not b'0000000000000000'",
-        ),
-        (
-            lambda client_encryption: client_encryption.encrypt("x", Algorithm.RANGE, key_id=KEY, range_opts=5),
-            "range_opts must be an instance of RangeOpts, not 5",
-        ),
-        (
-            lambda client_encryption: client_encryption.encrypt("x", Algorithm.INDEXED, key_id=KEY, string_opts=5),
-            "string_opts must be an instance of StringOpts, not 5",
-        ),
-        (
-            lambda client_encryption: client_encryption.decrypt(b"x"),
-            "value to decrypt must be a bson.binary.Binary with subtype 6",
-        ),
-        (
-            lambda client_encryption: client_encryption.decrypt(KEY),
-            "value to decrypt must be a bson.binary.Binary with subtype 6",
-        ),
-        (
-            lambda client_encryption: client_encryption.create_data_key("local", key_alt_names="x"),
-            "key_alt_names must be a list of strings, not one string",
-        ),
-        (lambda client_encryption: client_encryption.get_key_by_alt_name(5), "key_alt_name must be a string, not 5"),
-        (lambda client_encryption: client_encryption.add_key_alt_name(KEY, 5), "key_alt_name must be a string, not 5"),
-        (
-            lambda client_encryption: client_encryption.remove_key_alt_name(KEY, 5),
-            "key_alt_name must be a string, not 5",
-        ),
-    ],
-)
+@with_cases
 def test_invalid_argument_raises_type_error(
-    encryption_call: Callable[[ClientEncryption[Any]], object], message: str
+    method: str, arguments: list[Any], options: dict[str, Any], message: str
 ) -> None:
     with client_encryption_with() as client_encryption, pytest.raises(TypeError) as caught:
-        encryption_call(client_encryption)
+        getattr(client_encryption, method)(*arguments, **options)
     assert str(caught.value) == message
 
 
@@ -108,31 +63,7 @@ def test_encrypt_accepts_uuid_as_key_id(monkeypatch: pytest.MonkeyPatch) -> None
     assert given[0][0][2] == bytes(KEY)
 
 
-OPTIONS: list[tuple[type[Any], dict[str, tuple[str, Any]]]] = [
-    (
-        RangeOpts,
-        {
-            "sparsity": ("sparsity", 2),
-            "trim_factor": ("trimFactor", 3),
-            "min": ("min", 4),
-            "max": ("max", 5),
-            "precision": ("precision", 6),
-        },
-    ),
-    (
-        StringOpts,
-        {
-            "substring": ("substring", {"strMaxLength": 1}),
-            "prefix": ("prefix", {"strMinQueryLength": 2}),
-            "suffix": ("suffix", {"strMinQueryLength": 3}),
-            "case_sensitive": ("caseSensitive", False),
-            "diacritic_sensitive": ("diacriticSensitive", True),
-        },
-    ),
-]
-
-
-@pytest.mark.parametrize(("options_class", "fields"), OPTIONS, ids=lambda value: getattr(value, "__name__", ""))
+@with_cases
 def test_algorithm_options_become_document_fields(options_class: type[Any], fields: dict[str, tuple[str, Any]]) -> None:
     assert options_class().document == {}
     for name, (field, value) in fields.items():

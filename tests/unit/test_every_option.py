@@ -21,6 +21,7 @@ from gmongo.options import srv
 from gmongo.options.table import OPTIONS, Option, Source
 from gmongo.read_preferences import ReadPreference
 from gmongo.server_api import ServerApi
+from tests.support.cases import rows
 
 LISTENER, REGISTRY = CommandListener(), TypeRegistry(fallback_encoder=str)
 HOST = "mongodb://h.example.com/"
@@ -29,39 +30,14 @@ SRV = "mongodb+srv://h.example.com/"
 # For each option, a value other than the default. REQUIRED_OPTIONS lists the other options that an
 # option needs.
 VALUES: dict[str, Any] = {
-    "maxPoolSize": 5, "minPoolSize": 5, "maxIdleTimeMS": 700, "maxConnecting": 5, "waitQueueTimeoutMS": 700,
-    "drainLateReplies": True, "drainLateRepliesMS": 700, "drainLateRepliesBytes": 5, "connectTimeoutMS": 700,
-    "socketTimeoutMS": 700, "timeoutMS": 700, "serverSelectionTimeoutMS": 700, "heartbeatFrequencyMS": 700,
-    "localThresholdMS": 700, "replicaSet": "rs", "directConnection": True, "loadBalanced": True,
-    "serverMonitoringMode": "poll", "srvServiceName": "other", "srvMaxHosts": 1, "srvAllowedHostsSuffix": "com",
-    "srv_host_validator": lambda host: host.startswith("b"), "server_selector": list, "connect": False, "appName": "x",
-    "compressors": "zlib", "zlibCompressionLevel": 5, "proxyHost": "p", "proxyPort": 5, "proxyUsername": "u",
-    "proxyPassword": "s", "driver": DriverInfo("x"), "server_api": ServerApi("1", True, False),
-    "event_listeners": [LISTENER], "tls": True, "tlsInsecure": True, "tlsAllowInvalidCertificates": True,
-    "tlsAllowInvalidHostnames": True, "tlsDisableCertificateRevocationCheck": True, "tlsDisableOCSPEndpointCheck": True,
-    "authMechanism": "SCRAM-SHA-1", "authSource": "other",
-    "username": "u", "password": "s", "retryReads": False, "retryWrites": False, "maxAdaptiveRetries": 7,
-    "enableOverloadRetargeting": True, "baseBackoffMS": 700, "readConcernLevel": "majority",
-    "readPreference": "nearest", "readPreferenceTags": "a:b", "maxStalenessSeconds": 100,
-    "read_preference": ReadPreference.NEAREST, "w": 2, "wTimeoutMS": 700, "journal": True, "fsync": True,
-    "tz_aware": True, "uuidRepresentation": "standard", "unicode_decode_error_handler": "ignore",
-    "datetime_conversion": DatetimeConversion.DATETIME_MS, "document_class": SON, "type_registry": REGISTRY,
-    "tzinfo": datetime.timezone.utc, "slow_operation_ms": 700, "metrics": True, "tracing": {"enabled": True},
+    **{row["option"]: row["value"] for row in rows(__file__, "values")},
+    "srv_host_validator": lambda host: host.startswith("b"), "server_selector": list, "driver": DriverInfo("x"),
+    "server_api": ServerApi("1", True, False), "event_listeners": [LISTENER],
+    "read_preference": ReadPreference.NEAREST, "datetime_conversion": DatetimeConversion.DATETIME_MS,
+    "document_class": SON, "type_registry": REGISTRY, "tzinfo": datetime.timezone.utc,
 }  # fmt: skip
-LOGIN = {"username": "u", "password": "s"}
-REQUIRED_OPTIONS: dict[str, dict[str, Any]] = {
-    "drainLateRepliesMS": {"drainLateReplies": True},
-    "drainLateRepliesBytes": {"drainLateReplies": True}, "proxyPort": {"proxyHost": "p"},
-    "proxyUsername": {"proxyHost": "p", "proxyPassword": "other"},
-    "proxyPassword": {"proxyHost": "p", "proxyUsername": "other"},
-    "zlibCompressionLevel": {"compressors": "zlib"},
-    "readPreferenceTags": {"readPreference": "nearest"},
-    "maxStalenessSeconds": {"readPreference": "nearest"}, "tzinfo": {"tz_aware": True},
-    "username": {"password": "other"}, "password": {"username": "other"}, "authMechanism": LOGIN,
-    "authSource": LOGIN, "tlsInsecure": {"tls": True}, "tlsAllowInvalidCertificates": {"tls": True},
-    "tlsAllowInvalidHostnames": {"tls": True}, "tlsDisableOCSPEndpointCheck": {"tls": True},
-    "tlsDisableCertificateRevocationCheck": {"tls": True},
-}  # fmt: skip
+LOGIN = {"username", "password"}
+REQUIRED_OPTIONS = {row["option"]: row["requires"] for row in rows(__file__, "required options")}
 # Other test files test these options, which name files or configure encryption. A repr never shows
 # `authMechanismProperties`.
 TESTED_ELSEWHERE = {

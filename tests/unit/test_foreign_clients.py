@@ -70,27 +70,6 @@ def test_overridden_method_of_library_is_called():
     assert MongoClient().shop.orders.find_one() == {"_id": "shop.orders"}
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [
-        lambda database: database.command("ping"),
-        lambda database: database.orders.insert_one({}),
-        lambda database: database.orders.find().next(),
-        lambda database: database.orders.aggregate([]),
-        lambda database: database.orders.watch(),
-        lambda database: database.get_collection("orders", timeout_ms=5).count_documents({}),
-        lambda database: GridFS(database.with_options(write_concern=WriteConcern(1))).put(b"x"),
-    ],
-)
-def test_operation_that_library_does_not_override_raises_invalid_operation(operation):
-    with pytest.raises(InvalidOperation) as refused:
-        operation(MongoClient().shop)
-    assert str(refused.value) == (
-        f"gmongo cannot run this operation on {__name__}.MongoClient, which is another library's class: "
-        "only a gmongo MongoClient sends operations"
-    )
-
-
 def test_cursor_on_foreign_collection_can_be_created():
     collection = MongoClient().shop.orders
     assert Cursor(collection, {}, limit=3).collection is collection

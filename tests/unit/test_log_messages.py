@@ -1,7 +1,11 @@
-"""Log messages of a topology and of server selection have the text and fields of the Logging specification."""
+"""Log messages of a topology and of server selection have the text and fields of the Logging specification.
+
+Each module has a documented logger name (docs/events.md). Applications use the name to set levels and handlers.
+"""
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -15,12 +19,10 @@ from gmongo.cmap.connection import Connection
 from gmongo.events import log
 from gmongo.events.sdam import TopologyEvents
 from gmongo.events.selection import SelectionEvents, SelectionRequest
+from tests.support.cases import with_cases
 
-ADDRESS, PLACE = ("h", 1), {"serverHost": "h", "serverPort": 1}
+ADDRESS = ("h", 1)
 TOPOLOGY = ObjectId("0" * 24)
-REQUEST = SelectionRequest("S", "find", 5)  # type: ignore[arg-type]
-SUFFIX = f"(topology {TOPOLOGY})"
-FIND_FIELDS = {"operation": "find", "operationId": 5, "selector": "'S'", "topologyDescription": "'T'"}
 
 
 def connection(**hello: Any) -> Connection:
@@ -29,67 +31,6 @@ def connection(**hello: Any) -> Connection:
     if hello:
         found.hello = SimpleNamespace(**hello)  # type: ignore[assignment]
     return found
-
-
-# For each case: the action that logs, the text of the log message, and the fields of the log message.
-OF_TOPOLOGY: list[tuple[Callable[[TopologyEvents], object], str, dict[str, Any]]] = [
-    (lambda it: it.topology_opened(), f"Starting topology monitoring {SUFFIX}", {}),
-    (lambda it: it.topology_closed(), f"Stopped topology monitoring {SUFFIX}", {}),
-    (lambda it: it.server_opened(ADDRESS), f"Starting server monitoring for h:1 {SUFFIX}", PLACE),
-    (lambda it: it.server_closed(ADDRESS), f"Stopped server monitoring for h:1 {SUFFIX}", PLACE),
-    (
-        lambda it: it.topology_changed("old", "new"),  # type: ignore[arg-type]
-        f"Topology description changed {SUFFIX}. Previous description: 'old'. New description: 'new'",
-        {"previousDescription": "'old'", "newDescription": "'new'"},
-    ),
-    (
-        lambda it: it.heartbeat_started(ADDRESS, connection(), True),
-        f"Server heartbeat started for h:1 {SUFFIX}",
-        {**PLACE, "awaited": True, "driverConnectionId": 3},
-    ),
-    (
-        lambda it: it.heartbeat_started(ADDRESS, None, False),
-        f"Server heartbeat started for h:1 {SUFFIX}",
-        {**PLACE, "awaited": False},
-    ),
-    (
-        lambda it: it.heartbeat_succeeded(ADDRESS, connection(connection_id=7), 0.25, {"ok": 1}, False),
-        f'Server heartbeat succeeded for h:1 {SUFFIX}, reply: {{"ok": 1}}',
-        {
-            **PLACE, "awaited": False, "driverConnectionId": 3, "serverConnectionId": 7, "durationMS": 250,
-            "reply": '{"ok": 1}',
-        },
-    ),
-    (
-        lambda it: it.heartbeat_failed(ADDRESS, connection(connection_id=None), 0.5, OSError("x"), True),
-        f"Server heartbeat failed for h:1 {SUFFIX}, failure: x",
-        {**PLACE, "awaited": True, "driverConnectionId": 3, "durationMS": 500, "failure": "OSError('x')"},
-    ),
-]  # fmt: skip
-OF_SELECTION: list[tuple[Callable[[SelectionEvents], object], str, dict[str, Any]]] = [
-    (
-        lambda it: it.started(REQUEST, "T"),  # type: ignore[arg-type]
-        "Server selection started for operation find. Selector: 'S', topology: 'T', operationId=5",
-        FIND_FIELDS,
-    ),
-    (
-        lambda it: it.succeeded(REQUEST, "T", ADDRESS),  # type: ignore[arg-type]
-        "Server selection succeeded for operation find. Selector: 'S', topology: 'T', serverHost=h, serverPort=1, "
-        "operationId=5",
-        {**FIND_FIELDS, **PLACE},
-    ),
-    (
-        lambda it: it.failed(REQUEST, "T", OSError("x")),  # type: ignore[arg-type]
-        "Server selection failed for operation find. Selector: 'S', topology: 'T', failure=OSError('x'), operationId=5",
-        {**FIND_FIELDS, "failure": "OSError('x')"},
-    ),
-    (
-        lambda it: it.waiting(REQUEST._replace(operation_id=None), "T", 1.5),  # type: ignore[arg-type]
-        "Waiting for suitable server to become available for operation find. Selector: 'S', topology: 'T', "
-        "remainingTimeMS=1500",
-        {**{name: FIND_FIELDS[name] for name in FIND_FIELDS if name != "operationId"}, "remainingTimeMS": 1500},
-    ),
-]
 
 
 def check_log_message(
@@ -115,47 +56,45 @@ def check_log_message(
             )
 
 
-@pytest.mark.parametrize(("action", "text", "fields"), OF_TOPOLOGY)
+@with_cases
 def test_topology_event_is_logged_with_text_and_fields(
-    action: Any, text: str, fields: dict[str, Any], caplog: pytest.LogCaptureFixture
+    method: str, arguments: list[Any], text: str, fields: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
+    if method.startswith("heartbeat") and arguments[1] is not None:
+        arguments = [arguments[0], connection(**arguments[1]), *arguments[2:]]
     listeners: Any = SimpleNamespace(topology=(), server=(), heartbeat=())
-    message = text.partition(" for h:1")[0].partition(f" {SUFFIX}")[0]
+    message = text.partition(" for h:1")[0].partition(f" (topology {TOPOLOGY})")[0]
     check_log_message(
         caplog,
         log.topology_log,
-        lambda silent: action(TopologyEvents(TOPOLOGY, listeners, Mock(), silent=silent)),
+        lambda silent: getattr(TopologyEvents(TOPOLOGY, listeners, Mock(), silent=silent), method)(*arguments),
         logging.DEBUG,
         text,
         {"message": message, "topologyId": TOPOLOGY, **fields},
     )
 
 
-@pytest.mark.parametrize(("action", "text", "fields"), OF_SELECTION)
+@with_cases
 def test_server_selection_step_is_logged_with_text_and_fields(
-    action: Any, text: str, fields: dict[str, Any], caplog: pytest.LogCaptureFixture
+    method: str,
+    operation_id: int | None,
+    arguments: list[Any],
+    text: str,
+    fields: dict[str, Any],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    request: Any = SelectionRequest("S", "find", operation_id)  # type: ignore[arg-type]
     check_log_message(
         caplog,
         log.server_selection_log,
-        lambda silent: action(SelectionEvents(silent=silent)),
+        lambda silent: getattr(SelectionEvents(silent=silent), method)(request, *arguments),
         logging.INFO if text.startswith("Waiting") else logging.DEBUG,
         text,
         {"message": text.partition(" for operation")[0], **fields},
     )
 
 
-@pytest.mark.parametrize(
-    ("value", "length", "text"),
-    [
-        ("é", 11, '{"a": "...'),
-        ("éx", 13, '{"a": "\\u00e9...'),
-        ("😀", 15, '{"a": "...'),
-        ("😀x", 19, '{"a": "\\ud83d\\ude00...'),
-        ("\\\\x", 9, '{"a": "\\\\...'),
-        ("\\\\x", 10, '{"a": "\\\\...'),
-    ],
-)
+@with_cases
 def test_document_text_is_cut_between_escape_sequences(
     value: str, length: int, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,3 +106,13 @@ def test_document_text_is_cut_between_escape_sequences(
 def test_invalid_maximum_length_selects_default_length(length: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MONGODB_LOG_MAX_DOCUMENT_LENGTH", length)
     assert len(log.document_text({"a": "x" * 2000})) == len("...") + 1000
+
+
+@with_cases
+def test_logger_of_module_has_documented_name(module: str, variable: str, name: str) -> None:
+    logger = vars(importlib.import_module(module))[variable]
+    assert logger is logging.getLogger(f"gmongo.{name}")
+
+
+def test_logger_of_silent_clients_is_disabled() -> None:
+    assert log.silence.name == "gmongo.silence" and log.silence.disabled

@@ -4,13 +4,10 @@ import struct
 
 import bson
 import pytest
-from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gmongo.cmap.hello import Hello
 from gmongo.errors import ProtocolError
-from gmongo.operations.write import Statements
 from gmongo.wire.message import (
     EXHAUST_ALLOWED,
     HEADER_SIZE,
@@ -80,28 +77,3 @@ def test_random_bytes_decode_or_raise_protocol_error(random_bytes, opcode):
     except ProtocolError:
         return
     assert struct.unpack_from("<i", reply[0])[0] == len(reply[0])
-
-
-@pytest.mark.parametrize(("free_bytes", "first_batch_size"), [(2 * 100, 2), (2 * 100 - 1, 1), (100, 1)])
-def test_first_batch_fills_message_up_to_last_byte(free_bytes, first_batch_size):
-    document = {"_id": 0, "x": b""}
-    document["x"] = b"x" * (100 - len(bson.encode(document)))
-    assert len(bson.encode(document)) == 100
-    hello = Hello({"ok": 1, "maxMessageSizeBytes": 16 * 1024 + free_bytes, "maxWriteBatchSize": 10}, 0)
-    statements = Statements("insert", [document] * 3, DEFAULT_CODEC_OPTIONS)
-    sizes = []
-    while taken := statements.take(hello)[0]:
-        sizes.append(len(taken))
-    assert sum(sizes) == 3
-    assert sizes[0] == first_batch_size
-
-
-@pytest.mark.parametrize("max_write_batch_size", [1, 2, 3, 5])
-def test_batch_has_at_most_max_write_batch_size_statements(max_write_batch_size):
-    hello = Hello({"ok": 1, "maxWriteBatchSize": max_write_batch_size}, 0)
-    statements = Statements("insert", [{"_id": number} for number in range(5)], DEFAULT_CODEC_OPTIONS)
-    taken = []
-    while batch := statements.take(hello)[0]:
-        assert len(batch) <= max_write_batch_size
-        taken += batch
-    assert taken == [{"_id": number} for number in range(5)]

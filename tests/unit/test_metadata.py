@@ -16,6 +16,7 @@ from gmongo import MongoClient
 from gmongo._version import __version__
 from gmongo.cmap.metadata import client_metadata
 from gmongo.driver_info import DriverInfo
+from tests.support.cases import with_cases
 
 VARIABLES = [
     "AWS_EXECUTION_ENV", "AWS_LAMBDA_RUNTIME_API", "AWS_REGION", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
@@ -32,59 +33,18 @@ def no_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize(
-    ("environment_variables", "expected"),
-    [
-        ({**AWS, "AWS_REGION": "us-east-2", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024"}, "aws full"),
-        ({"FUNCTIONS_WORKER_RUNTIME": "node"}, {"name": "azure.func"}),
-        (
-            {
-                "K_SERVICE": "servicename",
-                "FUNCTION_MEMORY_MB": "1024",
-                "FUNCTION_TIMEOUT_SEC": "60",
-                "FUNCTION_REGION": "us-central1",
-            },
-            {"name": "gcp.func", "memory_mb": 1024, "timeout_sec": 60, "region": "us-central1"},
-        ),
-        ({"VERCEL": "1", "VERCEL_REGION": "cdg1"}, {"name": "vercel", "region": "cdg1"}),
-        ({"VERCEL": "1", **AWS}, {"name": "vercel"}),
-        ({**AWS, "FUNCTIONS_WORKER_RUNTIME": "node"}, None),
-        ({**AWS, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "big"}, {"name": "aws.lambda"}),
-        ({"AWS_EXECUTION_ENV": "EC2"}, None),
-        ({"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001"}, {"name": "aws.lambda"}),
-        ({"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", **AWS}, {"name": "aws.lambda"}),
-        ({"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "VERCEL": "1"}, {"name": "vercel"}),
-        ({"FUNCTION_NAME": "f"}, {"name": "gcp.func"}),
-        (
-            {"FUNCTION_NAME": "f", "FUNCTION_TIMEOUT_SEC": "60", "FUNCTION_MEMORY_MB": "1.5"},
-            {"name": "gcp.func", "timeout_sec": 60},
-        ),
-        ({"K_SERVICE": "s", "FUNCTION_NAME": "f", "AWS_REGION": "us-east-2"}, {"name": "gcp.func"}),
-        ({"VERCEL": ""}, None),
-        ({}, None),
-    ],
-)
+@with_cases
 def test_environment_variables_select_cloud_service(
     environment_variables: dict[str, str], expected: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment_variables.items():
         monkeypatch.setenv(name, value)
-    if expected == "aws full":
-        expected = {"name": "aws.lambda", "region": "us-east-2", "memory_mb": 1024}
     environment = client_metadata(None).get("env", {})
     environment.pop("container", None)
     assert (environment or None) == expected
 
 
-@pytest.mark.parametrize(
-    ("docker", "kubernetes", "container_metadata"),
-    [
-        (False, False, None),
-        (True, False, {"runtime": "docker"}),
-        (False, True, {"orchestrator": "kubernetes"}),
-        (True, True, {"runtime": "docker", "orchestrator": "kubernetes"}),
-    ],
-)
+@with_cases
 def test_container_runtime_and_orchestrator_are_reported(
     docker: bool, kubernetes: bool, container_metadata: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from gmongo.operations import (
 )
 from gmongo.operations.keys import DESCENDING, index_list
 from gmongo.operations.models import checked_change
+from tests.support.cases import with_cases
 
 SET = {"$set": {"a": 1}}
 FILTERED = [
@@ -56,16 +57,7 @@ def test_model_converts_options_to_form_of_server(make_model):
 
 
 @filtered
-@pytest.mark.parametrize(
-    ("options", "error_class", "message"),
-    [
-        ({"collation": "en"}, TypeError, "collation"),
-        ({"hint": 5}, TypeError, "hint.*5"),
-        ({"hint": []}, ValueError, "at least one field"),
-        ({"namespace": 5}, TypeError, "namespace.*5"),
-        ({"namespace": "coll"}, ValueError, "namespace.*'coll'"),
-    ],
-)
+@with_cases
 def test_malformed_model_option_raises(make_model, options, error_class, message):
     with pytest.raises(error_class, match=message):
         make_model({}, **options)
@@ -139,16 +131,8 @@ def test_each_argument_affects_equality_and_repr(model_class, argument):
     assert repr(model_class(**given)) == repr(model_class(**given)) != repr(model_class(**other))
 
 
-@pytest.mark.parametrize(
-    ("model", "code"),
-    [
-        (IndexModel("a"), "IndexModel({'a': 1}, name='a_1')"),
-        (IndexModel({"a": 1, "b": -1}, unique=True), "IndexModel({'a': 1, 'b': -1}, unique=True, name='a_1_b_-1')"),
-        (IndexModel("a", collation=Collation("en")), "IndexModel({'a': 1}, name='a_1', collation={'locale': 'en'})"),
-        (SearchIndexModel({"a": 1}), "SearchIndexModel(definition={'a': 1})"),
-        (SearchIndexModel({"a": 1}, "x"), "SearchIndexModel(name='x', definition={'a': 1})"),
-    ],
-)
-def test_repr_of_index_model_is_its_constructor_call(model, code):
+@with_cases
+def test_repr_of_index_model_is_its_constructor_call(call, code):
+    model = eval(call)
     assert repr(model) == code
     assert eval(code) == model

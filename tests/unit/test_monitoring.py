@@ -11,6 +11,7 @@ from bson import ObjectId
 from gmongo import event_loggers, monitoring
 from gmongo.events.command import SENSITIVE
 from gmongo.monitoring import listeners as listeners_module
+from tests.support.cases import rows
 
 ADDRESS = ("db.example", 27017)
 SERVICE = ObjectId()
@@ -54,54 +55,16 @@ def test_repr_of_failed_event_shows_failure_but_succeeded_event_hides_reply():
     assert "{'errmsg': 'no'}" in repr(failed)
 
 
-POOL_EVENTS = [
-    (monitoring.PoolCreatedEvent, {"options": {"maxPoolSize": 5}}),
-    (monitoring.PoolReadyEvent, {}),
-    (monitoring.PoolClearedEvent, {"service_id": SERVICE, "interrupt_connections": True}),
-    (monitoring.PoolClosedEvent, {}),
-    (monitoring.ConnectionCreatedEvent, {"connection_id": 1}),
-    (monitoring.ConnectionReadyEvent, {"connection_id": 1, "duration": 0.5}),
-    (monitoring.ConnectionClosedEvent, {"connection_id": 1, "reason": "stale"}),
-    (monitoring.ConnectionCheckOutStartedEvent, {}),
-    (monitoring.ConnectionCheckOutFailedEvent, {"reason": "timeout", "duration": 0.5}),
-    (monitoring.ConnectionCheckedOutEvent, {"connection_id": 1, "duration": 0.5}),
-    (monitoring.ConnectionCheckedInEvent, {"connection_id": 1}),
-]
-SERVER_EVENTS = [
-    (monitoring.ServerHeartbeatStartedEvent, {"connection_id": ADDRESS, "awaited": True}),
-    (
-        monitoring.ServerHeartbeatSucceededEvent,
-        {"duration": 0.5, "reply": {"ok": 1}, "connection_id": ADDRESS, "awaited": True},
-    ),
-    (
-        monitoring.ServerHeartbeatFailedEvent,
-        {"duration": 0.5, "reply": OSError("x"), "connection_id": ADDRESS, "awaited": True},
-    ),
-    (monitoring.ServerOpeningEvent, {"server_address": ADDRESS, "topology_id": TOPOLOGY}),
-    (monitoring.ServerClosedEvent, {"server_address": ADDRESS, "topology_id": TOPOLOGY}),
-    (
-        monitoring.ServerDescriptionChangedEvent,
-        {"previous_description": "a", "new_description": "b", "server_address": ADDRESS, "topology_id": TOPOLOGY},
-    ),
-    (monitoring.TopologyOpenedEvent, {"topology_id": TOPOLOGY}),
-    (monitoring.TopologyClosedEvent, {"topology_id": TOPOLOGY}),
-    (
-        monitoring.TopologyDescriptionChangedEvent,
-        {"previous_description": "a", "new_description": "b", "topology_id": TOPOLOGY},
-    ),
-]
+POOL_EVENTS, SERVER_EVENTS = rows(__file__, "pool events"), rows(__file__, "server events")
 
 
 @pytest.mark.requirement(
     "CMAP-182", "CMAP-183", "CMAP-184", "CMAP-185", "CMAP-186", "CMAP-187", "CMAP-190", "CMAP-195",
     "CMAP-196", "CMAP-200", "CMAP-202", "LB-72", "SM-84",
 )  # fmt: skip
-@pytest.mark.parametrize(
-    ("event_class", "arguments"),
-    [(kind, {"address": ADDRESS, **fields}) for kind, fields in POOL_EVENTS] + SERVER_EVENTS,
-    ids=lambda value: value.__name__ if isinstance(value, type) else "",
-)
-def test_events_store_arguments_and_repr_shows_arguments_in_order(event_class, arguments):
+@pytest.mark.parametrize("row", POOL_EVENTS + SERVER_EVENTS, ids=lambda row: row["event"])
+def test_events_store_arguments_and_repr_shows_arguments_in_order(row):
+    event_class, arguments = getattr(monitoring, row["event"]), row["arguments"]
     event = event_class(*arguments.values())
     assert {name: getattr(event, name) for name in arguments} == arguments
     shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
@@ -211,46 +174,25 @@ def _topology_change(old, new, **capabilities):
 
 LOGGED = [
     (
-        event_loggers.CommandLogger,
-        "started",
-        monitoring.CommandStartedEvent({"find": "c"}, "d", 7, ADDRESS, 1),
-        ["find", "7"],
-    ),
-    (
-        event_loggers.CommandLogger,
-        "succeeded",
-        monitoring.CommandSucceededEvent(SECOND, {}, "find", 7, ADDRESS, 1),
-        ["find", "succeeded", "1000000"],
-    ),
-    (
-        event_loggers.CommandLogger,
-        "failed",
-        monitoring.CommandFailedEvent(SECOND, {}, "find", 7, ADDRESS, 1),
-        ["find", "failed", "1000000"],
-    ),
-    (event_loggers.HeartbeatLogger, "started", monitoring.ServerHeartbeatStartedEvent(ADDRESS), ["db.example"]),
-    (event_loggers.HeartbeatLogger, "succeeded", monitoring.ServerHeartbeatSucceededEvent(0.5, {}, ADDRESS), ["0.500"]),
-    (
-        event_loggers.HeartbeatLogger,
-        "failed",
-        monitoring.ServerHeartbeatFailedEvent(0.5, OSError("gone"), ADDRESS),
-        ["gone"],
-    ),
-    (event_loggers.ServerLogger, "opened", monitoring.ServerOpeningEvent(ADDRESS, TOPOLOGY), ["added"]),
-    (event_loggers.ServerLogger, "description_changed", _server_change("A", "B"), ["from A to B"]),
-    (event_loggers.ServerLogger, "closed", monitoring.ServerClosedEvent(ADDRESS, TOPOLOGY), ["removed"]),
-    (event_loggers.TopologyLogger, "opened", monitoring.TopologyOpenedEvent(TOPOLOGY), [str(TOPOLOGY)]),
-    (event_loggers.TopologyLogger, "description_changed", _topology_change("A", "B"), ["from A to B"]),
-    (event_loggers.TopologyLogger, "closed", monitoring.TopologyClosedEvent(TOPOLOGY), ["closed"]),
+        getattr(event_loggers, row["logger"]),
+        row["method"],
+        getattr(monitoring, row["event"])(*row["arguments"]),
+        row["words"],
+    )
+    for row in rows(__file__, "logged events")
 ]
-POOL_METHODS = [
-    "pool_created", "pool_ready", "pool_cleared", "pool_closed", "connection_created",
-    "connection_ready", "connection_closed", "connection_check_out_started",
-    "connection_check_out_failed", "connection_checked_out", "connection_checked_in",
-]  # fmt: skip
 LOGGED += [
-    (event_loggers.ConnectionPoolLogger, method, kind(ADDRESS, **fields), ["db.example", fields.get("reason", "")])
-    for method, (kind, fields) in zip(POOL_METHODS, POOL_EVENTS, strict=True)
+    (event_loggers.ServerLogger, "description_changed", _server_change("A", "B"), ["from A to B"]),
+    (event_loggers.TopologyLogger, "description_changed", _topology_change("A", "B"), ["from A to B"]),
+]
+LOGGED += [
+    (
+        event_loggers.ConnectionPoolLogger,
+        row["method"],
+        getattr(monitoring, row["event"])(**row["arguments"]),
+        ["db.example", row["arguments"].get("reason", "")],
+    )
+    for row in POOL_EVENTS
 ]
 
 

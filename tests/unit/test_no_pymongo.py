@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pkgutil
-import subprocess
-import sys
 
 import pytest
 
 import gmongo
+from tests.support.programs import run_program
 
 # Two modules that an import of gmongo must not load: a module that is a program, and the stand-in for pymongo.
 NOT_HERE = ("gmongo.testing.__main__", "gmongo.as_pymongo")
@@ -27,7 +26,7 @@ for module in {list(modules)!r}:
         assert error.name.partition(".")[0] not in ("gmongo", "pymongo", "gridfs"), error
 print(sorted(name for name in sys.modules if name.split(".")[0] in ("pymongo", "gridfs")))
 """
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+    return run_program(program).strip()
 
 
 def test_no_module_imports_pymongo():
@@ -40,5 +39,4 @@ def test_no_module_imports_pymongo():
 )
 def test_import_of_gmongo_imports_no_test_server_and_patches_no_module(import_statement):
     program = f"import gmongo, socket, sys, time; import gevent.monkey; print({import_statement})"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
-    assert found == "False"
+    assert run_program(program) == "False\n"

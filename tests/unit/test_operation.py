@@ -20,6 +20,7 @@ from gmongo.execution.operation import CollectionOperation, Operation
 from gmongo.execution.operation_context import OperationContext
 from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
 from gmongo.wire.message import encode_op_msg
+from tests.support.cases import rows, with_cases
 
 CONTEXT = OperationContext("db", "c")
 
@@ -48,17 +49,7 @@ def test_operation_without_overrides_has_defaults() -> None:
     assert CollectionOperation(CONTEXT, {"x": 1}).fields == {"x": 1}
 
 
-@pytest.mark.parametrize(
-    ("namespace", "collection"),
-    [
-        ("db.c", "c"),
-        ("db.$cmd", ""),
-        ("db.$cmd.aggregate", ""),
-        ("admin.c", ""),
-        ("administration.c", "c"),
-        ("db.a$cmd", "a$cmd"),
-    ],
-)
+@with_cases
 def test_collection_name_is_empty_for_database_command(namespace: str, collection: str) -> None:
     assert PlainOperation(OperationContext(*namespace.split(".", 1))).collection == collection
 
@@ -158,47 +149,9 @@ def test_end_sessions_ends_10000_sessions_per_command_on_any_server() -> None:
     assert all(each.context.selector is ANY_SERVER and each.context.database == "admin" for each in operations)
 
 
-DEFAULTS: dict[str, Any] = {
-    "is_write": False, "retryable": False, "address": None, "waits_for_server": True, "acknowledged": True,
-    "takes_session": True, "operation_id": None, "takes_read_concern": False, "takes_write_concern": False,
-    "concern_first": False,
-    "transaction_number": None, "is_generic": False, "retries_overload": True, "ends_transaction": False,
-    "takes_max_time": True, "waits_for_documents": False, "opens_cursor": False, "pins_connection": False,
-    "pin": None, "in_background": False, "selector_is_explicit": False, "trace": None,
-}  # fmt: skip
+(DEFAULTS,) = rows(__file__, "defaults")
 # For each class of operations, the class attributes whose values differ from the defaults. Properties are not listed.
-OVERRIDES: dict[str, set[str]] = {
-    "AbortAgain": {
-        "in_background", "is_write", "retries_overload", "takes_max_time", "takes_session",
-        "takes_write_concern", "waits_for_server",
-    },
-    "AbortTransaction": {"ends_transaction", "is_write", "retryable", "takes_write_concern"},
-    "Aggregate": {"concern_first", "opens_cursor", "takes_read_concern"},
-    "BulkWriteBatch": {"is_write", "opens_cursor", "retryable", "takes_write_concern"},
-    "CommitTransaction": {"ends_transaction", "is_write", "retryable", "takes_write_concern"},
-    "Count": {"retryable", "takes_read_concern"},
-    "CursorCommand": {"opens_cursor", "retryable"},
-    "CursorOperation": {"opens_cursor", "retryable"},
-    "Distinct": {"retryable", "takes_read_concern"},
-    "EndSessions": {"retries_overload", "takes_session"},
-    "ExhaustFind": {"opens_cursor", "pins_connection", "retryable", "takes_read_concern"},
-    "ExhaustGetMore": {"takes_max_time", "waits_for_documents"},
-    "Explain": {"retryable"},
-    "ExplainedQuery": {"retryable"},
-    "Find": {"opens_cursor", "retryable", "takes_read_concern"},
-    "FindAndModify": {"is_write", "takes_write_concern"},
-    "FindOne": {"retryable", "takes_read_concern"},
-    "GetMore": {"takes_max_time", "waits_for_documents"},
-    "GetMoreAhead": {"in_background", "takes_max_time", "waits_for_documents"},
-    "KillCursors": {"retries_overload", "waits_for_server"},
-    "KillSessions": {"in_background", "retries_overload", "takes_max_time", "takes_session", "waits_for_server"},
-    "ReadCommand": {"retryable"},
-    "RunCommand": {"is_generic"},
-    "RunCursorCommand": {"opens_cursor"},
-    "SingleWrite": {"is_write", "takes_write_concern"},
-    "WriteBatch": {"is_write"},
-    "WriteCommand": {"concern_first", "is_write", "takes_write_concern"},
-}  # fmt: skip
+OVERRIDES = {row["operation"]: set(row["attributes"]) for row in rows(__file__, "overrides")}
 
 
 def operation_classes() -> dict[str, type[Operation]]:

@@ -12,9 +12,6 @@ from bson.codec_options import CodecOptions, TypeCodec, TypeRegistry
 
 from gmongo.errors import (
     AutoReconnect,
-    CursorNotFound,
-    DuplicateKeyError,
-    ExecutionTimeout,
     NotPrimaryError,
     OperationFailure,
     ProtocolError,
@@ -22,31 +19,15 @@ from gmongo.errors import (
     ServerSelectionTimeoutError,
     WriteConcernError,
     WriteError,
-    WTimeoutError,
 )
 from gmongo.execution import reply_errors
 from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.retry import label_write_error
 from gmongo.sdam.server_description import topology_version_of
+from tests.support.cases import with_cases
 
 
-@pytest.mark.parametrize(
-    ("reply", "error_class", "message", "code"),
-    [
-        ({"ok": 0, "errmsg": "no", "code": 43}, CursorNotFound, "no", 43),
-        ({"ok": 0, "errmsg": "no", "code": 50}, ExecutionTimeout, "no", 50),
-        *(({"ok": 0, "errmsg": "no", "code": code}, DuplicateKeyError, "no", code) for code in (11000, 11001, 12582)),
-        ({"ok": 0, "errmsg": "no", "code": 10107}, NotPrimaryError, "no", 10107),
-        ({"ok": 0, "errmsg": "no", "code": 8000}, OperationFailure, "no", 8000),
-        ({"ok": 0, "errmsg": "no"}, OperationFailure, "no", None),
-        ({"ok": 0, "$err": "old"}, OperationFailure, "old", None),
-        ({"ok": 0, "errmsg": "new", "$err": "old"}, OperationFailure, "new", None),
-        ({"ok": 0}, OperationFailure, "command failed", None),
-        ({"ok": 1, "writeConcernError": {"code": 91, "errmsg": "bye"}}, WriteConcernError, "bye", 91),
-        ({"ok": 1, "writeConcernError": {"code": 64, "errmsg": "slow"}}, None, "", None),
-        ({"ok": 1}, None, "", None),
-    ],
-)
+@with_cases
 def test_failed_reply_raises_error_class_of_its_code(
     reply: dict[str, Any], error_class: type[OperationFailure] | None, message: str, code: int | None
 ) -> None:
@@ -145,15 +126,7 @@ def test_missing_namespace_is_recognized_by_code_or_message(code: int | None, me
     assert reply_errors.is_namespace_missing(OperationFailure(message, code)) is is_missing
 
 
-@pytest.mark.parametrize(
-    ("error", "error_class", "message", "code"),
-    [
-        ({"code": 11000, "errmsg": "twice"}, DuplicateKeyError, "twice", 11000),
-        ({"code": 43, "errmsg": "other"}, WriteError, "other", 43),
-        ({"code": 8000}, WriteError, "write error", 8000),
-        ({}, WriteError, "write error", None),
-    ],
-)
+@with_cases
 def test_write_error_code_determines_error_class(
     error: dict[str, Any], error_class: type[WriteError], message: str, code: int | None
 ) -> None:
@@ -163,17 +136,7 @@ def test_write_error_code_determines_error_class(
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize(
-    ("write_concern_error", "error_class", "message"),
-    [
-        ({"code": 64, "errmsg": "slow"}, WTimeoutError, "slow"),
-        ({"code": 64}, WTimeoutError, "write concern error"),
-        ({"code": 100, "errmsg": "never"}, WriteConcernError, "never"),
-        ({"code": 100, "errInfo": {"wtimeout": True}}, WTimeoutError, "write concern error"),
-        ({"code": 100, "errInfo": {"wtimeout": False}}, WriteConcernError, "write concern error"),
-        ({"code": 100, "errInfo": None}, WriteConcernError, "write concern error"),
-    ],
-)
+@with_cases
 def test_write_concern_error_has_fields_of_reply(
     write_concern_error: dict[str, Any], error_class: type[WriteConcernError], message: str
 ) -> None:
@@ -207,14 +170,7 @@ def test_operation_failure_stores_max_wire_version() -> None:
     assert vars(caught.value)["_max_wire_version"] == 21
 
 
-@pytest.mark.parametrize(
-    ("write_concern_error", "message"),
-    [
-        ({"code": "x"}, "code of a writeConcernError must be an integer from -2147483648 to 2147483647, not 'x'"),
-        ({"errmsg": 5}, "errmsg of a writeConcernError must be a string, not 5"),
-        ({"errInfo": 5}, "errInfo of a writeConcernError must be a document, not 5"),
-    ],
-)
+@with_cases
 @pytest.mark.parametrize("ok", [0, 1])
 def test_malformed_write_concern_error_raises_protocol_error(
     write_concern_error: dict[str, Any], message: str, ok: int
@@ -224,17 +180,7 @@ def test_malformed_write_concern_error_raises_protocol_error(
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(
-    ("error", "labelled_for_member", "labelled_for_mongos"),
-    [
-        (OperationFailure("x", 91, {"ok": 0, "code": 91}), True, True),
-        (OperationFailure("x", 91, {"code": 91}), True, False),  # the error is part of a reply to a completed write
-        (OperationFailure("x", 91), True, True),
-        (WriteConcernError("x", 91, {"ok": 1}), True, False),
-        (OperationFailure("x", 8000, {"ok": 0}), False, False),
-        (NotPrimaryError("x", {"ok": 0, "code": 10107}), True, True),
-    ],
-)
+@with_cases
 def test_retryable_write_error_of_old_server_is_labelled(
     error: PyMongoError, labelled_for_member: bool, labelled_for_mongos: bool
 ) -> None:

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import bson
 import pytest
-from bson import Code, Int64, ObjectId, Timestamp
+from bson import Int64, ObjectId, Timestamp
 
 from gmongo.cmap.hello import read_hello
 from gmongo.errors import OperationFailure, ProtocolError
 from gmongo.wire import reply_schema as schema
 from gmongo.wire.reply_schema import check, first_violation, unexpected
+from tests.support.cases import rows, with_cases
 
-INT32, INT64 = 2**31 - 1, 2**63 - 1
-SIZES = ("maxBsonObjectSize", "maxMessageSizeBytes")
 NUMBERS = [
-    (schema.ERROR, "code", -(2**31), INT32),
-    (schema.WRITE_CONCERN_ERROR, "code", -(2**31), INT32),
-    (schema.WRITE_ERROR, "code", -(2**31), INT32),
-    (schema.WRITE_ERROR, "index", 0, INT32),
-    (schema.WRITE, "n", 0, INT32),
-    (schema.WRITE, "nModified", 0, INT32),
-    (schema.CURSOR, "id", -(2**63), INT64),
-    *((schema.HELLO_NUMBERS, name, 1, 480_000_000) for name in SIZES),
-    *((schema.HELLO_NUMBERS, name, 0, INT32) for name in ("minWireVersion", "maxWireVersion")),
-    (schema.HELLO_NUMBERS, "maxWriteBatchSize", 1, INT32),
-    (schema.HELLO_NUMBERS, "logicalSessionTimeoutMinutes", 0, INT32),
-    (schema.HELLO_NUMBERS, "connectionId", -INT64, INT64),
-    (schema.HELLO_NUMBERS, "setVersion", -INT64, INT64),
+    (getattr(schema, row["schema"]), row["field"], row["lowest"], row["highest"]) for row in rows(__file__, "numbers")
 ]
-VERSION = {"processId": ObjectId(), "counter": Int64(1)}
 
 
 def cluster_time_document(**fields: Any) -> dict[str, Any]:
@@ -48,37 +33,21 @@ ROOM = 1024 - len(
 )  # the bytes of a cluster time that unknown fields may occupy
 # For each table and field: values that the schema accepts, and values that the schema rejects.
 OTHERS: list[tuple[Mapping[str, schema.Check], str, list[Any], list[Any]]] = [
-    (schema.ERROR, "ok", [1, 0.0, Int64(1)], ["1", {}]),
-    *((table, "errmsg", ["", "x"], [1, b"x", Code("x")]) for table in (schema.ERROR, schema.WRITE_CONCERN_ERROR)),
-    (schema.WRITE_ERROR, "errmsg", ["x"], [1]),
-    (schema.ERROR, "$err", ["x"], [1]),
-    (schema.ERROR, "errorLabels", [[], ["x", "y"]], ["x", [1], ["x", 1], {}]),
-    *((table, "topologyVersion", [VERSION], [1, {}, {**VERSION, "counter": "1"}, {**VERSION, "processId": 1}])
-      for table in (schema.ERROR, schema.HELLO)),
-    *((table, "writeConcernError", [{}, {"code": 1}], [1, [], "x"]) for table in (schema.ERROR, schema.WRITE)),
-    (schema.WRITE_CONCERN_ERROR, "errInfo", [{}], [1]),
-    (schema.WRITE, "writeErrors", [[], [{"index": 0}], [{"index": 1, "code": 1, "errmsg": ""}]],
-     [{}, [1], [{}], [{"index": "0"}], [{"index": -1}], [{"index": 0, "code": "x"}], [{"index": 0, "errmsg": 1}]]),
-    (schema.WRITE, "upserted", [[], [{"index": 0, "_id": 1}]], [{}, [{}], [{"index": 0}], [{"_id": 1}]]),
-    *((table, "$clusterTime",
-       [cluster_time_document(), signed_cluster_time(), signed_cluster_time(b"x" * 64),
-        cluster_time_document(more="x" * ROOM), cluster_time_document(signature=None)],
-       [1, {}, {"clusterTime": 1}, cluster_time_document(more="x" * (ROOM + 1)), signed_cluster_time(b"x" * 2000),
-        signed_cluster_time(key="x" * 2000)])
-      for table in (schema.TIMES, schema.HELLO)),
-    (schema.TIMES, "operationTime", [Timestamp(1, 1)], [1, datetime(2000, 1, 1)]),
-    (schema.TIMES, "recoveryToken", [{}, {"x": 1}], [1]),
-    *((schema.HELLO, name, [[], ["a:1"], ["a:1"] * 256, ["/tmp/x.sock"]], ["a:1", [1], ["a:x"], ["a:1"] * 257])
-      for name in ("hosts", "passives", "arbiters")),
-    *((schema.HELLO, name, ["", "a:1"], [1, "a:x"]) for name in ("me", "primary")),
-    (schema.HELLO, "setName", ["rs"], [1]),
-    (schema.HELLO, "tags", [{}], [[], "x"]),
-    (schema.HELLO, "lastWrite", [{"lastWriteDate": datetime(2000, 1, 1)}, {}], [1, {"lastWriteDate": 1}]),
-    *((schema.HELLO, name, [ObjectId()], ["x", 1]) for name in ("electionId", "serviceId")),
-    (schema.HELLO, "speculativeAuthenticate", [{}], [1]),
-    (schema.HELLO, "saslSupportedMechs", [[], ["x"]], ["x", [1]]),
-    (schema.CURSOR, "ns", ["a.b", "a.b.c"], ["a", 1, ""]),
-    (schema.CURSOR, "postBatchResumeToken", [{}], [1, "x"]),
+    (getattr(schema, table), field, row["accepted"], row["rejected"])
+    for row in rows(__file__, "other fields")
+    for table in row["schemas"]
+    for field in row["fields"]
+]
+OTHERS += [
+    (
+        table,
+        "$clusterTime",
+        [cluster_time_document(), signed_cluster_time(), signed_cluster_time(b"x" * 64),
+         cluster_time_document(more="x" * ROOM), cluster_time_document(signature=None)],
+        [1, {}, {"clusterTime": 1}, cluster_time_document(more="x" * (ROOM + 1)), signed_cluster_time(b"x" * 2000),
+         signed_cluster_time(key="x" * 2000)],
+    )
+    for table in (schema.TIMES, schema.HELLO)
 ]  # fmt: skip
 
 
@@ -116,15 +85,7 @@ def test_hello_reply_without_fields_has_defaults() -> None:
     assert hello.sessions_supported is False
 
 
-@pytest.mark.parametrize(
-    ("type_fields", "is_mongos", "is_standalone"),
-    [
-        ({"msg": "isdbgrid"}, True, False),
-        ({"setName": "rs"}, False, False),
-        ({"isreplicaset": True}, False, False),
-        ({"msg": "x"}, False, True),
-    ],
-)
+@with_cases
 def test_hello_reads_server_type_and_limits(type_fields: dict[str, Any], is_mongos: bool, is_standalone: bool) -> None:
     numbers = {"maxBsonObjectSize": 5, "maxMessageSizeBytes": 6, "maxWriteBatchSize": 7, "maxWireVersion": 8}
     others = {"helloOk": True, "logicalSessionTimeoutMinutes": 0, "connectionId": 9, "serviceId": ObjectId("5" * 24)}
@@ -137,15 +98,7 @@ def test_hello_reads_server_type_and_limits(type_fields: dict[str, Any], is_mong
     assert (hello.connection_id, hello.service_id) == (9, ObjectId("5" * 24))
 
 
-@pytest.mark.parametrize(
-    ("reply", "message"),
-    [
-        ({"ok": 0}, "hello failed"),
-        ({"ok": 0, "errmsg": "no", "$err": "other", "code": 5}, "no"),
-        ({"ok": 0.0, "$err": "other"}, "other"),
-        ({}, "hello failed"),
-    ],
-)
+@with_cases
 def test_failed_hello_raises_operation_failure(reply: dict[str, Any], message: str) -> None:
     with pytest.raises(OperationFailure, match=f"^{message}") as caught:
         read_hello(reply, 0.5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 import sys
 import zipfile
 from collections.abc import Callable, Sequence
@@ -12,11 +11,9 @@ from typing import Any
 import pytest
 
 import gmongo
-from gmongo import __main__ as gmongo_command
 from gmongo import _run_program
 from gmongo._run_program import run_program
-from gmongo.stable_api import __main__ as audit_command
-from gmongo.status import __main__ as status_command
+from tests.support.cases import with_cases
 from tests.support.programs import run_python
 
 PROGRAM = """
@@ -104,17 +101,7 @@ def test_program_in_safe_path_mode_keeps_sys_path(
     assert reports[0][1] == "the current directory"
 
 
-@pytest.mark.parametrize(
-    ("last_statement", "status", "expected_stderr"),
-    [
-        ("", 0, ""),
-        ("sys.exit()", 0, ""),
-        ("sys.exit(0)", 0, ""),
-        ("sys.exit(7)", 7, ""),
-        ("sys.exit('no more')", 1, "no more\n"),
-        ("sys.exit([])", 1, "[]\n"),
-    ],
-)
+@with_cases
 def test_argument_of_sys_exit_becomes_exit_status(
     reports: object,
     tmp_path: Path,
@@ -134,18 +121,7 @@ def test_exception_of_program_propagates(reports: object, tmp_path: Path) -> Non
         run_program(False, "app.py", [])
 
 
-@pytest.mark.parametrize(
-    ("main", "usage", "option_text"),
-    [
-        (
-            gmongo_command.main,
-            "python -m gmongo [--no-patch] [--check] (-m MODULE | PROGRAM) [ARGUMENT ...]",
-            "--check",
-        ),
-        (audit_command.main, "python -m gmongo.stable_api [-h] [-m] [--json] [-o FILE] [--check]", "--output FILE"),
-        (status_command.main, "python -m gmongo.status [-h] [--once] directory", "--once"),
-    ],
-)
+@with_cases
 def test_command_prints_usage_on_help_and_wrong_arguments(
     main: Callable[[Sequence[str]], int],
     usage: str,
@@ -163,15 +139,3 @@ def test_command_prints_usage_on_help_and_wrong_arguments(
         main([])
     assert ending.value.code == 2
     assert capsys.readouterr().err.startswith(f"usage: {usage}")
-
-
-@pytest.mark.parametrize("module", ["gmongo", "gmongo.stable_api", "gmongo.status"])
-def test_module_prints_usage(module: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["x", "--help"])
-    program = sys.modules[f"{module}.__main__"].__file__
-    assert program
-    with pytest.raises(SystemExit) as ending:
-        # `run_module` calls the method `get_code` of the loader. The loader of pytest's plugins lacks the method.
-        runpy.run_path(program, run_name="__main__")
-    assert ending.value.code == 0
-    assert capsys.readouterr().out.startswith(f"usage: python -m {module} ")

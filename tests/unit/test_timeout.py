@@ -93,7 +93,6 @@ def test_limit_fires_within_two_loop_passes(durations, seconds, arrived):
 
     If a reply has arrived meanwhile, the limit grows by the time for which the loop was blocked.
 
-
     :param durations: the durations of the loop iterations.
     :param arrived: True after the arrival of a reply, None for an exchange without a transport.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,18 +13,13 @@ from gmongo.cmap.connection import Purpose
 from gmongo.engines.transaction import TransactionEnd
 from gmongo.errors import (
     AutoReconnect,
-    ExecutionTimeout,
     InvalidOperation,
-    NetworkTimeout,
-    NotPrimaryError,
     OperationFailure,
     PyMongoError,
-    ServerSelectionTimeoutError,
-    WriteConcernError,
-    WTimeoutError,
 )
 from gmongo.execution.transaction import State, Transaction, TransactionSettings, is_result_unknown
 from gmongo.sdam.selection import WRITABLE
+from tests.support.cases import with_cases
 
 TRANSIENT, UNKNOWN = "TransientTransactionError", "UnknownTransactionCommitResult"
 
@@ -34,32 +30,12 @@ def with_labels(error: PyMongoError, *labels: str) -> PyMongoError:
     return error
 
 
-ERRORS: list[tuple[Any, bool]] = [
-    (lambda: WriteConcernError("x", 64, {}), True),
-    (lambda: WTimeoutError("x", 64, {}), True),
-    (lambda: WriteConcernError("x", 91, {}), True),
-    (lambda: WriteConcernError("unknown", 79, {}), False),
-    (lambda: WriteConcernError("unsatisfiable", 100, {}), False),
-    (lambda: OperationFailure("x", 8000), False),
-    (lambda: OperationFailure("x", 50), True),
-    (lambda: ExecutionTimeout("x", 50), True),
-    (lambda: ExecutionTimeout("x", 8000), True),
-    (lambda: with_labels(OperationFailure("x", 8000), "RetryableWriteError"), True),
-    (lambda: ServerSelectionTimeoutError("x"), True),
-    (lambda: AutoReconnect("x"), True),
-    (lambda: NetworkTimeout("x"), True),
-    (lambda: NotPrimaryError("x"), False),
-    (lambda: with_labels(NotPrimaryError("x"), "RetryableWriteError"), True),
-    (lambda: InvalidOperation("x"), False),
-]
-
-
-@pytest.mark.parametrize(("make_error", "result_is_unknown"), ERRORS)
+@with_cases
 @pytest.mark.parametrize("is_overloaded", [False, True])
 def test_commit_error_with_unknown_result_has_label_and_unpins_transaction(
-    make_error: Any, result_is_unknown: bool, is_overloaded: bool
+    error: PyMongoError, labels: list[str], result_is_unknown: bool, is_overloaded: bool
 ) -> None:
-    error = make_error()
+    error = with_labels(copy(error), *labels)
     assert is_result_unknown(error) is result_is_unknown
     transaction = started_transaction()
     transaction.sent()
@@ -82,15 +58,7 @@ def test_transient_commit_error_unpins_transaction() -> None:
     assert transaction.pinned_address is None and transaction.commit_write_concern == {}
 
 
-@pytest.mark.parametrize(
-    ("error", "is_transient"),
-    [
-        (AutoReconnect("x"), True),
-        (ServerSelectionTimeoutError("x"), True),
-        (NotPrimaryError("x"), False),
-        (OperationFailure("x"), False),
-    ],
-)
+@with_cases
 def test_network_error_of_operation_is_labelled_transient(error: PyMongoError, is_transient: bool) -> None:
     Transaction.failed(error)
     assert error.has_error_label(TRANSIENT) is is_transient
@@ -187,31 +155,17 @@ def test_next_transaction_has_no_recovery_token_and_no_pin() -> None:
         transaction.start(transaction.settings)
 
 
-@pytest.mark.parametrize(
-    ("state", "commit_outcome", "abort_outcome"),
-    [
-        (State.NONE, "No transaction started", "No transaction started"),
-        (State.STARTING, False, False),
-        (State.IN_PROGRESS, True, True),
-        (State.COMMITTED, True, "Cannot call abortTransaction after calling commitTransaction"),
-        (State.COMMITTED_EMPTY, False, "Cannot call abortTransaction after calling commitTransaction"),
-        (
-            State.ABORTED,
-            "Cannot call commitTransaction after calling abortTransaction",
-            "Cannot call abortTransaction twice",
-        ),
-    ],
-)
-def test_state_permits_or_rejects_commit_and_abort(state: State, commit_outcome: Any, abort_outcome: Any) -> None:
+@with_cases
+def test_state_permits_or_rejects_commit_and_abort(state: str, commit_outcome: Any, abort_outcome: Any) -> None:
     for end, outcome in (("begin_commit", commit_outcome), ("begin_abort", abort_outcome)):
         transaction = Transaction()
         assert (transaction.state, transaction.active, transaction.observed) == (State.NONE, False, None)
-        transaction.state = state
-        assert transaction.active is (state in (State.STARTING, State.IN_PROGRESS))
+        transaction.state = State[state]
+        assert transaction.active is (state in ("STARTING", "IN_PROGRESS"))
         if isinstance(outcome, str):
             with pytest.raises(InvalidOperation) as caught:
                 getattr(transaction, end)()
-            assert str(caught.value) == outcome and transaction.state is state
+            assert str(caught.value) == outcome and transaction.state is State[state]
         else:
             assert getattr(transaction, end)() is outcome
             ended = State.ABORTED if end == "begin_abort" else State.COMMITTED if outcome else State.COMMITTED_EMPTY

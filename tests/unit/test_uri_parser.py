@@ -16,6 +16,7 @@ from gmongo.options import OPTIONS, Source, check_combination, read_preference, 
 from gmongo.options.uri import read_uri
 from gmongo.read_preferences import ReadPreference, Secondary
 from gmongo.uri_parser import parse_uri, split_options
+from tests.support.cases import with_cases
 
 SECRET = "hunter2"
 
@@ -25,24 +26,7 @@ class TestMalformedUris:
         with pytest.raises(InvalidURI, match="bytes"):
             parse_uri(b"mongodb://localhost")  # type: ignore[arg-type]
 
-    @pytest.mark.parametrize(
-        "uri",
-        [
-            f"mongodb://alice:{SECRET}/x@localhost/db",
-            f"mongodb://alice:{SECRET}?x@localhost/db",
-            f"mongodb://alice:{SECRET}@x@localhost/db",
-            f"mongodb://alice:{SECRET}:x@localhost",
-            f"mongodb://alice:{SECRET}%@localhost",
-            f"mongodb://alice:{SECRET}",
-            f"mongodb://alice:{SECRET}@",
-            f"mongodb://alice:{SECRET}@localhost:nope",
-            f"mongodb://alice:{SECRET}@localhost/?maxPoolSize=x",
-            f"mongodb://alice:{SECRET}@localhost/?maxPolSize=1",
-            f"mongodb://alice:{SECRET}@localhost/a b",
-            f"mongodb://localhost/?authMechanismProperties=AWS_SESSION_TOKEN{SECRET}",
-            f"mongodb://localhost/?password={SECRET}",
-        ],
-    )
+    @with_cases
     def test_malformed_uri_error_hides_password(self, uri: str) -> None:
         with pytest.raises(ConfigurationError) as raised:
             parse_uri(uri)
@@ -115,14 +99,7 @@ class TestKeywords:
             validate_keyword_options({"password": SECRET.encode()})
         assert SECRET not in str(raised.value)
 
-    @pytest.mark.parametrize(
-        ("name", "successor"),
-        [
-            ("ssl_ca_certs", "tlsCAFile"),
-            ("ssl_match_hostname", r"tlsAllowInvalidHostnames \(the opposite\)"),
-            ("ssl_PEM_passphrase", "tlsCertificateKeyFilePassword"),
-        ],
-    )
+    @with_cases
     def test_pymongo_3_option_error_names_successor(self, name: str, successor: str) -> None:
         for use in (lambda: validate_keyword_options({name: "x"}), lambda: parse_uri(f"mongodb://h/?{name}=x")):
             with pytest.raises(ConfigurationError, match=f"'{name}' of PyMongo 3: use {successor}"):
@@ -134,29 +111,7 @@ class TestKeywords:
 
 
 class TestCombinations:
-    @pytest.mark.parametrize(
-        ("options", "hosts", "is_srv", "option"),
-        [
-            ({"directConnection": True}, 2, False, "directConnection"),
-            ({"directConnection": True}, 1, True, "directConnection"),
-            ({"loadBalanced": True}, 2, False, "loadBalanced"),
-            ({"loadBalanced": True, "replicaSet": "rs"}, 1, False, "replicaSet"),
-            ({"loadBalanced": True, "directConnection": True}, 1, False, "directConnection"),
-            ({"srvMaxHosts": 1, "replicaSet": "rs"}, 1, True, "srvMaxHosts"),
-            ({"srvMaxHosts": 1, "loadBalanced": True}, 1, True, "srvMaxHosts"),
-            ({"srvMaxHosts": 0}, 1, False, "srvMaxHosts"),
-            ({"srvServiceName": "x"}, 1, False, "srvServiceName"),
-            ({"srv_host_validator": len}, 1, False, "srv_host_validator"),
-            ({"srv_host_validator": len, "srvAllowedHostsSuffix": "a.b"}, 1, True, "srvAllowedHostsSuffix"),
-            ({"tlsInsecure": False, "tlsAllowInvalidHostnames": False}, 1, False, "tlsInsecure"),
-            ({"tls": False, "tlsCAFile": "ca.pem"}, 1, False, "tls=false"),
-            ({"minPoolSize": 5, "maxPoolSize": 4}, 1, False, "minPoolSize"),
-            ({"minPoolSize": 101}, 1, False, "minPoolSize"),
-            ({"heartbeatFrequencyMS": 499}, 1, False, "heartbeatFrequencyMS"),
-            ({"proxyPort": 1080}, 1, False, "proxyHost"),
-            ({"proxyHost": "p", "proxyUsername": "u"}, 1, False, "proxyPassword"),
-        ],
-    )
+    @with_cases
     @pytest.mark.requirement("CMAP-08", "SM-40", "LB-04", "LB-05", "LB-06", "LB-07")
     def test_contradictory_options_raise(self, options: dict[str, Any], hosts: int, is_srv: bool, option: str) -> None:
         with pytest.raises(ConfigurationError, match=option):
@@ -168,20 +123,7 @@ class TestCombinations:
         with pytest.raises(ConfigurationError, match="one host, not 3"):
             check_combination({"directconnection": True}, 3, False)
 
-    @pytest.mark.parametrize(
-        ("options", "hosts", "is_srv"),
-        [
-            ({}, 3, True),
-            ({"directConnection": False}, 2, True),
-            ({"loadBalanced": True, "directConnection": False, "srvMaxHosts": 0}, 1, True),
-            ({"minPoolSize": 5, "maxPoolSize": 0}, 1, False),
-            ({"minPoolSize": 150, "maxPoolSize": None}, 1, False),
-            ({"minPoolSize": 100}, 1, False),
-            ({"heartbeatFrequencyMS": 500}, 1, False),
-            ({"tlsCAFile": "ca.pem"}, 1, False),
-            ({"proxyHost": "p", "proxyUsername": "u", "proxyPassword": "x"}, 1, False),
-        ],
-    )
+    @with_cases
     def test_compatible_options_are_accepted(self, options: dict[str, Any], hosts: int, is_srv: bool) -> None:
         check_combination(validate_keyword_options(options), hosts, is_srv)
 
@@ -258,18 +200,7 @@ class TestSrv:
             parse_uri("mongodb+srv://x.example.com/?replicaSet=rs")
         assert [record_type for _, record_type, _ in resolver.queries] == ["SRV", "TXT"]
 
-    @pytest.mark.parametrize(
-        ("texts", "message"),
-        [
-            (
-                ("socketTimeoutMS=5",),
-                "the TXT record of x.example.com may have only authSource, replicaSet and loadBalanced, not ",
-            ),
-            (("ssl=false",), "the TXT record of x.example.com may have only "),
-            (("authSource",), ""),
-            (("a=b", "c=d"), "x.example.com must have one TXT record at most, not 2"),
-        ],
-    )
+    @with_cases
     def test_invalid_txt_record_raises_configuration_error(
         self, records: Any, texts: tuple[str, ...], message: str
     ) -> None:
@@ -405,19 +336,7 @@ def test_uri_without_host_raises_invalid_uri(uri: str) -> None:
         parse_uri(uri)
 
 
-@pytest.mark.parametrize(
-    ("uri", "user_name_is_valid"),
-    [
-        ("mongodb://us?er@h", False),
-        ("mongodb://us?er@h/?w=1", False),
-        ("mongodb://us/er@h", False),
-        ("mongodb://u:1?x=a@h/d", False),
-        ("mongodb://u@h/?x=a@b", False),
-        ("mongodb://u:p?w=a@h", True),
-        ("mongodb://user@h/?appName=a@b", True),
-        ("mongodb://h/?appName=a@b", True),
-    ],
-)
+@with_cases
 def test_error_about_unescaped_user_name_advises_to_escape(uri: str, user_name_is_valid: bool) -> None:
     try:
         parse_uri(uri, warn=True)

@@ -1,0 +1,73 @@
+"""Read test cases from files.
+
+The file with the cases of ``test_x.py`` is ``test_x.jsonl``. Each line is a case: a JSON object
+whose field ``table`` is the name of the test, or another name that the test file uses. The optional
+field ``id`` names the case in the output of pytest. Numbers and BSON values have the notation of the
+recorded answers. Four further notations exist:
+
+- ``{"$name": "OSError"}`` is the object with a name in ``gmongo.errors``, ``builtins``, or a module
+  such as ``gevent:GreenletExit``.
+- ``{"$call": ["AutoReconnect", "gone"]}`` is the result of a call with these arguments.
+- ``{"$tuple": [1, 2]}`` is a tuple.
+- ``{"$bytes": "HTTP/1.1 200 OK"}`` is a bytes object, whose bytes are the code points of the text.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, TypeVar
+
+import pytest
+
+from gmongo import errors
+from tests.simulation.answers.notation import from_json
+
+Test = TypeVar("Test", bound=Callable[..., None])
+
+
+def with_cases(test: Test) -> Test:
+    """Run a test once with each of its cases. The fields of a case are arguments of the test."""
+    cases = rows(test.__code__.co_filename, test.__name__)
+    ids = [case.pop("id", None) for case in cases]
+    names = list(cases[0])
+    parametrized = pytest.mark.parametrize(names, [[case[name] for name in names] for case in cases], ids=ids)
+    decorated: Test = parametrized(test)
+    return decorated
+
+
+def rows(test_file: str, table: str) -> list[dict[str, Any]]:
+    """Return the cases of a table, without the field ``table``."""
+    found = [{**row} for row in _all_rows(Path(test_file).with_suffix(".jsonl")) if row["table"] == table]
+    assert found, f"the cases of {test_file} have no table {table}"
+    return [{name: _value(part) for name, part in row.items() if name != "table"} for row in found]
+
+
+@cache
+def _all_rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def _value(part: Any) -> Any:
+    match part:
+        case {"$name": name}:
+            return _named(name)
+        case {"$call": [name, *arguments]}:
+            return _named(name)(*map(_value, arguments))
+        case {"$bytes": text}:
+            return text.encode("latin-1")
+        case {"$tuple": parts}:
+            return tuple(map(_value, parts))
+        case dict():
+            return from_json({name: _value(each) for name, each in part.items()})
+        case list():
+            return [_value(each) for each in part]
+    return part
+
+
+def _named(name: str) -> Any:
+    return resolve_name(name) if ":" in name else vars(errors).get(name) or vars(builtins)[name]

@@ -1,0 +1,116 @@
+"""Long computations, and the sleep of background greenlets.
+
+`Wakeup` ends the sleep of a background greenlet. Another native thread may set a wakeup at any moment.
+
+Long computations call ``LongWork.checkpoint`` after each piece. Other greenlets may run at a checkpoint.
+"""
+
+from __future__ import annotations
+
+import _socket
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import bson
+import gevent
+import pytest
+from bson.codec_options import DEFAULT_CODEC_OPTIONS
+
+from gmongo import _background
+from gmongo._background import LongWork, Wakeup, with_checkpoints
+from gmongo._encryption.encoding import one_document
+from gmongo.wire.checksum import crc32c
+from gmongo.wire.message import encode_op_msg
+from gmongo.wire.reply import Batch
+from gmongo.wire.tls import TlsTransport
+from gmongo.wire.transport import Transport
+
+DOCUMENTS = [bson.encode({"_id": number}) for number in range(50)]
+KIB = 1024
+
+
+def batch_of_50_documents() -> Batch:
+    return Batch(bson.encode({str(n): {"_id": n} for n in range(50)}), DEFAULT_CODEC_OPTIONS)
+
+
+def send_over_tcp(buffers: list[bytes]) -> None:
+    here, there = _socket.socketpair()
+    here.setblocking(False)
+    here.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, 2**20)
+    transport = Transport(here, True)
+    transport.send(buffers)
+    transport.close()
+    there.close()
+
+
+def send_over_tls(buffers: list[bytes]) -> None:
+    here, there = _socket.socketpair()
+    transport = TlsTransport(here, True, SimpleNamespace(), "h")  # type: ignore[arg-type]
+    written: list[bytes] = []
+    transport._engine = SimpleNamespace(write=lambda data: written.append(bytes(data)) or len(data))  # type: ignore[assignment, func-returns-value]
+    transport.send(buffers)
+    assert b"".join(written) == b"".join(buffers)
+    assert max(map(len, written)) <= 64 * KIB
+    transport.close()
+    there.close()
+
+
+def insert_message(documents: Iterable[bytes]) -> list[bytes]:
+    return encode_op_msg(1, 0, bson.encode({"insert": "c"}), [("documents", list(documents))])
+
+
+@pytest.mark.parametrize(
+    ("computation", "checkpoints"),
+    [
+        (lambda: crc32c(bytes(20 * KIB)), 3),
+        (lambda: crc32c(b""), 0),
+        (lambda: list(with_checkpoints(range(97))), 4),
+        (lambda: batch_of_50_documents().count(), 50),
+        (lambda: batch_of_50_documents().raw(), 50),
+        (lambda: one_document(insert_message(DOCUMENTS)), 50),
+        (lambda: send_over_tcp([bytes(40 * KIB)] * 4), 2),
+        (lambda: send_over_tcp([bytes(KIB)]), 0),
+        (lambda: send_over_tls([bytes(200 * KIB)]), 4),
+        (lambda: send_over_tls([bytes(64 * KIB + 1)]), 2),
+        (lambda: send_over_tls([bytes(64 * KIB)]), 0),
+        (lambda: send_over_tls([bytes(40 * KIB)] * 4), 4),
+    ],
+)
+def test_long_computation_passes_checkpoint_after_each_piece(
+    monkeypatch: pytest.MonkeyPatch, computation: Callable[[], Any], checkpoints: int
+) -> None:
+    passed: list[LongWork] = []
+    monkeypatch.setattr(LongWork, "checkpoint", lambda self: passed.append(self))
+    computation()
+    assert len(passed) == checkpoints
+
+
+def test_computation_with_checkpoints_has_complete_result() -> None:
+    assert batch_of_50_documents().count() == 50
+    assert batch_of_50_documents().raw() == b"".join(DOCUMENTS)
+    found = bson.decode(one_document(insert_message(DOCUMENTS)))
+    assert found == {"insert": "c", "documents": [{"_id": number} for number in range(50)]}
+
+
+def test_wakeup_set_during_registration_of_sleeper_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    wakeup = Wakeup()
+
+    def set_by_another_thread() -> object:
+        wakeup.set()  # requests no callback of the event loop, because no greenlet sleeps yet
+        return gevent.getcurrent()
+
+    monkeypatch.setattr(_background, "getcurrent", set_by_another_thread)
+    with gevent.Timeout(5):
+        assert wakeup.sleep(None)
+
+
+def test_wakeup_callback_after_end_of_sleep_wakes_no_greenlet() -> None:
+    wakeup = Wakeup()
+    sleeper = gevent.spawn(wakeup.sleep, None)
+    gevent.sleep(0)
+    wakeup.set()
+    wakeup.set()  # requests a second callback, which may run after the end of the sleep
+    assert sleeper.get(timeout=5)
+    gevent.sleep(0)
+    assert sleeper.ready()
