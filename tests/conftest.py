@@ -19,7 +19,6 @@ from gevent.hub import Hub
 from hypothesis import HealthCheck, settings
 
 from gmongo.testing import EmbeddedDatabase, database_uri
-from tests.data_files import rows
 from tests.support.clients import Client, clients_of
 from tests.support.garbage import freeze_living_objects
 from tests.support.recorder import Recorder
@@ -75,14 +74,6 @@ def _is_long(item: pytest.Item) -> bool:
     if one_in is not None and crc32(item.nodeid.encode()) % one_in.args[0]:
         return True
     return item.get_closest_marker("long") is not None
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrize each test that has the marker `cases` with the rows of the table that has the name of the test."""
-    if metafunc.definition.get_closest_marker("cases") is not None:
-        table = rows(str(metafunc.definition.path), metafunc.function.__name__)
-        names = list(table[0])
-        metafunc.parametrize(names, [[row[name] for name in names] for row in table])
 
 
 def pytest_collection_finish() -> None:

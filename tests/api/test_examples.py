@@ -16,6 +16,7 @@ from examples.main_job import Result
 from examples.visitors import Visit, percentile
 from gmongo import MongoClient
 from gmongo.testing import URI_VARIABLE
+from tests.support.cases import with_cases
 from tests.support.programs import ROOT, TIMEOUT, environment, run_python
 
 pytestmark = pytest.mark.long
@@ -193,7 +194,7 @@ def test_application_lists_newest_notes_of_topic(http_client):
     assert [note["_id"] for note in listed] == [ids[3], ids[2], ids[1]]
 
 
-@pytest.mark.cases
+@with_cases
 def test_application_rejects_invalid_note_with_400(http_client, invalid_note, message):
     response = http_client.post("/notes", json=invalid_note)
     assert (response.status_code, response.json) == (400, {"error": message})

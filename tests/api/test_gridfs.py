@@ -21,6 +21,7 @@ from gmongo.errors import (
 from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, grid_in
 from gmongo.gridfs.errors import CorruptGridFile, FileExists, NoFile
 from gmongo.testing import Deployment
+from tests.support.cases import with_cases
 from tests.support.fail_points import fail
 from tests.support.faults import send_no_reply
 from tests.support.recorder import Recorder
@@ -320,7 +321,7 @@ def test_seek_and_close_kill_the_cursor_of_chunks():
         assert recorder.commands == ["find", "killCursors", "find", "killCursors"]
 
 
-@pytest.mark.cases
+@with_cases
 def test_damaged_chunks_raise_corrupt_grid_file(bucket, files_database, deleted, changed, added, message):
     bucket.upload_from_stream_with_id(1, "f", b"0123456789")
     chunks = files_database.fs.chunks

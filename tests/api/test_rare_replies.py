@@ -40,6 +40,7 @@ from gmongo.operations.write import _Write
 from gmongo.testing import Deployment
 from gmongo.uri_parser import split_options
 from gmongo.wire.address import address_text
+from tests.support.cases import with_cases
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply
 
 STEPPING_DOWN = {"code": 91, "errmsg": "shutting down"}
@@ -232,7 +233,7 @@ def test_change_stream_without_changes_resumes_with_its_start_options() -> None:
         assert position.fields() == fields
 
 
-@pytest.mark.cases
+@with_cases
 def test_validate_collection_raises_if_result_is_invalid(result: dict[str, Any], message: str | None) -> None:
     with ScriptedServer({"validate": {**result, "ok": 1}}) as server, MongoClient[Any](server.name) as client:
         if message is None:

@@ -16,6 +16,7 @@ from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.auth.accounts import REFUSED
 from tests.auth.endpoints import Endpoint
+from tests.support.cases import with_cases
 from tests.support.server import ScriptedServer
 
 CREDENTIALS = AwsCredentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
@@ -51,7 +52,7 @@ def expiration_in(minutes):
 # Tests of signatures
 
 
-@pytest.mark.cases
+@with_cases
 def test_sts_host_selects_region(host, region):
     assert region_of(host) == region
 

@@ -8,6 +8,7 @@ import pytest
 import gmongo
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure
 from tests.auth.accounts import REFUSED, AuthServer
+from tests.support.cases import with_cases
 from tests.support.pools import checked_out
 from tests.support.server import cut_reply, send_no_reply
 from tests.support.wait import eventually
@@ -55,7 +56,7 @@ def test_scram_authenticates_with_and_without_speculation_and_empty_exchange(
     assert all(start["mechanism"] == expected for start in starts)
 
 
-@pytest.mark.cases
+@with_cases
 def test_empty_or_saslprep_equivalent_password_authenticates(server, username, password, mechanism):
     with client_with_login(server, username, password, authMechanism=mechanism) as client:
         assert find_one(client) == {"_id": 1}

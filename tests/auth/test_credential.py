@@ -12,6 +12,7 @@ from gmongo.auth.credential import credential_of
 from gmongo.auth_oidc import OIDCCallback
 from gmongo.errors import ConfigurationError
 from gmongo.options import validate_keyword_options
+from tests.support.cases import with_cases
 
 
 class Callback(OIDCCallback):
@@ -23,7 +24,7 @@ class Callback(OIDCCallback):
 OBJECTS = {"a callback": Callback(), "an object": object()}
 
 
-@pytest.mark.cases
+@with_cases
 def test_invalid_credential_raises_configuration_error_with_rule(options: dict[str, Any], message: str) -> None:
     properties = options.get("authMechanismProperties")
     if isinstance(properties, dict):

@@ -15,6 +15,7 @@ from gmongo.auth.credential import Credential
 from gmongo.auth.gssapi import GssapiConversation, canonical_host
 from gmongo.auth.login import SimpleLogin
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
+from tests.support.cases import with_cases
 from tests.support.server import ScriptedServer
 
 
@@ -168,7 +169,7 @@ def test_missing_gssapi_library_raises_configuration_error(monkeypatch):
         assert not server.commands("saslStart")
 
 
-@pytest.mark.cases
+@with_cases
 def test_canonicalization_mode_selects_host_name(monkeypatch, canonicalization_mode, expected):
     addresses = [(socket.AF_INET, 1, 6, "Canonical.example.com", ("10.0.0.1", 0))]
     replace_dns(monkeypatch, lambda *_: addresses, lambda *_: ("Reverse.example.com", "0"))

@@ -23,6 +23,7 @@ from gmongo.auth.scram_keys import ScramKeys
 from gmongo.auth_oidc import OIDCCallbackContext
 from gmongo.errors import OperationFailure, ProtocolError
 from tests.auth.endpoints import Endpoint
+from tests.support.cases import with_cases
 
 TOO_EARLY = "the server ended the conversation too early"
 TOO_LONG = "the server continues after the end of the conversation"
@@ -134,7 +135,7 @@ def test_simple_login_creates_conversation_for_each_reauthentication() -> None:
 
 
 @pytest.mark.parametrize("configured_mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256", "DEFAULT"])
-@pytest.mark.cases
+@with_cases
 def test_default_scram_selects_best_mechanism_of_user(
     configured_mechanism: str, hello: dict[str, Any], expected_mechanism: str
 ) -> None:

@@ -18,6 +18,7 @@ from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResu
 from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 from tests.auth.accounts import REFUSED
 from tests.auth.endpoints import Endpoint
+from tests.support.cases import with_cases
 from tests.support.server import ScriptedServer, cut_reply
 
 PROVIDER = {"issuer": "https://issuer", "clientId": "abcd", "requestScopes": ["a", "b"]}
@@ -176,7 +177,7 @@ def test_error_or_invalid_result_of_oidc_callback_raises_error(server, result, e
 # Tests of human callbacks
 
 
-@pytest.mark.cases
+@with_cases
 def test_default_allowed_hosts_match_only_trusted_hosts(host, is_allowed_host):
     assert is_allowed(host, DEFAULT_ALLOWED_HOSTS) is is_allowed_host
 

@@ -20,6 +20,7 @@ from gmongo.auth.scram import ScramConversation
 from gmongo.auth.scram_keys import ScramKeys
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError, PyMongoError
 from gmongo.testing import Deployment
+from tests.support.cases import with_cases
 from tests.support.wait import eventually
 
 # Test vectors of the driver specification: the nonce of the client, and the four messages of the
@@ -84,7 +85,7 @@ def test_fifty_conversations_have_different_nonces() -> None:
     assert len(nonces) == 50
 
 
-@pytest.mark.cases
+@with_cases
 def test_invalid_first_message_of_server_raises_error_before_key_derivation(
     message: str, error: str, description: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,7 +104,7 @@ def test_message_that_is_not_utf_8_raises_protocol_error(message: bytes) -> None
         client.step(message, False)
 
 
-@pytest.mark.cases
+@with_cases
 def test_invalid_last_message_of_server_raises_error(message: str, error: str, description: str) -> None:
     client = scram_conversation()
     client.begin()
@@ -198,12 +199,12 @@ def test_key_derivation_is_limited_by_connect_timeout(derivation: DelayedDerivat
         derivation.gate.set()
 
 
-@pytest.mark.cases
+@with_cases
 def test_saslprep_normalizes_text(text, prepared):
     assert saslprep(text) == prepared
 
 
-@pytest.mark.cases
+@with_cases
 def test_prohibited_character_raises_value_error(text, message):
     with pytest.raises(ValueError, match=message):
         saslprep(text)

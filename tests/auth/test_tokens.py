@@ -26,6 +26,7 @@ from gmongo.auth.scram import ScramConversation
 from gmongo.auth.scram_keys import ScramKeys
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
+from tests.support.cases import with_cases
 
 
 class AdjustableClock:
@@ -190,7 +191,7 @@ def test_rejected_refresh_token_is_not_reused_after_failed_callback(clock: Adjus
     assert [each.refresh_token for each in callback.calls] == [None, "refresh 1", None, None]
 
 
-@pytest.mark.cases
+@with_cases
 def test_human_login_at_host_outside_allowed_hosts_raises_configuration_error(
     clock: AdjustableClock, host: str, patterns: list[str], is_allowed_host: bool
 ) -> None:
@@ -428,7 +429,7 @@ def test_concurrent_callers_derive_scram_keys_once_and_cache_keeps_eight(monkeyp
         assert not keys._derivations
 
 
-@pytest.mark.cases
+@with_cases
 def test_iterations_out_of_range_raise_operation_failure(iterations: int, reason: str | None) -> None:
     keys: Any = Mock()
     keys.derive.return_value = (bytes(32), bytes(32))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.conformance.pages import TESTS
-from tests.data_files import rows
+from tests.support.cases import all_rows
 
 _README = (TESTS / "README.md").read_text("utf-8")
 _FOLDERS = {each.name for each in TESTS.iterdir() if each.is_dir() and each.name != "__pycache__"}
@@ -32,5 +32,5 @@ def test_names_of_test_files_are_unique() -> None:
 def test_each_table_in_data_files_is_used_by_its_module() -> None:
     for path in TESTS.rglob("*.jsonl"):
         module = path.with_suffix(".py")
-        tables = {row["table"] for row in rows(str(path)) if "table" in row}
+        tables = {row["table"] for row in all_rows(path) if "table" in row}
         assert not tables or [table for table in tables if table not in module.read_text("utf-8")] == [], path

@@ -21,7 +21,7 @@ import gmongo
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import OPTIONS, srv, tls_enabled
 from gmongo.options.table import Option, Source, find
-from tests.data_files import rows
+from tests.support.cases import rows
 
 # Two different values for each option. For a file option, a value is a key of the fixture `files`.
 VALUES: dict[str, tuple[Any, Any]] = {row["option"]: tuple(row["values"]) for row in rows(__file__) if "values" in row}

@@ -8,6 +8,7 @@ import pymongo
 import pytest
 
 from gmongo.testing import DeploymentProcess
+from tests.support.cases import with_cases
 
 from .call_runner import CallRunner, ForeignDatabaseError
 
@@ -48,7 +49,7 @@ def test_close_of_call_runner_drops_only_databases_of_calls(shop: pymongo.MongoC
     shop.drop_database("foreign")
 
 
-@pytest.mark.cases
+@with_cases
 def test_call_on_database_of_other_user_raises_error_before_send(shop: pymongo.MongoClient, call: str) -> None:
     runner = _call_runner(shop)
     with pytest.raises(ForeignDatabaseError, match="shop"):

@@ -25,7 +25,7 @@ from gmongo.auth_oidc import OIDCCallback, OIDCCallbackResult
 from gmongo.testing import Deployment
 from tests.auth.accounts import AuthServer
 from tests.auth.endpoints import Endpoint
-from tests.data_files import rows
+from tests.support.cases import rows
 from tests.support.server import ScriptedServer, cut_reply, send_malformed_reply, send_no_reply
 
 pytest.importorskip("opentelemetry.sdk")

@@ -14,6 +14,7 @@ from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, InsecureConnectionWarning, InvalidURI
 from gmongo.options import OPTIONS, tls_context
 from gmongo.options.table import find
+from tests.support.cases import with_cases
 
 PROTECTIVE = sorted(
     name for option in OPTIONS if option.protects for name in (option.name, *option.aliases) if "_" not in name
@@ -50,7 +51,7 @@ def _encode(name: str, position: int) -> str:
     return f"{name[:position]}%{ord(name[position]):02x}{name[position + 1 :]}"
 
 
-@pytest.mark.cases
+@with_cases
 def test_invalid_value_of_protective_option_in_uri_raises_configuration_error(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError):
         MongoClient(f"mongodb://example.com/?{name}={value}", connect=False)
@@ -77,7 +78,7 @@ def test_error_names_misspelled_option(uri: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tls", "ssl", "TLS", "tlsCAFile", "authSource", "authMechanism"])
-@pytest.mark.cases
+@with_cases
 def test_protective_option_inside_other_uri_part_raises_error(uri: str, name: str) -> None:
     with pytest.raises(InvalidURI, match=r"must be an option of its own"):
         MongoClient(uri.format(name), connect=False)

@@ -9,6 +9,7 @@ import gevent
 import pytest
 
 from gmongo import MongoClient
+from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.read_preferences import Nearest
 from tests.sdam.harness import awaitable_hellos, wait_for_absent_events
 from tests.support.recorder import Recorder

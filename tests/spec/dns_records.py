@@ -9,7 +9,7 @@ For ``_customname._tcp.test22``, the specification lists only one of the records
 
 from __future__ import annotations
 
-from tests.data_files import rows
+from tests.support.cases import rows
 from tests.support.dns import Host, NameServer
 
 DOMAIN = "test.build.10gen.cc"

@@ -25,6 +25,7 @@ from gmongo.options.srv import Answer, lookup
 from gmongo.options.uri import read_uri
 from tests.spec.dns_records import add_all_records
 from tests.spec.specifications import files, root
+from tests.support.cases import with_cases
 from tests.support.dns import Host, Network
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
@@ -315,7 +316,7 @@ def test_first_operation_of_client_with_connect_false_sends_dns_queries(lazy_cli
     assert ping(client) == 1 and len(network.names.questions) == 2
 
 
-@pytest.mark.cases
+@with_cases
 def test_invalid_option_raises_error_without_dns_query(
     lazy_client: Any, network: Network, options: dict[str, Any], message: str
 ) -> None:

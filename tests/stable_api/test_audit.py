@@ -28,6 +28,7 @@ from gmongo.stable_api.report import show, write
 from gmongo.stable_api.rules import remarks_on
 from gmongo.testing import Deployment
 from tests.stable_api.workload import run_workload
+from tests.support.cases import with_cases
 
 ROOT = Path(__file__).parents[2]
 HERE = "tests/stable_api/test_audit.py"
@@ -51,17 +52,17 @@ def remarks_of(name: str, command: dict[str, Any]) -> list[str]:
     return [f"{remark.verdict.name} {remark.part}".strip() for remark in remarks_on(name, command)]
 
 
-@pytest.mark.cases
+@with_cases
 def test_command_has_expected_remarks(command: dict[str, Any], expected: list[str]) -> None:
     assert remarks_of(next(iter(command)), command) == expected
 
 
-@pytest.mark.cases
+@with_cases
 def test_pipeline_has_expected_remarks(pipeline: Any, expected: list[str]) -> None:
     assert remarks_of("aggregate", {"aggregate": "c", "pipeline": pipeline, "cursor": {}}) == expected
 
 
-@pytest.mark.cases
+@with_cases
 def test_index_has_expected_remarks(index: dict[str, Any], expected: list[str]) -> None:
     assert remarks_of("createIndexes", {"createIndexes": "c", "indexes": [index]}) == expected
 
@@ -77,7 +78,7 @@ def malformed_copies(value: Any) -> Iterator[Any]:
             yield from ([*value[:index], other, *value[index + 1 :]] for other in malformed_copies(each))
 
 
-@pytest.mark.cases
+@with_cases
 def test_malformed_command_raises_no_error_in_the_audit(command: dict[str, Any]) -> None:
     name, *fields = command
     assert [remark for remark in remarks_of(name, command) if "NEWER" not in remark] == []

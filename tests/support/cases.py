@@ -40,15 +40,16 @@ def with_cases(test: Test) -> Test:
     return decorated
 
 
-def rows(test_file: str, table: str) -> list[dict[str, Any]]:
-    """Return the cases of a table, without the field ``table``."""
-    found = [{**row} for row in _all_rows(Path(test_file).with_suffix(".jsonl")) if row["table"] == table]
+def rows(test_file: str, table: str | None = None) -> list[dict[str, Any]]:
+    """Return the cases of a table, without the field ``table``. For None, return all cases of a file without tables."""
+    found = [row for row in all_rows(Path(test_file).with_suffix(".jsonl")) if row.get("table") == table]
     assert found, f"the cases of {test_file} have no table {table}"
     return [{name: _value(part) for name, part in row.items() if name != "table"} for row in found]
 
 
 @cache
-def _all_rows(path: Path) -> list[dict[str, Any]]:
+def all_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the cases of all tables of a file, without conversion."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 

@@ -34,6 +34,7 @@ from gmongo.wire.openssl import OpenSslContext, OpenSslObject, Peer, Session, Tr
 from gmongo.wire.tls import Tls, TlsTransport, reason
 from gmongo.wire.transport import TransportError
 from tests.hostile.callback_server import message
+from tests.support.cases import with_cases
 from tests.support.ocsp import Authority, CertificateWithKey
 
 CIPHERS = "ECDHE+AESGCM"
@@ -157,7 +158,7 @@ def test_failed_openssl_verification_becomes_ssl_cert_verification_error() -> No
     assert reason(result) == "the server's certificate was not accepted: certificate has expired"
 
 
-@pytest.mark.cases
+@with_cases
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "elsewhere", "127.0.0.2"])
 @pytest.mark.parametrize("checks_host_name", [True, False])
 def test_verification_accepts_only_valid_chain_with_matching_name(
@@ -180,7 +181,7 @@ def test_verification_accepts_only_valid_chain_with_matching_name(
     assert peer.sent_certificate is bool(openssl_result and depth == 0)
 
 
-@pytest.mark.cases
+@with_cases
 def test_host_name_is_compared_with_names_of_certificate(name: str, matches: bool) -> None:
     issued = trustme.CA().issue_cert("*.example.test", "plain", "127.0.0.7")
     certificate = x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
@@ -243,7 +244,7 @@ def test_private_key_of_other_certificate_raises_configuration_error(authority: 
     assert isinstance(caught.value.__cause__, SSL.Error)
 
 
-@pytest.mark.cases
+@with_cases
 def test_trusted_authorities_come_from_option_or_system(
     monkeypatch: pytest.MonkeyPatch, cafile: str | None, capath: str | None, expected_locations: Any
 ) -> None:
@@ -448,7 +449,7 @@ def test_ocsp_timeout_is_half_of_connect_timeout_up_to_five_seconds(
     assert created == [(requests_are_enabled, seconds)]
 
 
-@pytest.mark.cases
+@with_cases
 def test_error_text_explains_openssl_reason(name: str, text: str) -> None:
     error = ssl.SSLError(1, "x")
     error.reason = name

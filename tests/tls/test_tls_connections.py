@@ -16,6 +16,7 @@ from gevent.server import StreamServer
 import gmongo
 from gmongo._tls import tls_of
 from gmongo.errors import AutoReconnect, ConfigurationError
+from tests.support.cases import with_cases
 from tests.support.pools import checked_out
 from tests.support.proxies import ProxyServer, relay
 from tests.support.refused_connections import selection_error
@@ -98,7 +99,7 @@ def test_certificate_of_other_host_is_rejected(files):
         assert "IP address mismatch" in server_selection_error(server, "127.0.0.1", tlsCAFile=files.ca)
 
 
-@pytest.mark.cases
+@with_cases
 def test_option_disables_check_of_hostname_or_certificate(files, certificate, option, is_accepted):
     with TlsServer(server_context(getattr(files, certificate))) as server:
         options = {option: True, "tlsCAFile": files.ca}
@@ -170,7 +171,7 @@ def test_server_requires_trusted_client_certificate(files, version):
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-@pytest.mark.cases
+@with_cases
 def test_new_connection_reads_changed_certificate_file(
     files, tmp_path, caplog, version, option, invalid_file, valid_file
 ):
@@ -252,7 +253,7 @@ def test_second_connection_resumes_tls_session(server, files, version):
 # Tests of certificate files
 
 
-@pytest.mark.cases
+@with_cases
 def test_unusable_certificate_file_raises_configuration_error(files, options, message):
     options = {name: getattr(files, file) for name, file in options.items()}
     with pytest.raises(ConfigurationError, match=message):

@@ -20,7 +20,7 @@ from gmongo.client_session import SessionOptions
 from gmongo.collection import Collection
 from gmongo.gridfs import GridFSBucket
 from gmongo.options.table import find
-from tests.data_files import rows
+from tests.support.cases import rows
 from tests.support.mongocryptd import analysed
 
 NOT_IN_GMONGO = "not in gmongo"
