@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gmongo.testing.command import CommandError
+from gmongo.testing.unsupported import not_supported
 
 TRANSIENT = "TransientTransactionError"
 
@@ -91,3 +92,13 @@ def cursor_not_found(cursor_id: int) -> CommandError:
 def location(code: int, message: str, **fields: Any) -> CommandError:
     """Return an error whose code has no name. The name in the reply is ``Location`` and the code."""
     return CommandError(code, f"Location{code}", message, **fields)
+
+
+def failed_expression(detail: str) -> CommandError:
+    """Return the refusal of an expression that is malformed or fails."""
+    return not_supported("an error of an expression", detail)
+
+
+def malformed(detail: str) -> CommandError:
+    """Return the refusal of a malformed part of a command."""
+    return not_supported("a malformed part of a command", detail)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.expressions import constants_later
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.schema import titles
+from gmongo.testing.store.schema import titles, violations
 from gmongo.testing.store.values import MISSING, type_name
 
 # The reason that the details contain if a field exists and does not match, by operator.
@@ -67,17 +65,11 @@ def _clauses(query: Document) -> list[tuple[str, Any]]:
 
 def _clause(name: str, condition: Any, document: Document) -> Document | None:
     """Return the details of a condition that the document does not match. Return None if the document matches."""
-    try:
-        with constants_later():
-            match = compile_filter({name: condition})
-        if match(document):
-            return None
-    except CommandError as error:
-        found = {"code": error.code, "codeName": error.name, "errmsg": error.message}
-        return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "failed to evaluate aggregation "
-                "expression", "details": found}  # fmt: skip
+    if compile_filter({name: condition})(document):
+        return None
     if name == "$jsonSchema":
-        return {"operatorName": name, **titles(condition)}
+        rules = violations(condition, document)
+        return {"operatorName": name, **titles(condition), "schemaRulesNotSatisfied": rules}
     if name in ("$and", "$or"):
         clauses = [(index, details(part, document)) for index, part in enumerate(condition)
                    if not compile_filter(part)(document)]  # fmt: skip

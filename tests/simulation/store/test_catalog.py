@@ -69,7 +69,7 @@ def test_created_index_is_listed_until_drop():
     assert error_code_of(shell, "createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "other"}]) == 85
     assert error_code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": 1}, "name": "x_1"}]) == 86
     assert error_code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": 1}, "name": "y", "foo": 1}]) == 197
-    assert error_code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": "foo"}, "name": "y"}]) == 67
+    assert error_code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": "foo"}, "name": "y"}]) == 115
     shell("createIndexes", "c", indexes=[{"key": {"y": -1}, "name": "y", "expireAfterSeconds": 5, "sparse": True}])
     assert shell("listIndexes", "c")["cursor"]["firstBatch"] == [
         {"v": 2, "key": {"_id": 1}, "name": "_id_"},

@@ -72,11 +72,23 @@ def test_json_schema_error_has_details_of_invalid_document():
     shell("create", "c", validator={"$jsonSchema": schema})
     error = shell.insert({"_id": 1, "x": 5})["writeErrors"][0]
     assert (error["code"], error["errmsg"]) == (121, "Document failed validation")
-    assert error["errInfo"] == {
-        "failingDocumentId": 1,
-        "details": {
-            "operatorName": "$jsonSchema",
-        },
+    (rule,) = error["errInfo"]["details"]["schemaRulesNotSatisfied"]
+    assert rule == {
+        "operatorName": "properties",
+        "propertiesNotSatisfied": [
+            {
+                "propertyName": "x",
+                "details": [
+                    {
+                        "operatorName": "bsonType",
+                        "specifiedAs": {"bsonType": "string"},
+                        "reason": "type did not match",
+                        "consideredValue": 5,
+                        "consideredType": "int",
+                    }
+                ],
+            }
+        ],
     }
     assert shell.insert({"_id": 1, "x": 5}, bypassDocumentValidation=True) == {"n": 1}
 
