@@ -18,7 +18,7 @@ STAGES: Mapping[str, str] = {
     **_supported_by(
         MONGOD,
         """$bucket $bucketAuto $densify $fill $geoNear $graphLookup $listClusterCatalog $listSampledQueries
-        $planCacheStats $querySettings $queryStats $redact $setWindowFields $shardedDataDistribution""",
+        $listSessions $planCacheStats $querySettings $queryStats $redact $setWindowFields $shardedDataDistribution""",
     ),
     **_supported_by(ATLAS, "$rankFusion $score $scoreFusion $search $searchMeta $vectorSearch"),
 }
@@ -45,17 +45,17 @@ ACCUMULATORS: Mapping[str, str] = _supported_by(
 _OTHERS = (
     "$changeStream options of servers", "$collStats of latencies", "$convert of binary data",
     "$meta", "$text in a pipeline",     "a change stream stage in another pipeline",
-    "a collation of another language", "a collection of the server",
+    "a change event of a pipeline", "a collation of another language", "a collection of the server",
     "a date beyond the years 1 to 9999", "a date in another format than ISO 8601", "a document in a geospatial index",
     "a fail point of another name", "a join with another database", "a kill of sessions by user or pattern",
     "a large event in parts",
     "a sort by metadata", "a text search beyond English words",
     "a time series", "a unique index of another kind", "a variable of the server",
     "a malformed part of a command", "a view made in a transaction", "an error of an expression", "$pow of decimals",
-    "a wildcard index", "a write concern of tags", "another command",
+    "a wildcard index", "a write concern of tags", "another command", "bits of decimals",
     "explain of another command", "options of a text or geospatial index",
     "other keywords of $jsonSchema", "other options of $merge", "other options of collMod",
-    "renameCollection to another database", "time zones without data",
+    "renameCollection to another database", "returnKey", "the details of $nor and $not", "time zones without data",
     "validate with repair or metadata",
 )  # fmt: skip
 UNSUPPORTED: Mapping[str, str] = {

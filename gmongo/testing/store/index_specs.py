@@ -188,7 +188,7 @@ def _check_options(spec: Mapping[str, Any], version: Version) -> None:
         _check_partial(spec["partialFilterExpression"], version)
         if spec.get("sparse"):
             raise malformed("a sparse and partial index")
-    if plugin:
+    if plugin or _OF_OTHER_KINDS & set(spec):
         _check_other_kind(spec, plugin)
     if "expireAfterSeconds" in spec:
         _check_expiry(spec)
@@ -198,9 +198,9 @@ def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
     kinds = list(spec["key"].values())
     if plugin == "hashed" and kinds.count("hashed") > 1:
         raise malformed("an index with two hashed fields")
-    if plugin != "hashed" and spec.get("unique"):
+    if plugin not in ("", "hashed") and spec.get("unique"):
         raise not_supported("a unique index of another kind")
-    options = _OF_OTHER_KINDS & set(spec) if plugin != "hashed" else set()
+    options = _OF_OTHER_KINDS & set(spec)
     if plugin == "text" and spec.get("default_language", "english") in ("english", "none"):
         weights = spec.get("weights", {})
         is_plain = isinstance(weights, dict) and all(map(str.isalnum, weights))

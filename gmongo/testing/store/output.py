@@ -46,7 +46,8 @@ def check_output(name: str, spec: Any) -> None:
     """
     into = _merge_options(spec)["into"] if name == "$merge" else spec
     names = into.values() if isinstance(into, dict) else [into]
-    if (isinstance(into, dict) and not {"db", "coll"} >= set(into) >= {"coll"}) or not all(
+    least = {"db", "coll"} if name == "$out" else {"coll"}
+    if (isinstance(into, dict) and not {"db", "coll"} >= set(into) >= least) or not all(
         type(name) is str and name for name in names
     ):
         raise malformed(name)

@@ -9,12 +9,11 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import bad_value, failed_to_parse, location
+from gmongo.testing.store.errors import bad_value, failed_to_parse, location, malformed
 from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
@@ -36,6 +35,8 @@ def find(context: Context) -> Document:
         raise failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'")
     if body.get("tailable") and collection is not None:
         return first_reply(context, _tailing_cursor(context, collection), size)
+    if collection is not None and collection.kind == "timeseries" and not body.get("sort"):
+        raise not_supported("a time series", "find without sort")
     documents, limit_reached = find_results(context, collection)
     cursor = Cursor(context.namespace, documents, limit_reached)
     cursor.no_timeout = bool(body.get("noCursorTimeout"))
@@ -43,6 +44,8 @@ def find(context: Context) -> Document:
 
 
 def _tailing_cursor(context: Context, collection: Collection) -> TailingCursor:
+    if collection.is_view:
+        check_find_of_view(context.body)
     if not collection.is_capped:
         raise bad_value(
             f"error processing query: ns={collection.namespace}: tailable cursor requested on non capped collection"
@@ -77,7 +80,7 @@ def find_results(context: Context, collection: Collection | None) -> tuple[list[
         records = in_order(_within_bounds(index, records, body), index.keys, index.collation, context.pace)
     records = in_order(records, body.get("sort"), collation, context.pace, most, score)
     chosen = islice(records, skip, None if most is None else min(most, sys.maxsize))
-    documents = [_result_of_record(context, collection, record, project) for _, record in chosen]
+    documents = [_result_of_record(context, record, project) for _, record in chosen]
     return documents, bool(limit) and len(documents) == limit
 
 
@@ -95,26 +98,14 @@ def matching_records(context: Context, collection: Collection | None, query: Any
     return [((number,), Record(number, one)) for number, one in numbered if match(one)]
 
 
-def _result_of_record(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
+def _result_of_record(context: Context, record: Record, project: Any) -> Document:
     body = context.body
     if body.get("returnKey"):
-        return _indexed_values(context, collection, record)  # the projection has no effect with returnKey
+        raise not_supported("returnKey")
     document: Document = project(record.document)
     if body.get("showRecordId"):
         document = {**document, "$recordId": Int64(record.number)}
     return document
-
-
-def _indexed_values(context: Context, collection: Collection | None, record: Record) -> Document:
-    """Return the result of a ``find`` with ``returnKey``: the values of the indexed fields.
-
-    The result is empty if the query uses no index.
-    """
-    index = used_index(context, collection, context.body.get("filter") or {})
-    if index is None:
-        return {}
-    values = leaves_at(record.document, list(index.keys))[0]
-    return {path: None if value is MISSING else value for path, value in zip(index.keys, values, strict=True)}
 
 
 def used_index(context: Context, collection: Collection | None, query: Any) -> Index | None:
@@ -137,15 +128,9 @@ def _bounded_index(collection: Collection | None, body: Document) -> Index:
     :raises CommandError: the hint is missing, or does not fit the bounds.
     """
     index = hinted_index(collection, body.get("hint")) if collection else None
-    if isinstance(body.get("hint"), dict) and "$natural" in body["hint"]:
-        raise CommandError(291, "NoQueryExecutionPlans", "min and max are incompatible with $natural")
-    if index is None:
-        raise CommandError(51173, "Location51173", "A hint is required when using min or max")
-    if body.get("min") and body.get("max") and list(body["min"]) != list(body["max"]):
-        raise location(51176, "min and max must have the same field names")
-    for bound in (body.get("min"), body.get("max")):
-        if bound and list(bound) != list(index.keys):
-            raise CommandError(51174, "Location51174", "min and max must name the fields of the hinted index")
+    bounds = [bound for bound in (body.get("min"), body.get("max")) if bound]
+    if index is None or any(list(bound) != list(index.keys) for bound in bounds):
+        raise malformed("min or max")
     return index
 
 

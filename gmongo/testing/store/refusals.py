@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing.store.data import Document
+from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.schema import titles, violations
 from gmongo.testing.store.values import MISSING, type_name
+from gmongo.testing.unsupported import not_supported
 
 # The reason that the details contain if a field exists and does not match, by operator.
 _REASONS: Mapping[str, str] = {
@@ -75,17 +77,18 @@ def _clause(name: str, condition: Any, document: Document) -> Document | None:
                    if not compile_filter(part)(document)]  # fmt: skip
         return {"operatorName": name, "clausesNotSatisfied": _with_indexes(clauses)}
     if name == "$expr":
-        return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "expression did not match",
-                "expressionResult": False}  # fmt: skip
+        result = evaluate(condition, document, {})
+        shown = {} if result is MISSING else {"expressionResult": result}
+        return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "expression did not match", **shown}
     if name.startswith("$"):
-        return {"operatorName": name}
+        raise not_supported("the details of $nor and $not", name)
     return _field_details(name, condition, document)
 
 
 def _field_details(path: str, condition: Any, document: Document) -> Document:
     operator = next(iter(condition)) if is_operators(condition) else "$regex" if is_pattern(condition) else "$eq"
     if operator == "$not":
-        return {"operatorName": operator}
+        raise not_supported("the details of $nor and $not")
     found = [value for value in values_at(document, split(path)) if value is not MISSING]
     details: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
     if operator == "$exists":

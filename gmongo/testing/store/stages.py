@@ -277,7 +277,6 @@ ELSEWHERE = frozenset(
         "$documents",
         "$indexStats",
         "$listLocalSessions",
-        "$listSessions",
         "$merge",
         "$out",
     }

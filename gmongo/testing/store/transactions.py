@@ -29,14 +29,15 @@ class Write:
     :param key: the key of the record.
     :param kind: the type of the event: ``insert``, ``update``, ``replace`` or ``delete``.
     :param document: the new document; None if the write removes the document.
-    :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
+    :param whole: the paths of values that change streams show completely; None if the simulation does not know
+            the paths.
     """
 
     collection: Collection
     key: Key
     kind: str
     document: Document | None = None
-    whole: frozenset[str] = frozenset()
+    whole: frozenset[str] | None = None
 
 
 class Transaction(Access):
@@ -124,7 +125,7 @@ class Transaction(Access):
         self._writes.append(Write(collection, key, "insert", document))
 
     def replace(
-        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
+        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] | None = None
     ) -> None:
         records = self._records(collection)
         self._lock(collection, key)

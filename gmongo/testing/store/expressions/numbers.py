@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_DOWN, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 from bson.decimal128 import Decimal128
@@ -29,48 +30,30 @@ def _is_decimal(*values: Any) -> bool:
 
 
 def _add(values: Iterable[Any]) -> Any:
-    dates = []
-    numbers = []
-    for value in values:
-        if is_null(value):
-            return None
-        if is_date(value):
-            dates.append(value)
-        else:
-            numbers.append(number(value))
-    if len(dates) > 1:
-        raise failed_expression("$add of two dates")
-    total = arithmetic.total(numbers)
-    return _add_to_date(dates[0], total) if dates else total
-
-
-def _add_to_date(date: Any, amount: Any) -> Any:
-    if not to_decimal(amount).is_finite():
-        raise failed_expression("$add of a date and an infinite number")
-    exact, rounding = (Decimal(amount), ROUND_HALF_DOWN) if isinstance(amount, float) else (to_decimal(amount), None)
-    return date_of(int(CONTEXT.add(Decimal(milliseconds(date)), exact).to_integral_value(rounding or ROUND_HALF_EVEN)))
-
-
-def _rounded(value: Any) -> int:
-    return int(to_decimal(value).to_integral_value()) if not isinstance(value, int) else int(value)
+    operands = list(values)
+    dates = [value for value in operands if is_date(value)]
+    total = arithmetic.total([number(value) for value in operands if not is_date(value) and not is_null(value)])
+    if len(dates) > 1 or (dates and not is_whole(total)):
+        raise failed_expression("$add of two dates, or of a date and a fraction")
+    if any(map(is_null, operands)):
+        return None
+    return date_of(milliseconds(dates[0]) + whole(total)) if dates else total
 
 
 def _subtract(left: Any, right: Any) -> Any:
     if is_date(left) and is_date(right):
         return Int64(milliseconds(left) - milliseconds(right))
     if is_date(left) and is_number(right):
-        taken = int(right) if isinstance(right, float) and math.isfinite(right) else _rounded(right)
-        return date_of(milliseconds(left) - taken)
+        if not is_whole(right):
+            raise failed_expression("$subtract of a date and a fraction")
+        return date_of(milliseconds(left) - whole(right))
     return arithmetic.combine(operator.sub, number(left), number(right))
 
 
 def _multiply(values: Iterable[Any]) -> Any:
-    result: Any = 1
-    for value in values:
-        if is_null(value):
-            return None
-        result = arithmetic.multiply(result, number(value))
-    return result
+    operands = list(values)
+    numbers = [number(value) for value in operands if not is_null(value)]
+    return functools.reduce(arithmetic.multiply, numbers, 1) if len(numbers) == len(operands) else None
 
 
 def _divide(dividend: Any, divisor: Any) -> Any:
@@ -114,7 +97,7 @@ def _rounding_doubles(function: Callable[[float], int]) -> Callable[[Any], Any]:
     """Return a function that rounds doubles to doubles without a fractional part, and does not change integers."""
 
     def run(value: Any) -> Any:
-        return float(function(value)) if isinstance(value, float) and math.isfinite(value) else value
+        return math.copysign(function(value), value) if isinstance(value, float) and math.isfinite(value) else value
 
     return run
 

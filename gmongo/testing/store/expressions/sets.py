@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -22,23 +23,12 @@ def _sorted_values(values: Mapping[Key, Any]) -> list[Any]:
     return [values[key] for key in sorted(values)]
 
 
-def _union(collation: Collation, arrays: Iterable[Any]) -> Any:
-    found: dict[Key, Any] = {}
-    for array in arrays:
-        if is_null(array):
-            return None
-        found = {**_set(array, collation), **found}
-    return _sorted_values(found)
+def _union(found: dict[Key, Any], other: dict[Key, Any]) -> dict[Key, Any]:
+    return {**other, **found}
 
 
-def _intersection(collation: Collation, arrays: Iterable[Any]) -> Any:
-    found: dict[Key, Any] | None = None
-    for array in arrays:
-        if is_null(array):
-            return None
-        other = _set(array, collation)
-        found = other if found is None else {key: value for key, value in found.items() if key in other}
-    return _sorted_values(found or {})
+def _intersection(found: dict[Key, Any], other: dict[Key, Any]) -> dict[Key, Any]:
+    return {key: value for key, value in found.items() if key in other}
 
 
 def _difference(collation: Collation, left: Any, right: Any) -> Any:
@@ -58,9 +48,17 @@ def _is_subset(collation: Collation, inner: Any, outer: Any) -> bool:
     return _set(inner, collation).keys() <= _set(outer, collation).keys()
 
 
-def _of_several_sets(function: Callable[[Collation, Iterable[Any]], Any]) -> Make:
+def _of_several_sets(combine: Callable[[dict[Key, Any], dict[Key, Any]], dict[Key, Any]]) -> Make:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
-        return of_iterator(lambda arrays: function(scope.collation, arrays), commutes=True)(name, operand, scope)
+        def run(arrays: Iterable[Any]) -> Any:
+            values = list(arrays)
+            found: list[dict[Key, Any]] = [_set(value, scope.collation) for value in values if not is_null(value)]
+            if len(found) < len(values):
+                return None
+            combined: dict[Key, Any] = functools.reduce(combine, found) if found else {}
+            return _sorted_values(combined)
+
+        return of_iterator(run, commutes=True)(name, operand, scope)
 
     return make
 
