@@ -8,7 +8,7 @@ from bson import Int64
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.context import Context
-from gmongo.testing.store.creation import ORDER, check_contents
+from gmongo.testing.store.creation import ORDER, check_contents, is_default
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import index_not_found, invalid_options, malformed
 from gmongo.testing.store.fields import TABLE
@@ -45,7 +45,7 @@ def collection_modify(context: Context) -> Document:
     if collection.is_view:
         check_view(context.access, collection.database, collection.name, {**collection.options, **options})
     reply = _modify_index(collection, index, context.pace) if index is not None else {}
-    kept = {name: value for name, value in {**collection.options, **options}.items() if value is not None}
+    kept = {name: value for name, value in {**collection.options, **options}.items() if not is_default(name, value)}
     collection.options = {name: kept[name] for name in sorted(kept, key=ORDER.split().index)}
     if collection.is_view:
         context.state.list_view(collection)

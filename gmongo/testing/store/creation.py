@@ -58,11 +58,11 @@ def created_options(body: Mapping[str, Any]) -> Document:
     return {
         name: completed[name]
         for name in ORDER.split()
-        if completed.get(name) is not None and not _is_default(name, completed[name])
+        if completed.get(name) is not None and not is_default(name, completed[name])
     }
 
 
-def _is_default(name: str, value: Any) -> bool:
+def is_default(name: str, value: Any) -> bool:
     """Return True if the value of an option is the default. A server does not store such a value."""
     if name in ("capped", "max", "clusteredIndex", "collation", "indexOptionDefaults", "storageEngine", "validator"):
         return not value or not is_true(value)

@@ -17,6 +17,7 @@ from gmongo.testing.unsupported import not_supported
 
 # The reason that the details contain if a field exists and does not match, by operator.
 _REASONS: Mapping[str, str] = {
+    "$bits": "bitwise operator failed to match",
     "$all": "array did not contain all specified values",
     "$elemMatch": "array did not satisfy the child predicate",
     "$in": "no matching value found in array",
@@ -97,8 +98,9 @@ def _field_details(path: str, condition: Any, document: Document) -> Document:
         return {**details, "reason": "field was missing"}
     if len(found) == 1 and isinstance(found[0], list) and operator not in ("$all", "$elemMatch", "$size"):
         found = found[0]
-    details["reason"] = _REASONS.get(operator, "comparison failed")
-    expected = _TYPES.get("$bits" if operator.startswith("$bits") else operator, [])
+    kind = "$bits" if operator.startswith("$bits") else operator
+    details["reason"] = _REASONS.get(kind, "comparison failed")
+    expected = _TYPES.get(kind, [])
     types = sorted(set(map(type_name, found)))
     is_wrong = bool(expected) and expected[0] not in types and set(types).isdisjoint(expected)
     if is_wrong:

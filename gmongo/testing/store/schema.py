@@ -165,7 +165,7 @@ def _additional(rule: Any, value: Any, schema: Mapping[str, Any]) -> Document | 
 
 
 def _required(rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
-    names = [name for name in rule if name not in value] if isinstance(value, dict) else []
+    names = sorted(name for name in rule if name not in value) if isinstance(value, dict) else []
     return {"specifiedAs": {"required": rule}, "missingProperties": names} if names else None
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from bson.timestamp import Timestamp
 
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Make
 from gmongo.testing.store.expressions.operands import (
@@ -111,7 +112,10 @@ def _regex_match(input: Any, regex: Any, options: Any = None) -> bool:
         return False
     if is_pattern(regex) and not is_null(options) and int(regex.flags) & ~32:
         raise failed_expression("$regexMatch with options twice")
-    pattern = compile_pattern(regex, None if is_null(options) else options)
+    try:
+        pattern = compile_pattern(regex, None if is_null(options) else options)
+    except CommandError as error:
+        raise failed_expression(error.message) from None
     return not is_null(input) and pattern.search(input) is not None
 
 
