@@ -9,9 +9,6 @@ from gmongo.testing.unsupported import not_supported
 
 TRANSIENT = "TransientTransactionError"
 
-# The codes of errors that end a command at any point, instead of being reported for one write of the command.
-INTERRUPTIONS = frozenset({50, 112, 115, 189, 246, 251, 10107, 11600, 11601, 11602, 13435, 13436})
-
 
 def bad_value(message: str) -> CommandError:
     """Return the error of an invalid value."""

@@ -70,7 +70,7 @@ class Event:
     :param wall_time: the time of day of the change.
     :param pre_images: True if change streams can show the document before the change.
     :param whole: the paths of values that change streams show completely; None if the simulation does not know
-            the paths.
+        the paths.
     """
 
     position: Position

@@ -30,7 +30,7 @@ class Write:
     :param kind: the type of the event: ``insert``, ``update``, ``replace`` or ``delete``.
     :param document: the new document; None if the write removes the document.
     :param whole: the paths of values that change streams show completely; None if the simulation does not know
-            the paths.
+        the paths.
     """
 
     collection: Collection
