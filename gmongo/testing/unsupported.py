@@ -45,7 +45,7 @@ ACCUMULATORS: Mapping[str, str] = _supported_by(
 _OTHERS = (
     "$changeStream options of servers", "$collStats of latencies", "$convert of binary data",
     "$meta", "$text in a pipeline",     "a change stream stage in another pipeline",
-    "a change event of a pipeline", "a collation of another language", "a collection of the server",
+    "a collation of another language", "a collection of the server",
     "a date beyond the years 1 to 9999", "a date in another format than ISO 8601", "a document in a geospatial index",
     "a fail point of another name", "a join with another database", "a kill of sessions by user or pattern",
     "a large event in parts",

@@ -95,7 +95,7 @@ class Access:
         store_insert(self.state, collection, key, document, self.state.tick())
 
     def replace(
-        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] | None = None
+        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
     ) -> None:
         """Replace a document.
 
@@ -103,8 +103,7 @@ class Access:
         :param key: the key of the record.
         :param document: the new document.
         :param kind: the type of the change in change streams: ``update`` or ``replace``.
-        :param whole: the paths of values that change streams show completely; None if the simulation does not know
-            the paths.
+        :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
         """
         self._check_free(collection, key)
         self._check_entries_free(collection, document, collection.records[key].document)
@@ -155,7 +154,7 @@ class PastAccess(Access):
         raise _read_only()
 
     def replace(
-        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] | None = None
+        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
     ) -> None:
         raise _read_only()
 

@@ -93,15 +93,15 @@ class Update:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
         return _with_identity(changed, document, inserting)
 
-    def written_whole(self, document: Document, changed: Document) -> frozenset[str] | None:
+    def written_whole(self, document: Document, changed: Document) -> frozenset[str]:
         """Return the paths whose values change streams show completely.
 
-        Change streams show only the changed parts of all other values. The result is None for an update pipeline, whose
-        changes a server shows in another form.
+        The empty path in the result means: change streams show only the changed parts of all other
+        values.
         """
         if not self.has_operators:
-            return None
-        whole = set[str]()
+            return frozenset()
+        whole = {""}
         for parts, name, _ in self._edits:
             plain = "$" not in "".join(parts)
             if not plain:

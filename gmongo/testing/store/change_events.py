@@ -11,7 +11,6 @@ from gmongo.testing.store.data import Document
 from gmongo.testing.store.differences import disambiguated_paths, update_description
 from gmongo.testing.store.oplog import Event, Position
 from gmongo.testing.store.state import State
-from gmongo.testing.unsupported import not_supported
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,6 @@ class Presentation:
         if image is not None:
             document["documentKey"] = {"_id": image["_id"]}
         if event.kind == "update" and event.before is not None and event.after is not None:
-            if event.whole is None:
-                raise not_supported("a change event of a pipeline")
             description = update_description(event.before, event.after, event.whole, self.state.version)
             if self.options.get("showExpandedEvents") and self.state.version >= (6, 1):
                 description["disambiguatedPaths"] = disambiguated_paths(event.before, event.after, description)

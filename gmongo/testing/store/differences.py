@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import bson
+
 from gmongo.testing.store.values import identical
 
 Document = dict[str, Any]
+# The size in bytes of an oplog entry for an update, without the changes of the document.
+_DELTA_METADATA = 15
+_FIELD = 7  # the size in bytes of the document {"": value} without the value
 
 
 def update_description(before: Document, after: Document, whole: frozenset[str], version: tuple[int, int]) -> Document:
@@ -14,16 +19,57 @@ def update_description(before: Document, after: Document, whole: frozenset[str],
 
     :param before: the document before the update.
     :param after: the document after the update.
-    :param whole: the paths of values that the description shows completely. The description shows only the changed
-        parts of all other values.
+    :param whole: the paths of values that the description shows completely. If `whole` contains the
+        empty path, the description shows only the changed parts of all other values.
     :param version: the server version.
     """
     changes = _Changes(whole)
     changes.compare(before, after, "")
     description: Document = {"updatedFields": changes.updated, "removedFields": changes.removed}
     if version >= (5, 0):
-        description["truncatedArrays"] = []
+        description["truncatedArrays"] = changes.truncated
     return description
+
+
+def is_replacement_shorter(before: Document, after: Document) -> bool:
+    """Return True if the changes of an update pipeline are longer than the new document.
+
+    In this case, a server logs the complete document, and the type of the event is ``replace``.
+    """
+    return len(bson.encode(_delta(before, after))) + _DELTA_METADATA > len(bson.encode(after))
+
+
+def _delta(before: Any, after: Any) -> Document:
+    """Return the changes between two documents or two arrays in the form of an oplog entry."""
+    if isinstance(after, list):
+        parts: Document = {"a": True} | ({"l": len(after)} if len(after) < len(before) else {})
+        for index, value in enumerate(after):
+            if index >= len(before):
+                parts[f"u{index}"] = value
+            elif not identical(before[index], value):
+                parts |= _changes_within(str(index), before[index], value, f"u{index}", parts)
+        return parts
+    delta: Document = {"d": {name: False for name in before if name not in after}, "u": {}, "i": {}}
+    for name, value in after.items():
+        if name not in before:
+            delta["i"][name] = value
+        elif not identical(before[name], value):
+            delta |= _changes_within(name, before[name], value, name, delta["u"])
+    return {name: part for name, part in delta.items() if part}
+
+
+def _changes_within(name: str, before: Any, after: Any, updated_name: str, updated: Document) -> Document:
+    """Return the changes within the value of a field or an array element.
+
+    If the new value is shorter than its changes, add the new value to `updated` as `updated_name`, and return an empty
+    document.
+    """
+    if before and after and any(isinstance(before, kind) and isinstance(after, kind) for kind in (dict, list)):
+        delta = _delta(before, after)
+        if len(bson.encode(delta)) < len(bson.encode({"": after})):
+            return {f"s{name}": delta}
+    updated[updated_name] = after
+    return {}
 
 
 def disambiguated_paths(before: Document, after: Document, description: Document) -> Document:
@@ -32,6 +78,7 @@ def disambiguated_paths(before: Document, after: Document, description: Document
     A path is ambiguous if a part is a number, which may be an index or a name, or if a name contains a dot.
     """
     paths = [*description["updatedFields"], *description["removedFields"]]
+    paths += [one["field"] for one in description.get("truncatedArrays", [])]
     found: Document = {}
     for path in paths:
         parts = _split_path(path, after) or _split_path(path, before) or [path]
@@ -69,6 +116,7 @@ class _Changes:
     def __init__(self, whole: frozenset[str]) -> None:
         self.updated: Document = {}
         self.removed: list[str] = []
+        self.truncated: list[Document] = []
         self._whole = whole
 
     def compare(self, before: Document, after: Document, prefix: str) -> None:
@@ -86,8 +134,14 @@ class _Changes:
                 self._compare_arrays(before[name], changed[name], prefix + name)
 
     def _has_parts(self, path: str, old: Any, new: Any) -> bool:
-        same_kind = any(isinstance(old, kind) and isinstance(new, kind) for kind in (dict, list))
-        return same_kind and path not in self._whole
+        by_parts = "" in self._whole
+        if (
+            path in self._whole
+            or (not by_parts and not (old and new))
+            or not any(isinstance(old, kind) and isinstance(new, kind) for kind in (dict, list))
+        ):
+            return False
+        return by_parts or len(bson.encode(_delta(old, new))) <= len(bson.encode({"": new})) - _FIELD
 
     def _compare_arrays(self, before: list[Any], after: list[Any], path: str) -> None:
         inside = _Changes(self._whole)
@@ -95,7 +149,7 @@ class _Changes:
             old: Any
             place, old = f"{path}.{index}", before[index] if index < len(before) else None
             # An update of an element after the end of the array fills the array with null.
-            is_filler = value is None and place not in self._whole
+            is_filler = value is None and "" in self._whole and place not in self._whole
             if identical(old, value) and (index < len(before) or is_filler):
                 continue
             if not self._has_parts(place, old, value):
@@ -104,5 +158,8 @@ class _Changes:
                 inside.compare(old, value, f"{place}.")
             else:
                 inside._compare_arrays(old, value, place)
+        if len(after) < len(before):
+            self.truncated.append({"field": path, "newSize": len(after)})
         self.updated.update(inside.updated)
         self.removed += inside.removed
+        self.truncated += inside.truncated

@@ -69,8 +69,7 @@ class Event:
     :param session: the fields ``lsid`` and ``txnNumber`` of an event of a transaction.
     :param wall_time: the time of day of the change.
     :param pre_images: True if change streams can show the document before the change.
-    :param whole: the paths of values that change streams show completely; None if the simulation does not know
-        the paths.
+    :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
     """
 
     position: Position
@@ -84,7 +83,7 @@ class Event:
     session: Document = field(default_factory=dict)
     wall_time: datetime.datetime = field(default_factory=lambda: clock.utc_now().replace(tzinfo=None))
     pre_images: bool = False
-    whole: frozenset[str] | None = None
+    whole: frozenset[str] = frozenset()
 
 
 class Oplog:

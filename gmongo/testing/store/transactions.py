@@ -29,15 +29,14 @@ class Write:
     :param key: the key of the record.
     :param kind: the type of the event: ``insert``, ``update``, ``replace`` or ``delete``.
     :param document: the new document; None if the write removes the document.
-    :param whole: the paths of values that change streams show completely; None if the simulation does not know
-        the paths.
+    :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
     """
 
     collection: Collection
     key: Key
     kind: str
     document: Document | None = None
-    whole: frozenset[str] | None = None
+    whole: frozenset[str] = frozenset()
 
 
 class Transaction(Access):
@@ -125,7 +124,7 @@ class Transaction(Access):
         self._writes.append(Write(collection, key, "insert", document))
 
     def replace(
-        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] | None = None
+        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
     ) -> None:
         records = self._records(collection)
         self._lock(collection, key)

@@ -15,6 +15,7 @@ from gmongo.testing.store.apply_update import Update
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
+from gmongo.testing.store.differences import is_replacement_shorter
 from gmongo.testing.store.errors import failed_to_parse, location, write_conflict
 from gmongo.testing.store.matching import check_allowed, compile_filter
 from gmongo.testing.store.ordering import compile_sort
@@ -192,7 +193,8 @@ def replace_one(target: Target, update: Update, key: Any, document: Document) ->
         record = target.access.records(collection).get(key)
         if record is None or record.document is not document:
             raise write_conflict()
-    kind = "replace" if update.is_replacement else "update"
+    whole = update.is_replacement or (update.is_pipeline and is_replacement_shorter(document, changed))
+    kind = "replace" if whole else "update"
     target.access.replace(collection, key, changed, kind, update.written_whole(document, changed))
     return changed
 

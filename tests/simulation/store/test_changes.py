@@ -63,6 +63,16 @@ def test_change_events_describe_changes_of_documents(shell):
     assert insert["clusterTime"] < update["clusterTime"]
 
 
+def test_update_description_lists_changed_fields_and_truncated_arrays(shell):
+    shell.insert({"_id": 5, "a": [1, 2, 3], "b": {"c": 1, "d": 2}})
+    stream = ChangeStream(shell)
+    shell.update({"_id": 5}, {"$set": {"a.1": 9, "b.c": 5}})
+    shell.update({"_id": 5}, [{"$set": {"a": {"$slice": ["$a", 2]}}}])
+    first, second = (event["updateDescription"] for event in stream.get_more())
+    assert first["updatedFields"] == {"a.1": 9, "b.c": 5}
+    assert second["truncatedArrays"] == [{"field": "a", "newSize": 2}]
+
+
 @pytest.mark.parametrize(
     ("change", "path"),
     [
