@@ -87,9 +87,12 @@ def _index(values: Iterator[Any]) -> Any:
 
 def _trim_operator(trim: Callable[[str, str], str]) -> Make:
     def run(input: Any, chars: Any = _WHITESPACE) -> Any:
-        return trim(of_type(str, input), of_type(str, chars))
+        for value in (input, chars):
+            if not is_null(value):
+                of_type(str, value)
+        return None if is_null(input) or is_null(chars) else trim(input, chars)
 
-    return of_fields("input", "chars", null_for_null(run))
+    return of_fields("input", "chars", run)
 
 
 def _replace_operator(count: int) -> Make:
