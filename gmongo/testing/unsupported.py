@@ -55,7 +55,7 @@ _OTHERS = (
     "a wildcard index", "a write concern of tags", "another command", "bits of decimals",
     "explain of another command", "options of a text or geospatial index",
     "other keywords of $jsonSchema", "other options of $merge", "other options of collMod",
-    "renameCollection to another database", "returnKey", "the details of $nor and $not", "time zones without data",
+    "renameCollection to another database", "a sort with returnKey", "the details of $nor and $not", "time zones without data",
     "validate with repair or metadata",
 )  # fmt: skip
 UNSUPPORTED: Mapping[str, str] = {

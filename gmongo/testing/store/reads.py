@@ -80,7 +80,7 @@ def find_results(context: Context, collection: Collection | None) -> tuple[list[
         records = in_order(_within_bounds(index, records, body), index.keys, index.collation, context.pace)
     records = in_order(records, body.get("sort"), collation, context.pace, most, score)
     chosen = islice(records, skip, None if most is None else min(most, sys.maxsize))
-    documents = [_result_of_record(context, record, project) for _, record in chosen]
+    documents = [_result_of_record(context, collection, record, project) for _, record in chosen]
     return documents, bool(limit) and len(documents) == limit
 
 
@@ -98,14 +98,28 @@ def matching_records(context: Context, collection: Collection | None, query: Any
     return [((number,), Record(number, one)) for number, one in numbered if match(one)]
 
 
-def _result_of_record(context: Context, record: Record, project: Any) -> Document:
+def _result_of_record(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
     body = context.body
     if body.get("returnKey"):
-        raise not_supported("returnKey")
+        return _indexed_values(context, collection, record)  # the projection has no effect with returnKey
     document: Document = project(record.document)
     if body.get("showRecordId"):
         document = {**document, "$recordId": Int64(record.number)}
     return document
+
+
+def _indexed_values(context: Context, collection: Collection | None, record: Record) -> Document:
+    """Return the result of a ``find`` with ``returnKey``: the values of the indexed fields.
+
+    The result is empty if the query uses no index.
+    """
+    index, order = used_index(context, collection, context.body.get("filter") or {}), context.body.get("sort")
+    if order and (collection is None or sorting_index(collection.indexes.values(), order) is not index):
+        raise not_supported("a sort with returnKey")
+    if index is None:
+        return {}
+    values = leaves_at(record.document, list(index.keys))[0]
+    return {path: None if value is MISSING else value for path, value in zip(index.keys, values, strict=True)}
 
 
 def used_index(context: Context, collection: Collection | None, query: Any) -> Index | None:
