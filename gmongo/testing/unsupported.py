@@ -17,8 +17,8 @@ def _supported_by(engine: str, names: str) -> dict[str, str]:
 STAGES: Mapping[str, str] = {
     **_supported_by(
         MONGOD,
-        """$bucketAuto $densify $fill $geoNear $listClusterCatalog $listSampledQueries $planCacheStats $querySettings
-        $queryStats $redact $setWindowFields $shardedDataDistribution""",
+        """$bucket $bucketAuto $densify $fill $geoNear $graphLookup $listClusterCatalog $listSampledQueries
+        $listSessions $planCacheStats $querySettings $queryStats $redact $setWindowFields $shardedDataDistribution""",
     ),
     **_supported_by(ATLAS, "$rankFusion $score $scoreFusion $search $searchMeta $vectorSearch"),
 }
@@ -29,11 +29,12 @@ EXPRESSIONS: Mapping[str, str] = {
     **_supported_by(
         MONGOD,
         """$accumulator $acos $acosh $asin $asinh $atan $atan2 $atanh $binarySize $bitAnd $bitNot $bitOr $bitXor
-        $bsonSize $cos $cosh $createObjectId $currentDate $dateDiff $dateToParts
-        $degreesToRadians $encStrContains $encStrEndsWith $encStrNormalizedEq $encStrStartsWith $firstN $function $lastN
-        $maxN $median $minN $percentile $radiansToDegrees $regexFind $regexFindAll $sin $sinh
-        $tan $tanh
-        $toHashedIndexKey $tsIncrement $tsSecond""",
+        $bsonSize $cos $cosh $createObjectId $currentDate $dateDiff $dateFromParts $dateToParts
+        $degreesToRadians $encStrContains $encStrEndsWith $encStrNormalizedEq $encStrStartsWith $exp $firstN $function
+        $indexOfArray $indexOfBytes $lastN $ln $log $log10
+        $maxN $median $minN $percentile $radiansToDegrees $regexFind $regexFindAll $sin $sinh $sortArray $sqrt
+        $stdDevPop $stdDevSamp $strLenBytes $strcasecmp $substr $substrBytes
+        $tan $tanh $toHashedIndexKey $toUUID $tsIncrement $tsSecond $zip""",
     ),
     **_supported_by(ATLAS, "$similarityCosine $similarityDotProduct $similarityEuclidean"),
 }
@@ -42,21 +43,18 @@ ACCUMULATORS: Mapping[str, str] = _supported_by(
     "$accumulator $bottom $bottomN $concatArrays $firstN $lastN $maxN $median $minN $percentile $setUnion $top $topN",
 )
 _OTHERS = (
-    "$changeStream options of servers", "$collStats of latencies", "$convert of binary data",
-    "$meta", "$text in a pipeline", "a change of a capped collection",
-    "a change stream stage in another pipeline",
-    "a collation of another language", "a collection of the server",
-    "a date beyond the years 1 to 9999", "a date in words", "a document in a geospatial index",
+    "$changeStream options of servers", "$collStats of latencies", "$convert of binary data", "$meta",
+    "$pow of decimals", "$text in a pipeline", "a change stream stage in another pipeline",
+    "a collation of another language", "a collection of the server", "a date beyond the years 1 to 9999",
+    "a date in another format than ISO 8601", "a document in a geospatial index",
     "a fail point of another name", "a join with another database", "a kill of sessions by user or pattern",
-    "a large event in parts",
-    "a sort by metadata", "a text search beyond English words",
-    "a time series", "a unique index of another kind", "a variable of the server",
-    "a view made in a transaction", "an error of an expression before $match or $group",
-    "an error of an expression in $group", "an error of $expr beside other conditions",
-    "a wildcard index", "a write concern of tags", "another command",
-    "explain of another command", "options of a text or geospatial index",
-    "renameCollection to another database", "time zones without data",
-    "validate with repair or metadata",
+    "a large event in parts", "a malformed part of a command", "a sort by metadata", "a sort with returnKey",
+    "a text search beyond English words", "a time series", "a unique index of another kind",
+    "a variable of the server", "a view made in a transaction", "a wildcard index", "a write concern of tags",
+    "an error of an expression", "another command", "bits of decimals", "explain of another command",
+    "options of a text or geospatial index", "other keywords of $jsonSchema", "other options of $merge",
+    "other options of collMod", "renameCollection to another database", "the details of $nor and $not",
+    "time zones without data", "validate with repair or metadata",
 )  # fmt: skip
 UNSUPPORTED: Mapping[str, str] = {
     **STAGES, **QUERY_OPERATORS, **EXPRESSIONS, **ACCUMULATORS, **dict.fromkeys(_OTHERS, MONGOD),

@@ -172,8 +172,6 @@ class Connection:
             raise CloseConnection  # the client has closed the connection, and needs no reply
         self.member.cluster.log.add(call.request, message.size)
         self.operations[call.name] += 1
-        self.member.operations.requests += 1
-        self.member.operations.received += message.size
         self._commits = call.name == "commitTransaction"
         try:
             self._answer_call(call, number, message, compressor)
@@ -233,7 +231,6 @@ class Connection:
         if faults.take_garbage(command):
             message = b"\xff" * len(message)
         cut = faults.take_cut(command)
-        self.member.operations.sent += len(message)
         self._stream.sendall(message if cut is None else message[:cut])
         if cut is not None:
             raise CloseConnection

@@ -44,7 +44,6 @@ def answer(call: Call) -> dict[str, Any]:
     """
     with call.member.operations.of(call) as operation:
         reply = _answer(call, operation)
-    call.member.operations.record(call, reply)
     return reply
 
 

@@ -1,9 +1,8 @@
-"""The running operations of a member, for ``currentOp`` and ``killOp``, and the counters of ``serverStatus``."""
+"""The running operations of a member, for ``currentOp`` and ``killOp``."""
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.connection import Connection
 
 _KINDS = {"insert": "insert", "update": "update", "delete": "remove", "find": "query", "getMore": "getmore"}
-# The commands for which a server counts statements, and the field with the statements.
-_STATEMENTS = {"insert": "documents", "update": "updates", "delete": "deletes"}
-_COUNTERS = {"find": "query", "getMore": "getmore"}
-OPCOUNTERS = ("insert", "query", "update", "delete", "getmore", "command")
 
 
 class Operation:
@@ -94,22 +89,11 @@ def describe(connection: Connection, *, active: bool) -> dict[str, Any]:
 
 
 class Operations:
-    """The running operations of a member, and the counters of all operations.
-
-    :ivar counters: the ``opcounters`` of ``serverStatus``, which count statements of writes and other commands.
-    :ivar documents: the numbers of inserted, updated, deleted and returned documents.
-    :ivar failed: the number of failed commands.
-    :ivar received: the number of received bytes.
-    :ivar sent: the number of sent bytes.
-    :ivar requests: the number of received requests.
-    """
+    """The running operations of a member."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
         self._running: dict[int, Operation] = {}
-        self.counters: Counter[str] = Counter()
-        self.documents: Counter[str] = Counter()
-        self.failed = self.received = self.sent = self.requests = 0
 
     def __iter__(self) -> Iterator[Operation]:
         return iter(list(self._running.values()))
@@ -131,21 +115,3 @@ class Operations:
         operation = self._running.get(number)
         if operation is not None:
             operation.kill()
-
-    def record(self, call: Call, reply: dict[str, Any]) -> None:
-        """Update the counters after a command."""
-        statements = call.body.get(_STATEMENTS.get(call.name, ""))
-        if isinstance(statements, list):
-            self.counters[call.name] += len(statements)
-        else:
-            self.counters[_COUNTERS.get(call.name, "command")] += 1
-        if not reply.get("ok"):
-            self.failed += 1
-            return
-        for name, kind in (("insert", "inserted"), ("delete", "deleted")):
-            self.documents[kind] += reply.get("n", 0) if call.name == name else 0
-        self.documents["updated"] += reply.get("nModified", 0)
-        cursor = reply.get("cursor")
-        if isinstance(cursor, dict):
-            batch: list[Any] = cursor.get("firstBatch") or cursor.get("nextBatch") or []
-            self.documents["returned"] += len(batch)

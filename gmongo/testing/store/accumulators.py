@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gmongo.testing.store import arithmetic
-from gmongo.testing.store.errors import location, type_mismatch
+from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.expressions import Expression, Scope, compile_expression
-from gmongo.testing.store.values import MISSING, key_of, type_name
-from gmongo.testing.unsupported import not_supported
+from gmongo.testing.store.expressions.compiling import none_if_missing
+from gmongo.testing.store.expressions.operands import is_null, of_type
+from gmongo.testing.store.values import MISSING, key_of
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,12 @@ def _without_missing(values: Iterable[Any]) -> list[Any]:
     return [value for value in values if value is not MISSING]
 
 
-def _none_if_missing(value: Any) -> Any:
-    return None if value is MISSING else value
-
-
 def _with_one_operand(result: Callable[[list[Any], Scope], Any]) -> Make:
     """Return a function that compiles an accumulator whose operand is one expression."""
 
     def make(name: str, operand: Any, scope: Scope) -> Accumulator:
         if isinstance(operand, list):
-            raise location(40237, f"The {name} accumulator is a unary operator")
+            raise malformed(name)
         return Accumulator(compile_expression(operand, scope), lambda values: result(values, scope))
 
     return make
@@ -49,7 +46,7 @@ def _with_one_operand(result: Callable[[list[Any], Scope], Any]) -> Make:
 
 def _count(_name: str, operand: Any, scope: Scope) -> Accumulator:
     if operand != {}:
-        raise type_mismatch("$count takes no arguments, i.e. $count:{}")
+        raise malformed("$count")
     return Accumulator(compile_expression(None, scope), len)
 
 
@@ -64,11 +61,8 @@ def _distinct_values(values: list[Any], scope: Scope) -> list[Any]:
 def _merged_documents(values: list[Any], scope: Scope) -> Any:
     merged: dict[str, Any] = {}
     for value in scope.pace.through(values):
-        if value is None or value is MISSING:
-            continue
-        if not isinstance(value, dict):
-            raise not_supported("an error of an expression in $group", f"$mergeObjects of {type_name(value)}")
-        merged.update(value)
+        if not is_null(value):
+            merged.update(of_type(dict, value))
     return merged
 
 
@@ -76,8 +70,8 @@ ACCUMULATORS: Mapping[str, Make] = {
     "$addToSet": _with_one_operand(_distinct_values),
     "$avg": _with_one_operand(lambda values, scope: arithmetic.average(scope.pace.through(values))),
     "$count": _count,
-    "$first": _with_one_operand(lambda values, scope: _none_if_missing(values[0])),
-    "$last": _with_one_operand(lambda values, scope: _none_if_missing(values[-1])),
+    "$first": _with_one_operand(lambda values, scope: none_if_missing(values[0])),
+    "$last": _with_one_operand(lambda values, scope: none_if_missing(values[-1])),
     "$max": _with_one_operand(
         lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded)
     ),

@@ -104,10 +104,12 @@ def pipeline_results(context: Context, pipeline: list[Any]) -> Documents:
     else:
         # Compile all stages before the first read of the collection, so that an error does not
         # depend on the documents.
-        run = compile_pipeline(pipeline, env, leading=True)
+        collection = context.collection() if context.body["aggregate"] != 1 else None
+        leading = collection is None or not collection.options.get("pipeline")
+        run = compile_pipeline(pipeline, env, leading)
         documents, rest = _source(context, pipeline)
         if rest is not pipeline:
-            run = compile_pipeline(rest, env, leading=True)
+            run = compile_pipeline(rest, env, leading)
     return list(run(documents, context.variables))
 
 
@@ -210,5 +212,4 @@ _SOURCES: Mapping[str, Callable[[Context, Any], Documents]] = {
     "$indexStats": _index_stats,
     "$listLocalSessions": _sessions,
     "$listSearchIndexes": _search_indexes,
-    "$listSessions": _sessions,
 }

@@ -10,14 +10,14 @@ from typing import Any
 from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field, query_feature_not_allowed
+from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field, malformed
 from gmongo.testing.store.matching import CONSTANTS, Match, compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, step
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.positions import positional_index
 from gmongo.testing.store.stages import compile_update_pipeline
-from gmongo.testing.store.update_operands import check_operand, check_renamed
+from gmongo.testing.store.update_operands import check_operand
 from gmongo.testing.store.update_operators import UPDATE_OPERATORS, Edit, get
 from gmongo.testing.store.values import MISSING, copy_value, equal, identical
 
@@ -248,8 +248,6 @@ def _edits_of(
             raise failed_to_parse(f"Modifiers operate on fields but we found type {type(fields).__name__} instead.")
         for path, operand in fields.items():
             parts = _check_path(path)
-            for other, _, _ in found if name == "$rename" else ():
-                _check_conflict(other, parts)
             check_operand(name, path, operand)
             for target, edit in UPDATE_OPERATORS[name](path, operand, collation):
                 parts = _check_path(target)
@@ -257,8 +255,6 @@ def _edits_of(
                     _check_conflict(other, parts)
                 used |= _used_filters(parts, filters)
                 found.append((parts, name, edit))
-                if name == "$rename" and target == path:
-                    check_renamed(path, operand)
     for unused in set(filters) - used:
         raise failed_to_parse(f"The array filter for identifier '{unused}' was not used in the update")
     return sorted(found, key=lambda entry: path_order(".".join(entry[0])))
@@ -337,12 +333,10 @@ def _compile_array_filters(
 ) -> dict[str, Match]:
     compiled: dict[str, Match] = {}
     for one in filters:
-        if isinstance(one, dict) and "$where" in one:
-            raise bad_value("Error parsing array filter :: caused by :: no top-level $where")
         match = compile_filter(one, variables, collation)
         name = _identifier(one)
         if name in compiled:
-            raise failed_to_parse(f"Found multiple array filters with the same top-level field name {name}")
+            raise malformed("an array filter")
         compiled[name] = _element_filter(name, match)
     return compiled
 
@@ -352,19 +346,10 @@ def _element_filter(name: str, match: Match) -> Match:
 
 
 def _identifier(one: Any) -> str:
-    if not isinstance(one, dict) or not one:
-        raise failed_to_parse("Cannot use an expression without a top-level field name in arrayFilters")
-    names = list(dict.fromkeys(_top_level_names(one)))
-    for name in names:
-        if not _IDENTIFIER.match(name):
-            raise bad_value(f"The top-level field name must be an alphanumeric string beginning with a lowercase "
-                            f"letter, found '{name}'")  # fmt: skip
-    if not names:
-        raise failed_to_parse("Cannot use an expression without a top-level field name in arrayFilters")
-    if len(names) != 1:
-        raise failed_to_parse("Error parsing array filter :: caused by :: Expected a single top-level field name, "
-                              f"found {names}")  # fmt: skip
-    return names[0]
+    names = set(_top_level_names(one) if isinstance(one, dict) else ())
+    if len(names) != 1 or not all(map(_IDENTIFIER.match, names)):
+        raise malformed("an array filter")
+    return names.pop()
 
 
 def _top_level_names(query: Any) -> Iterator[str]:
@@ -373,7 +358,7 @@ def _top_level_names(query: Any) -> Iterator[str]:
             for part in condition:
                 yield from _top_level_names(part)
         elif path == "$expr":
-            raise query_feature_not_allowed("$expr is not allowed in this context")
+            raise malformed("an array filter")
         elif path not in CONSTANTS and condition != {"$all": []}:
             yield split(path)[0]
 

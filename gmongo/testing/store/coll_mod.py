@@ -8,9 +8,9 @@ from bson import Int64
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.context import Context
-from gmongo.testing.store.creation import ORDER, check_contents, check_expiry
+from gmongo.testing.store.creation import ORDER, check_contents, is_default
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.errors import bad_value, index_not_found, invalid_options
+from gmongo.testing.store.errors import index_not_found, invalid_options, malformed
 from gmongo.testing.store.fields import TABLE
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.indexes import indexes_of
@@ -20,9 +20,7 @@ from gmongo.testing.store.views import check_view
 from gmongo.testing.unsupported import not_supported
 
 _CHANGES = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
-# The options that a view does not have.
-_NOT_OF_VIEWS = ("index", "validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages",
-                 "expireAfterSeconds", "timeseries")  # fmt: skip
+_OF_VIEWS = frozenset({"pipeline", "viewOn"})
 _MAX_SECONDS = 2**31 - 1
 # If a command changes one of these options, the collection also stores the other option with this
 # default.
@@ -36,20 +34,18 @@ def collection_modify(context: Context) -> Document:
         name: value for name, value in context.body.items() if name in TABLE["collMod"].fields and value is not None
     }
     del requested["collMod"]
-    index, is_dry_run = requested.pop("index", None), requested.pop("dryRun", False)
-    if index is not None:
-        index = {name: value for name, value in index.items() if value is not None}
-    if is_dry_run:
-        return _dry_run(context, collection, index, requested)
-    options = _changed_options(collection, requested, index is not None)
-    refused = {"cappedSize", "cappedMax"} & set(requested)
+    refused = {"cappedSize", "cappedMax", "dryRun", "expireAfterSeconds", "timeseries"} & set(requested)
     if refused:
-        raise not_supported("a change of a capped collection", refused.pop())
+        raise not_supported("other options of collMod", refused.pop())
+    index = requested.pop("index", None)
+    if (not set(requested) <= _OF_VIEWS or index is not None) if collection.is_view else _OF_VIEWS & set(requested):
+        raise malformed("collMod with options of another kind of collection")
+    options = _changed_options(collection, requested)
     check_contents(requested)
     if collection.is_view:
         check_view(context.access, collection.database, collection.name, {**collection.options, **options})
-    reply = _modify_index(collection, index, context.pace, alone=not requested) if index is not None else {}
-    kept = {name: value for name, value in {**collection.options, **options}.items() if value is not None}
+    reply = _modify_index(collection, index, context.pace) if index is not None else {}
+    kept = {name: value for name, value in {**collection.options, **options}.items() if not is_default(name, value)}
     collection.options = {name: kept[name] for name in sorted(kept, key=ORDER.split().index)}
     if collection.is_view:
         context.state.list_view(collection)
@@ -59,117 +55,43 @@ def collection_modify(context: Context) -> Document:
     return reply
 
 
-def _changed_options(collection: Collection, requested: Document, has_index: bool) -> Document:
-    """Return the changed options.
-
-    The value None means that the caller removes the option from the collection.
-    """
-    options = dict(requested)
-    named = {*options, "index"} if has_index else set(options)
-    for names, is_refused, reason in (
-        (_NOT_OF_VIEWS, collection.is_view, "not supported on a view"),
-        (("pipeline", "viewOn"), not collection.is_view, "only supported on a view"),
-        (("timeseries",), True, "only supported on a time-series collection"),
-    ):
-        for name in names:
-            if is_refused and name in named:
-                raise invalid_options(f"option {reason}: {name}")
-    if any(name in options for name in ("validator", *_VALIDATION)):
-        options |= {
-            name: options.get(name) or collection.options.get(name, value) for name, value in _VALIDATION.items()
-        }
-    if "expireAfterSeconds" in options:
-        options["expireAfterSeconds"] = _checked_expiry(collection, options["expireAfterSeconds"])
-    return options
+def _changed_options(collection: Collection, requested: Document) -> Document:
+    """Return the changed options."""
+    if not {"validator", *_VALIDATION} & set(requested):
+        return requested
+    defaults = {name: requested.get(name) or collection.options.get(name, value) for name, value in _VALIDATION.items()}
+    return {**requested, **defaults}
 
 
-def _checked_expiry(collection: Collection, seconds: Any) -> Any:
-    if "clusteredIndex" not in collection.options:
-        raise invalid_options("'expireAfterSeconds' option is only supported on collections clustered by _id")
-    if isinstance(seconds, str):
-        if seconds != "off":
-            raise invalid_options(f"Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: "
-                                  f"'{seconds}'. Accepted value is 'off'")  # fmt: skip
-        return None
-    check_expiry(seconds)
-    return long_of(seconds)
-
-
-def _dry_run(context: Context, collection: Collection, index: Any, others: Document) -> Document:
-    """Execute a ``collMod`` with the option ``dryRun``, which only checks if the index can become unique."""
-    if index is None or not index.get("unique"):
-        raise invalid_options("dry run mode requires an index modification with unique: true.")
-    _check_change(index)
-    found = _requested_index(collection, index)
-    if others or set(index) & (set(_CHANGES) - {"unique"}):
-        raise invalid_options("unique: true cannot be combined with any other modification in dry run mode.")
-    _check_values_unique(collection, found, context.pace)
-    return {}
-
-
-def _modify_index(collection: Collection, spec: Any, pace: Pace, *, alone: bool) -> Document:
-    _check_change(spec)
+def _modify_index(collection: Collection, spec: Document, pace: Pace) -> Document:
+    """Change the one option of an index that the command names. Return the fields of the reply."""
+    names = {name for name, value in spec.items() if value is not None} & set(_CHANGES)
+    if len(names) != 1 or ("name" in spec) == ("keyPattern" in spec):
+        raise malformed("the index of collMod")
     index = _requested_index(collection, spec)
+    (name,) = names
+    value, old = spec[name], index.options.get(name)
     reply: Document = {}
-    changed: Document = {}
-    if "expireAfterSeconds" in spec:
-        _check_expiry(collection, index, spec["expireAfterSeconds"])
-        changed["expireAfterSeconds"] = long_of(spec["expireAfterSeconds"])
-        if "expireAfterSeconds" in index.options:
-            reply["expireAfterSeconds_old"] = Int64(index.options["expireAfterSeconds"])
-        reply["expireAfterSeconds_new"] = Int64(changed["expireAfterSeconds"])
-    if spec.get("unique") and not index.options.get("unique"):
+    if name == "expireAfterSeconds":
+        value = long_of(value)
+        if not 0 <= value <= _MAX_SECONDS or (old is None and (index.is_identity or len(index.keys) > 1)):
+            raise malformed("the expiry of an index")
+        reply = {} if old is None else {"expireAfterSeconds_old": Int64(old)}
+        reply["expireAfterSeconds_new"] = Int64(value)
+    elif name == "unique" and value and not old:
         if not index.options.get("prepareUnique"):
             raise invalid_options("Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
         _check_values_unique(collection, index, pace)
-        changed.update(unique=True, prepareUnique=False)
-        reply["unique_new"] = True
-    if "hidden" in spec:
-        if index.is_identity:
-            raise bad_value("can't hide _id index")
-        changed["hidden"] = bool(spec["hidden"])
-        if bool(index.options.get("hidden")) != changed["hidden"]:
-            reply["hidden_old"], reply["hidden_new"] = not changed["hidden"], changed["hidden"]
-    if "prepareUnique" in spec:
-        changed.update(_change_of_prepare_unique(collection, index, spec, reply, alone))
-    options = {**index.options, **changed}
+        reply = {"unique_new": True}
+        index.options = {**index.options, "prepareUnique": False}
+    elif bool(old) != bool(value):
+        value = bool(value)
+        if name == "unique" or index.is_identity or (name == "prepareUnique" and index.unique and not old):
+            raise malformed("the index of collMod")
+        reply = {f"{name}_old": not value, f"{name}_new": value}
+    options = {**index.options, name: value}
     index.options = {name: value for name, value in options.items() if name not in ("hidden", "prepareUnique") or value}
-    return {name: value for name, value in reply.items() if value is not None}
-
-
-def _change_of_prepare_unique(
-    collection: Collection, index: Index, spec: Document, reply: Document, alone: bool
-) -> Document:
-    """Return the change of ``prepareUnique``, and add the fields of the change to `reply`.
-
-    Return no change if the option does not change, or the index is unique.
-    """
-    before, requested = bool(index.options.get("prepareUnique")), bool(spec["prepareUnique"])
-    if before == requested or (index.unique and not before):
-        return {}
-    if not alone or set(spec) & (set(_CHANGES) - {"prepareUnique"}):
-        raise invalid_options("prepareUnique cannot be combined with any other modification.")
-    reply["prepareUnique_old"], reply["prepareUnique_new"] = before, requested
-    return {"prepareUnique": requested}
-
-
-def _check_expiry(collection: Collection, index: Index, seconds: Any) -> None:
-    if not 0 <= long_of(seconds) <= _MAX_SECONDS:
-        raise invalid_options(f"TTL index 'expireAfterSeconds' option must be from 0 to {_MAX_SECONDS}")
-    if "expireAfterSeconds" not in index.options:
-        if index.is_identity:
-            raise invalid_options("the _id field does not support TTL indexes")
-        if len(index.keys) > 1:
-            raise invalid_options("TTL indexes are single-field indexes, compound indexes do not support TTL")
-
-
-def _check_change(spec: Any) -> None:
-    if ("name" in spec) == ("keyPattern" in spec):
-        raise invalid_options("Must specify either index name or key pattern, and not both.")
-    if not set(spec) & set(_CHANGES):
-        raise invalid_options("no expireAfterSeconds, hidden, unique, or prepareUnique field")
-    if not spec.get("unique", True):
-        raise bad_value("Cannot make index non-unique")
+    return reply
 
 
 def _requested_index(collection: Collection, spec: Document) -> Index:

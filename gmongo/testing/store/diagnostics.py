@@ -64,6 +64,7 @@ def storage_stats(collection: Collection, scale: int, pace: Pace) -> Document:
     size, count = size_of(collection, pace), len(collection.records)
     average = {"avgObjSize": size // count} if count else {}
     options = collection.options
+    names = [name for name in collection.indexes if name != "_id_" or "clusteredIndex" not in options]
     capped = {"max": options.get("max", 0), "maxSize": options["size"] // scale} if collection.is_capped else {}
     return {
         "size": size // scale,
@@ -73,9 +74,9 @@ def storage_stats(collection: Collection, scale: int, pace: Pace) -> Document:
         "totalSize": size // scale,
         "capped": collection.is_capped,
         **capped,
-        "nindexes": len(collection.indexes),
+        "nindexes": len(names),
         "totalIndexSize": 0,
-        "indexSizes": dict.fromkeys(collection.indexes, 0),
+        "indexSizes": dict.fromkeys(names, 0),
         "scaleFactor": scale,
     }
 

@@ -27,7 +27,7 @@ class Foreign:
         raise NotImplementedError
 
     def finder(self, path: str, collation: Collation) -> Finder:
-        """Return a function that finds documents by the value at a path, with an index if there is an index."""
+        """Return a function that finds documents by the value at a path."""
         raise NotImplementedError
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gmongo.testing.command import CommandError
+from gmongo.testing.unsupported import not_supported
 
 TRANSIENT = "TransientTransactionError"
-
-# The codes of errors that end a command at any point, instead of being reported for one write of the command.
-INTERRUPTIONS = frozenset({50, 112, 115, 189, 246, 251, 10107, 11600, 11601, 11602, 13435, 13436})
 
 
 def bad_value(message: str) -> CommandError:
@@ -91,3 +89,13 @@ def cursor_not_found(cursor_id: int) -> CommandError:
 def location(code: int, message: str, **fields: Any) -> CommandError:
     """Return an error whose code has no name. The name in the reply is ``Location`` and the code."""
     return CommandError(code, f"Location{code}", message, **fields)
+
+
+def failed_expression(detail: str) -> CommandError:
+    """Return the refusal of an expression that is malformed or fails."""
+    return not_supported("an error of an expression", detail)
+
+
+def malformed(detail: str) -> CommandError:
+    """Return the refusal of a malformed part of a command."""
+    return not_supported("a malformed part of a command", detail)

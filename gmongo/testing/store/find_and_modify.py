@@ -8,7 +8,7 @@ from gmongo.testing.store.apply_update import Update
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Document, Record
-from gmongo.testing.store.errors import bad_value, failed_to_parse
+from gmongo.testing.store.errors import failed_to_parse, malformed
 from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.ordering import compile_sort
@@ -31,7 +31,7 @@ def find_and_modify(context: Context) -> Document:
     if not is_true(body.get("remove")):
         update = update_of(body, body["update"], query, context.variables, target.collection)
     if is_true(body.get("new")) and any(name.endswith(".$") for name in body.get("fields") or {}):
-        raise bad_value("cannot use a positional projection and return the new document")
+        raise malformed("a positional projection of the new document")
     project = compile_projection(body.get("fields"), query, context.variables)
     if body.get("fields"):
         compile_sort(body.get("sort") or {}, Collation())
@@ -42,15 +42,10 @@ def find_and_modify(context: Context) -> Document:
 
 
 def _check(body: Document) -> None:
-    if is_true(body.get("remove")):
-        for name in ("update", "arrayFilters"):
-            if body.get(name) is not None:
-                raise failed_to_parse(f"Cannot specify both {name} and remove=true")
-        for name in ("upsert", "new"):
-            if is_true(body.get(name)):
-                raise failed_to_parse(f"Cannot specify both {name}=true and remove=true")
-    elif "update" not in body:
-        raise failed_to_parse("Either an update or remove=true must be specified")
+    others = [name for name in ("update", "arrayFilters") if body.get(name) is not None]
+    others += [name for name in ("upsert", "new") if is_true(body.get(name))]
+    if others if is_true(body.get("remove")) else "update" not in body:
+        raise failed_to_parse("Specify either remove=true, or an update and its options")
 
 
 def _remove(target: Target, found: tuple[Key, Record] | None, project: Any) -> Document:

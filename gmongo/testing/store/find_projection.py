@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gmongo.testing.store.environment import Document, with_last, with_value
-from gmongo.testing.store.errors import location
-from gmongo.testing.store.expressions import Scope, Variables, compile_expression, constants_last
+from gmongo.testing.store.errors import location, malformed
+from gmongo.testing.store.expressions import Scope, Variables, compile_expression
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split
@@ -20,7 +20,6 @@ Edit = Callable[[Document, Document], Document]
 _WITH_ARRAY = 3  # a $slice with this number of arguments is always an expression
 
 
-@constants_last()
 def compile_projection(
     spec: Mapping[str, Any] | None, query: Mapping[str, Any], variables: Variables, score: Score | None = None
 ) -> Callable[[Document], Document]:
@@ -38,7 +37,7 @@ def compile_projection(
     spec = dict(_flattened({name: value for name, value in spec.items() if name not in metadata}))
     position = _positional_path(spec)
     if position is not None and ".".join(position) in spec:
-        raise location(31250, f"Path collision at {'.'.join(position)}")
+        raise malformed(f"a path collision at {'.'.join(position)}")
     special = {name: value for name, value in spec.items() if _is_array_operator(value)}
     including = _is_including(spec, special)
     plain: dict[str, Any] = {}
@@ -92,24 +91,12 @@ def _has_array_operator(value: Any) -> bool:
 
 
 def _positional_path(spec: Mapping[str, Any]) -> list[str] | None:
-    for name in spec:
-        if ".$." in name:
-            raise location(31394, f"The positional operator of a projection must be at the end of the path: {name}")
     found = [name for name in spec if name.endswith(".$")]
-    if len(found) > 1:
-        raise location(31276, "Cannot specify more than one positional projection per query.")
     if not found:
         return None
-    if found[0] == ".$":
-        raise location(5392900, "FieldPath cannot be constructed with empty string before '.$'")
-    if isinstance(spec[found[0]], dict):
-        raise location(31271, "positional projection cannot be used with an expression or sub object")
-    if not _is_inclusion(spec[found[0]]):
-        raise location(31395, "positional projection cannot be used with exclusion")
-    place = list(spec).index(found[0])
-    for number, value in enumerate(spec.values()):
-        if isinstance(value, dict) and "$elemMatch" in value:
-            raise location(31256 if number < place else 31255, "Cannot specify positional operator and $elemMatch.")
+    operators = [value for value in spec.values() if isinstance(value, dict)]
+    if len(found) > 1 or not _is_inclusion(spec[found[0]]) or any("$elemMatch" in value for value in operators):
+        raise malformed(f"the positional projection {found[0]}")
     return split(found[0][:-2])
 
 
@@ -133,10 +120,8 @@ def _is_slice_expression(operand: Any) -> bool:
 
 def _array_operator(name: str, value: Any, variables: Variables, including: bool) -> Edit:
     if "$elemMatch" in value:
-        if not isinstance(value["$elemMatch"], dict):
-            raise location(31274, "elemMatch: Invalid argument, object required")
-        if "." in name:
-            raise location(31275, "Cannot use $elemMatch projection on a nested field")
+        if not isinstance(value["$elemMatch"], dict) or "." in name:
+            raise malformed("$elemMatch")
         return _first_element(name, value["$elemMatch"], variables, with_last if including else with_value)
     return _slice(split(name), value["$slice"])
 
@@ -175,11 +160,11 @@ def _slice(parts: list[str], operand: Any) -> Edit:
         or not all(map(is_number, numbers))
         or (len(numbers) == 1) == isinstance(operand, list)
     ):
-        raise location(28667, "Invalid $slice syntax: it takes a number, or an array of two numbers")
+        raise malformed("$slice")
     limit = whole(numbers[-1])
     skip = whole(numbers[0]) if len(numbers) == 2 else None
     if skip is not None and limit <= 0:
-        raise location(28724, "First argument to $slice projection: limit must be positive")
+        raise malformed("$slice with a negative limit")
 
     def sliced(array: list[Any]) -> list[Any]:
         if skip is None:

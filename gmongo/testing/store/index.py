@@ -13,7 +13,7 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.optional_deps import SortedDict
-from gmongo.testing.store.paths import ParallelArrays, leaves_at, value_at
+from gmongo.testing.store.paths import ParallelArrays, leaves_at, values_at
 from gmongo.testing.store.values import MISSING, Key, is_number, key_of
 from gmongo.testing.unsupported import not_supported
 
@@ -115,7 +115,9 @@ class Index:
         for path, kind in self._kinds.items():
             if kind == "hashed":
                 self._check_no_array(document)
-            elif kind in ("2d", "2dsphere") and value_at(document, path) not in (None, MISSING):
+            elif kind in ("2d", "2dsphere") and any(
+                value is not None and value is not MISSING for value in values_at(document, path.split("."))
+            ):
                 raise not_supported("a document in a geospatial index", self.name)
 
     def _check_no_array(self, document: Document) -> None:

@@ -8,19 +8,12 @@ from typing import Any
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import (
-    bad_value,
-    cannot_create,
-    failed_to_parse,
-    invalid_options,
-    location,
-    type_mismatch,
-)
+from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
 from gmongo.testing.store.operators import is_operators, requires_field
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.values import is_nan, is_number, is_whole, type_name
+from gmongo.testing.store.values import is_nan, is_number, is_whole
 from gmongo.testing.unsupported import not_supported
 
 Version = tuple[int, int]
@@ -53,7 +46,7 @@ _ORDER = (
 _FLAGS = frozenset({"background", "hidden", "prepareUnique", "sparse", "unique"})
 _SHOWN_IF_FALSE = frozenset({"background", "sparse"})
 _OF_IDENTITY = frozenset({"collation", "key", "name", "ns", "v"})
-# The operators that the filter of a partial index may have. `$in` requires version 6.0.
+# The operators that the filter of a partial index may have.
 _OF_PARTIAL_INDEXES = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
 _OF_OTHER_KINDS = frozenset(
     {
@@ -86,7 +79,6 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
     _check_fields(spec)
     _check_keys(spec["key"])
     _check_options(spec, version)
-    _check_name(spec["name"], spec["key"])
     options: Document = {
         name: bool(value) if name in _FLAGS else value for name, value in spec.items() if name in _ORDER
     }
@@ -99,9 +91,7 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
         options.setdefault("2dsphereIndexVersion", 3)
     if collation:
         if {"2d", "text"} & set(map(str, spec["key"].values())):
-            raise cannot_create(
-                "text and 2d indexes know the simple collation only; ask for it with collation: {locale: 'simple'}"
-            )
+            raise malformed("a text or 2d index with a collation")
         options["collation"] = collation
     keys = spec["key"]
     if "text" in keys.values():
@@ -120,17 +110,6 @@ def _text_keys(keys: Mapping[str, Any]) -> Document:
     return found
 
 
-def _check_name(name: str, keys: Mapping[str, Any]) -> None:
-    if not name:
-        raise cannot_create("index name cannot be empty")
-    if "\0" in name:
-        raise cannot_create("index name cannot contain NUL bytes")
-    if name == "*":
-        raise bad_value("The index name '*' is not valid.")
-    if name == "_id_" and not same_keys(keys, {"_id": 1}):
-        raise bad_value("The index name '_id_' is reserved for the _id index, which must have key pattern {_id: 1}")
-
-
 def check_identity_spec(spec: Mapping[str, Any], collation: Document) -> None:
     """Check the option ``idIndex`` of ``create``.
 
@@ -138,11 +117,9 @@ def check_identity_spec(spec: Mapping[str, Any], collation: Document) -> None:
     :param collation: the collation of the collection.
     """
     _check_fields(spec)
-    _check_identity_options(spec)
-    if not same_keys(spec["key"], {"_id": 1}):
-        raise bad_value(f"The field 'key' for an _id index must be {{_id: 1}}, but got {spec['key']}")
-    if "collation" in spec and Collation.of(spec["collation"]).description() != collation:
-        raise bad_value("'idIndex' must have the same collation as the collection.")
+    is_identity = same_keys(spec["key"], {"_id": 1}) and set(spec) <= _OF_IDENTITY
+    if not is_identity or ("collation" in spec and Collation.of(spec["collation"]).description() != collation):
+        raise malformed("idIndex")
 
 
 def same_keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
@@ -150,23 +127,14 @@ def same_keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
     return list(left.items()) == list(right.items())
 
 
-def _not_valid(name: str, document: str) -> CommandError:
-    return CommandError(197, "InvalidIndexSpecificationOption", f"The field '{name}' is not valid for {document}.")
-
-
 def _check_fields(spec: Mapping[str, Any]) -> None:
     unknown = sorted(set(spec) - set(_TYPE_OF))
     if unknown:
-        raise _not_valid(unknown[0], "an index specification")
-    for name, value in spec.items():
-        expected = _TYPE_OF[name]
-        if not _IS[expected](value):
-            raise type_mismatch(f"The field '{name}' must be of type {expected}, but got {type_name(value)}")
-    for name in ("key", "name"):
-        if name not in spec:
-            raise failed_to_parse(f"The '{name}' field is a required property of an index specification")
-    if spec.get("collation") == {}:
-        raise bad_value("The field 'collation' cannot be an empty object.")
+        raise CommandError(197, "InvalidIndexSpecificationOption", f"The field '{unknown[0]}' is not valid for an "
+                           "index specification.")  # fmt: skip
+    has_types = all(_IS[_TYPE_OF[name]](value) for name, value in spec.items())
+    if not has_types or not {"key", "name"} <= set(spec) or spec.get("collation") == {}:
+        raise malformed("an index specification")
 
 
 def _plugin(keys: Mapping[str, Any]) -> str:
@@ -174,103 +142,63 @@ def _plugin(keys: Mapping[str, Any]) -> str:
 
 
 def _check_keys(keys: Mapping[str, Any]) -> None:
-    if not keys:
-        raise cannot_create("Index keys cannot be empty.")
     plugin = _plugin(keys)
     if any(path.split(".")[-1] == "$**" and (path, kind) != ("$**", "text") for path, kind in keys.items()):
         raise not_supported("a wildcard index")
-    if plugin and plugin not in _KINDS:
-        raise cannot_create(f"Unknown index plugin '{plugin}'")
     places = [place for place, kind in enumerate(keys.values()) if kind == "text"]
-    if places and places[-1] - places[0] >= len(places):
-        raise cannot_create("'text' fields in index must all be adjacent")
-    for path, kind in keys.items():
-        if not isinstance(kind, str) and (not is_number(kind) or not kind or kind != kind):
-            raise cannot_create(f"Values in the index key pattern cannot be {kind!r}. Only numbers > 0, numbers < 0, "
-                                "and strings are allowed.")  # fmt: skip
-        if isinstance(kind, str) and (kind != plugin or not kind):
-            raise cannot_create(f"Can't use more than one index plugin for a single index, or '{kind}'")
-        if path != "$**":
-            _check_path(path)
+    if (
+        not 1 <= len(keys) <= _MOST_FIELDS
+        or (plugin and plugin not in _KINDS)
+        or (places and places[-1] - places[0] >= len(places))
+        or not all(_is_kind(kind, plugin) for kind in keys.values())
+        or not all(path == "$**" or _is_path(path) for path in keys)
+    ):
+        raise malformed("the keys of an index")
 
 
-def _check_path(path: str) -> None:
-    if path == "_fts":
-        raise cannot_create("Index key contains an illegal field name: '_fts'")
-    parts = path.split(".")
-    if "" in parts:
-        raise cannot_create("Index keys cannot contain an empty field.")
-    for number, part in enumerate(parts):
-        of_reference = number > 0 and part in ("$db", "$id", "$ref")
-        if part.startswith("$") and not of_reference:
-            raise cannot_create("Index key contains an illegal field name: field name starts with '$'.")
+def _is_kind(kind: Any, plugin: str) -> bool:
+    return kind == plugin != "" if isinstance(kind, str) else is_number(kind) and bool(kind) and kind == kind
+
+
+def _is_path(path: str) -> bool:
+    first, *others = path.split(".")
+    names = [first, *(part for part in others if part not in ("$db", "$id", "$ref"))]
+    return path != "_fts" and "" not in names and not any(part.startswith("$") for part in names)
 
 
 def _check_options(spec: Mapping[str, Any], version: Version) -> None:
-    plugin = _plugin(spec["key"])
-    if same_keys(spec["key"], {"_id": 1}):
-        _check_identity_options(spec)
-    _check_version(spec)
-    if "weights" in spec and plugin != "text":
-        raise cannot_create("the field 'weights' can only be specified with text indexes")
-    if spec.get("unique") and spec.get("prepareUnique"):
-        raise cannot_create("cannot create an index with the 'unique' option and the 'prepareUnique' option")
-    _check_not_clustered(spec)
-    if "storageEngine" in spec and (not isinstance(spec["storageEngine"], dict) or not spec["storageEngine"]):
-        raise cannot_create('"storageEngine" options must be a document with valid options')
-    if set(spec.get("storageEngine", ())) - {"wiredTiger"}:
-        raise invalid_options("the storage engine is not registered for this server")
+    plugin, name = _plugin(spec["key"]), spec["name"]
+    is_identity = same_keys(spec["key"], {"_id": 1})
+    if (
+        (is_identity and not set(spec) <= _OF_IDENTITY)
+        or (not is_whole(spec.get("v", 2)) or spec.get("v", 2) not in (1, 2) or (spec.get("v") == 1 and len(spec) > 3))
+        or (spec.get("unique") and spec.get("prepareUnique"))
+        or not {"clustered", "wildcardProjection"}.isdisjoint(spec)
+        or ("weights" in spec and plugin != "text")
+        or spec.get("storageEngine", {"wiredTiger": {}}).keys() != {"wiredTiger"}
+        or not name
+        or "\0" in name
+        or name == "*"
+        or (name == "_id_" and not is_identity)
+    ):
+        raise malformed("an index specification")
     if "partialFilterExpression" in spec:
         check_allowed(spec["partialFilterExpression"], SPECIAL)
         compile_filter(spec["partialFilterExpression"])
         _check_partial(spec["partialFilterExpression"], version)
         if spec.get("sparse"):
-            raise cannot_create("cannot mix 'partialFilterExpression' and 'sparse' options")
-    if "wildcardProjection" in spec:
-        raise bad_value("The field 'wildcardProjection' is only allowed in 'wildcard' indexes")
-    if plugin:
+            raise malformed("a sparse and partial index")
+    if plugin or _OF_OTHER_KINDS & set(spec):
         _check_other_kind(spec, plugin)
     if "expireAfterSeconds" in spec:
         _check_expiry(spec)
-    if len(spec["key"]) > _MOST_FIELDS:
-        raise location(13103, "too many compound keys")
-
-
-def _check_version(spec: Mapping[str, Any]) -> None:
-    if not is_whole(spec.get("v", 2)):
-        raise bad_value(f"Index version must be representable as a 32-bit integer, but got {spec['v']}")
-    if spec.get("v", 2) not in (1, 2):
-        raise cannot_create(f"cannot create an index with v={spec['v']}")
-    if spec.get("v") == 1 and "collation" in spec:
-        raise cannot_create("cannot create an index with the 'collation' option and v=1")
-
-
-def _check_not_clustered(spec: Mapping[str, Any]) -> None:
-    if "clustered" not in spec:
-        return
-    if not spec["clustered"]:
-        raise location(6492800, "Value 'false' for field 'clustered' is invalid")
-    if not spec.get("unique"):
-        raise cannot_create("The 'unique' field is required when 'clustered' is specified")
-    raise location(
-        6243700, "Cannot create index with option 'clustered' that does not match an existing clustered index"
-    )
-
-
-def _check_identity_options(spec: Mapping[str, Any]) -> None:
-    extra = sorted(set(spec) - _OF_IDENTITY)
-    if extra:
-        raise _not_valid(extra[0], "an _id index specification")
 
 
 def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
     kinds = list(spec["key"].values())
-    if plugin == "hashed":
-        if kinds.count("hashed") > 1:
-            raise location(31303, f"A maximum of one index field is allowed to be hashed but found "
-                           f"{kinds.count('hashed')}")  # fmt: skip
-        return
-    if spec.get("unique"):
+    if plugin == "hashed" and kinds.count("hashed") > 1:
+        raise malformed("an index with two hashed fields")
+    if plugin not in ("", "hashed") and spec.get("unique"):
         raise not_supported("a unique index of another kind")
     options = _OF_OTHER_KINDS & set(spec)
     if plugin == "text" and spec.get("default_language", "english") in ("english", "none"):
@@ -284,34 +212,27 @@ def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
 
 def _check_expiry(spec: Mapping[str, Any]) -> None:
     seconds = spec["expireAfterSeconds"]
-    if not is_number(seconds) or is_nan(seconds) or not 0 <= float(str(seconds)) <= _MAX_SECONDS:
-        raise cannot_create(f"TTL index 'expireAfterSeconds' option must be numeric and within 0 to {_MAX_SECONDS}")
-    if len(spec["key"]) > 1:
-        raise cannot_create("TTL indexes are single-field indexes, compound indexes do not support TTL")
+    is_valid = is_number(seconds) and not is_nan(seconds) and 0 <= float(str(seconds)) <= _MAX_SECONDS
+    if not is_valid or len(spec["key"]) > 1:
+        raise malformed("a TTL index")
 
 
 def _check_partial(condition: Mapping[str, Any], version: Version, depth: int = 0) -> None:
-    if depth >= _PARTIAL_DEPTH:
-        raise cannot_create("partialFilterExpression depth may not exceed internalPartialFilterExpressionMaxDepth")
     for name, operand in condition.items():
-        if name in ("$and", "$or") and (version >= (6, 0) or (name == "$and" and not depth)):
+        if (
+            name in ("$and", "$or")
+            and depth < _PARTIAL_DEPTH - 1
+            and (version >= (6, 0) or (name == "$and" and not depth))
+        ):
             for part in operand:
                 _check_partial(part, version, depth + 1)
-        elif name.startswith("$"):
-            raise _not_in_partial(name)
-        elif is_operators(operand):
-            for one, expected in operand.items():
-                if one not in _OF_PARTIAL_INDEXES or (one == "$in" and version < (6, 0)):
-                    raise _not_in_partial(one)
-                if (one == "$exists" and not requires_field(expected)) or _has_patterns(one, expected):
-                    raise _not_in_partial(f"{one} of {expected!r}")
-        elif is_pattern(operand):
-            raise _not_in_partial("a regular expression")
+        elif name.startswith("$") or is_pattern(operand) or (is_operators(operand) and not _is_indexable(operand)):
+            raise malformed("the filter of a partial index")
 
 
-def _has_patterns(name: str, operand: Any) -> bool:
-    return name == "$all" and any(is_pattern(one) or is_operators(one) for one in operand)
-
-
-def _not_in_partial(construct: str) -> CommandError:
-    return cannot_create(f"unsupported expression in partial index: {construct}")
+def _is_indexable(operators: Mapping[str, Any]) -> bool:
+    return (
+        set(operators) <= _OF_PARTIAL_INDEXES
+        and requires_field(operators.get("$exists", True))
+        and not any(is_pattern(one) or is_operators(one) for one in operators.get("$all", ()))
+    )

@@ -15,6 +15,7 @@ from gmongo.testing.store.errors import (
     index_not_found,
     invalid_options,
     location,
+    malformed,
     namespace_not_found,
 )
 from gmongo.testing.store.index import Index
@@ -37,6 +38,8 @@ def create_indexes(context: Context) -> Document:
     default = {} if collection is None else collection.collation.description()
     ignore = bool(context.body.get("ignoreUnknownIndexOptions"))
     requested = [compile_index(spec, default, context.state.version, ignore) for spec in specs]
+    if len({(index.name, str(index.description())) for index in requested}) < len(requested):
+        raise malformed("createIndexes with equal indexes")
     created = collection is None
     collection = context.writable_collection()
     if context.access.in_transaction and context.access.records(collection):

@@ -5,58 +5,56 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from bson.int64 import Int64
-
 from gmongo.testing.store.environment import Document, Documents, Environment, Finder, Stage, with_last, with_value
-from gmongo.testing.store.errors import failed_to_parse, location
+from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.expressions import (
     Expression,
     Scope,
     Variables,
+    check_field_name,
     check_variable,
     compile_expression,
     path_parts,
     with_document,
 )
-from gmongo.testing.store.matching import compile_query
 from gmongo.testing.store.operators import equality
 from gmongo.testing.store.paths import joined_values, split, values_at
-from gmongo.testing.store.values import MISSING, is_number, is_whole, key_of, whole
 from gmongo.testing.unsupported import not_supported
 
 CompilePipeline = Callable[[Any, Environment], Stage]
 Let = Mapping[str, Expression]
-_LOOKUP = frozenset({"from", "localField", "foreignField", "let", "pipeline", "as"})
 _NOT_IN_FACETS = frozenset({"$facet", "$out", "$merge", "$geoNear", "$indexStats", "$collStats", "$documents",
                            "$search"})  # fmt: skip
 
 
+def checked(name: str, spec: Any, required: str, optional: str = "") -> Mapping[str, Any]:
+    """Check the names of the options of a stage, and return the options.
+
+    :param name: the name of the stage.
+    :param spec: the specification of the stage.
+    :param required: the names of the required options, separated by spaces.
+    :param optional: the names of the optional options, separated by spaces.
+    """
+    least = set(required.split())
+    if not isinstance(spec, dict) or not least <= set(spec) <= least | set(optional.split()):
+        raise malformed(name)
+    return spec
+
+
 def _option(name: str, spec: Any, option: str) -> str:
-    value = spec.get(option)
-    if type(value) is not str:
-        raise failed_to_parse(f"{name} argument '{option}' must be a string, found {value!r}")
-    return value
+    if type(spec[option]) is not str:
+        raise malformed(f"{name} with {option}")
+    return str(spec[option])
 
 
 def lookup(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Stage:
     """Compile ``$lookup``."""
-    if not isinstance(spec, dict):
-        raise failed_to_parse("the $lookup stage specification must be an object")
-    if set(spec) - _LOOKUP:
-        raise failed_to_parse(f"unknown argument to $lookup: {(set(spec) - _LOOKUP).pop()}")
-    if "as" not in spec:
-        raise failed_to_parse("must specify 'as' field for a $lookup")
-    by_fields = "localField" in spec or "foreignField" in spec
-    if by_fields and not {"localField", "foreignField"} <= set(spec):
-        raise failed_to_parse("$lookup requires both or neither of 'localField' and 'foreignField' to be specified")
-    if not by_fields and "pipeline" not in spec:
-        raise failed_to_parse(
-            "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified"
-        )
-    if "let" in spec and "pipeline" not in spec:
-        raise failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'")
+    checked("$lookup", spec, "as", "from localField foreignField let pipeline")
+    by_fields = "localField" in spec
+    if ("foreignField" in spec) != by_fields or ("pipeline" not in spec and ("let" in spec or not by_fields)):
+        raise malformed("$lookup")
     source, pipeline = _source("$lookup", spec, spec.get("pipeline", []), env)
-    _check_sub_pipeline("$lookup", pipeline, 51047)
+    _check_sub_pipeline("$lookup", pipeline)
     let = _let(spec.get("let", {}), env.scope)
     run_inner = compile_pipeline(pipeline, env.within(let))
     into = path_parts(_option("$lookup", spec, "as"))
@@ -91,7 +89,7 @@ def _source(name: str, spec: Mapping[str, Any], pipeline: Any, env: Environment)
         return lambda: env.read(collection).documents(), pipeline
     first = pipeline[0] if isinstance(pipeline, list) and pipeline else None
     if not isinstance(first, dict) or set(first) != {"$documents"}:
-        raise failed_to_parse(f"{name} without a collection needs a pipeline that begins with $documents")
+        raise malformed(name)
     made = documents_of(first["$documents"], env.scope)
     return lambda: made, pipeline[1:]
 
@@ -99,10 +97,8 @@ def _source(name: str, spec: Mapping[str, Any], pipeline: Any, env: Environment)
 def documents_of(spec: Any, scope: Scope) -> list[Document]:
     """Return the documents of a ``$documents`` stage."""
     documents = compile_expression(spec, scope)({**dict.fromkeys(scope.names), "ROOT": {}, "CURRENT": {}})
-    if not isinstance(documents, list):
-        raise location(5858203, "an array is expected in $documents")
-    if not all(isinstance(document, dict) for document in documents):
-        raise location(40228, "an array of objects is expected in $documents")
+    if not isinstance(documents, list) or not all(isinstance(document, dict) for document in documents):
+        raise malformed("$documents")
     return documents
 
 
@@ -112,9 +108,7 @@ def _all_of(source: Source) -> Callable[[Document], list[Document]]:
 
 
 def _let(spec: Any, scope: Scope) -> Let:
-    if not isinstance(spec, dict):
-        raise failed_to_parse("$lookup argument 'let' must be an object")
-    for name in spec:
+    for name in checked("$lookup", spec, " ".join(spec)):
         check_variable(name)
     return {name: compile_expression(part, scope) for name, part in spec.items()}
 
@@ -166,24 +160,17 @@ def _matching(
                 break
 
 
-def _check_sub_pipeline(name: str, pipeline: Any, code: int) -> None:
+def _check_sub_pipeline(name: str, pipeline: Any) -> None:
     for stage in pipeline if isinstance(pipeline, list) else ():
-        for inner in stage if isinstance(stage, dict) else ():
-            if inner in ("$changeStream", "$merge", "$out"):
-                raise location(code, f"{inner} is not allowed within a {name}'s sub-pipeline")
+        if isinstance(stage, dict) and not {"$changeStream", "$merge", "$out"}.isdisjoint(stage):
+            raise malformed(f"{name} with a pipeline that writes or watches")
 
 
 def union_with(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Stage:
     """Compile ``$unionWith``."""
-    options: dict[str, Any] = {"coll": spec} if isinstance(spec, str) else spec
-    if not isinstance(options, dict):
-        raise failed_to_parse("the $unionWith stage specification must be an object or string")
-    if set(options) - {"coll", "pipeline"}:
-        raise location(
-            40415, f"BSON field '$unionWith.{(set(options) - {'coll', 'pipeline'}).pop()}' is an unknown field."
-        )
+    options = checked("$unionWith", {"coll": spec} if isinstance(spec, str) else spec, "", "coll pipeline")
     source, pipeline = _source("$unionWith", options, options.get("pipeline", []), env)
-    _check_sub_pipeline("$unionWith", pipeline, 31441)
+    _check_sub_pipeline("$unionWith", pipeline)
     run_inner = compile_pipeline(pipeline, env)
 
     def run(documents: Documents, variables: Variables) -> Documents:
@@ -195,9 +182,17 @@ def union_with(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -
 
 def facet(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Stage:
     """Compile ``$facet``."""
-    _check_facet(spec)
-    for inner in _NOT_IN_FACETS & {name for pipeline in spec.values() for name in _stage_names(pipeline)}:
-        raise location(40600, f"{inner} is not allowed to be used within a $facet stage")
+    if not isinstance(spec, dict) or not spec:
+        raise malformed("$facet")
+    for name, pipeline in spec.items():
+        check_field_name(name)
+        names = set(_stage_names(pipeline))
+        if (
+            not isinstance(pipeline, list)
+            or not all(isinstance(stage, dict) for stage in pipeline)
+            or names & _NOT_IN_FACETS
+        ):
+            raise malformed("$facet")
     runs = {name: compile_pipeline(pipeline, env) for name, pipeline in spec.items()}
 
     def stage_of(documents: Documents, variables: Variables) -> Documents:
@@ -207,22 +202,6 @@ def facet(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Sta
     return stage_of
 
 
-def _check_facet(spec: Any) -> None:
-    """Check the form of a ``$facet``, and of the ``$facet`` in its pipelines."""
-    if not isinstance(spec, dict) or not spec:
-        raise location(40169, "the $facet specification must be a non-empty object")
-    if not all(isinstance(pipeline, list) for pipeline in spec.values()):
-        raise location(40170, "arguments to $facet must be arrays")
-    for name, pipeline in spec.items():
-        if "." in name or name.startswith("$") or not name:
-            raise location(16412, f"FieldPath field names may not be empty, contain '.' or start with '$': '{name}'")
-        if not all(isinstance(stage, dict) and stage for stage in pipeline):
-            raise location(40171, "elements of arrays in $facet spec must be non-empty objects")
-        for stage in pipeline:
-            if "$facet" in stage:
-                _check_facet(stage["$facet"])
-
-
 def _stage_names(pipeline: Any) -> Iterator[str]:
     """Yield the names of the stages of a pipeline, and of the pipelines in ``$lookup`` and ``$unionWith`` stages."""
     for stage in pipeline if isinstance(pipeline, list) else ():
@@ -230,85 +209,3 @@ def _stage_names(pipeline: Any) -> Iterator[str]:
             yield name
             if name in ("$lookup", "$unionWith") and isinstance(spec, dict):
                 yield from _stage_names(spec.get("pipeline"))
-
-
-_GRAPH = frozenset({"from", "startWith", "connectFromField", "connectToField", "as", "maxDepth", "depthField",
-                    "restrictSearchWithMatch"})  # fmt: skip
-
-
-def graph_lookup(spec: Any, env: Environment, _compile_pipeline: CompilePipeline) -> Stage:
-    """Compile ``$graphLookup``."""
-    if not isinstance(spec, dict):
-        raise failed_to_parse("the $graphLookup stage specification must be an object")
-    if set(spec) - _GRAPH:
-        raise location(40104, f"Unknown argument to $graphLookup: {(set(spec) - _GRAPH).pop()}")
-    _option("$graphLookup", spec, "from")
-    if not {"startWith", "connectFromField", "connectToField", "as"} <= set(spec):
-        raise location(40105, "$graphLookup requires 'as', 'startWith', 'connectFromField', and "
-                       "'connectToField' to be specified.")  # fmt: skip
-    for name in ("as", "connectFromField", "connectToField", "depthField"):
-        if name in spec and type(spec[name]) is not str:
-            raise location(40103, f"expected string as argument for {name}, found: {spec[name]!r}")
-    depth = spec.get("maxDepth")
-    if depth is not None and not is_number(depth):
-        raise location(40100, f"maxDepth requires numeric argument, found {depth!r}")
-    if depth is not None and whole(depth) < 0:
-        raise location(40101, f"maxDepth requires a nonnegative argument, found: {depth}")
-    if depth is not None and not is_whole(depth):
-        raise location(40102, f"maxDepth could not be represented as a long long: {depth}")
-    if not isinstance(spec.get("restrictSearchWithMatch", {}), dict):
-        raise location(40185, "restrictSearchWithMatch must be an object")
-    start = compile_expression(spec["startWith"], env.scope)
-    match = compile_query(spec.get("restrictSearchWithMatch", {}), env.scope)
-    into = path_parts(spec["as"])
-
-    def run(documents: Documents, variables: Variables) -> Documents:
-        find: Finder | None = None
-        for document in documents:
-            if find is None:
-                find = env.read(spec["from"]).finder(spec["connectToField"], env.collation)
-            first = start(with_document(variables, document))
-            reached = _traverse(first, find, lambda one: match(one, variables), spec, env)
-            yield with_value(document, into, reached)
-
-    return run
-
-
-def _has_null(document: Document, path: str) -> bool:
-    """Return True if the document has a null at the path, and not only a missing value."""
-    found = values_at(document, split(path))
-    return any(value is None or (isinstance(value, list) and None in value) for value in found)
-
-
-def _traverse(
-    start: Any, find: Finder, allowed: Callable[[Document], bool], spec: Mapping[str, Any], env: Environment
-) -> list[Document]:
-    """Return all documents that a ``$graphLookup`` reaches from a start value.
-
-    :param start: the value of ``startWith``.
-    :param find: a function that finds documents by the value of ``connectToField``.
-    :param allowed: a function that returns True if a document matches ``restrictSearchWithMatch``.
-    :param spec: the specification of the stage.
-    :param env: the context of the stage.
-    """
-    most = None if spec.get("maxDepth") is None else whole(spec["maxDepth"])
-    depth_parts = path_parts(spec["depthField"]) if "depthField" in spec else None
-    parts, target = path_parts(spec["connectFromField"]), spec["connectToField"]
-    frontier = list(start) if isinstance(start, list) else [start] * (start is not MISSING)
-    reached, searched, results, depth = set[Any](), set[Any](), list[Document](), 0
-    while frontier and (most is None or depth <= most):
-        following: list[Any] = []
-        for value in env.pace.through(frontier):
-            key = key_of(env.collation.folded(value))
-            if key in searched:
-                continue
-            searched.add(key)
-            for _, document in _matching(find(value), target, value, env):
-                identity = key_of(document["_id"])
-                if identity in reached or not allowed(document) or (value is None and not _has_null(document, target)):
-                    continue
-                reached.add(identity)
-                results.append(document if depth_parts is None else with_value(document, depth_parts, Int64(depth)))
-                following += joined_values(document, parts)
-        frontier, depth = following, depth + 1
-    return results

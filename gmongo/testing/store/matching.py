@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from gmongo.testing import unsupported
-from gmongo.testing.command import CommandError
 from gmongo.testing.store import schema
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.errors import INTERRUPTIONS, bad_value, failed_to_parse, query_feature_not_allowed
-from gmongo.testing.store.expressions import Scope, Variables, compile_expression, constants_last
+from gmongo.testing.store.errors import bad_value, failed_to_parse, query_feature_not_allowed
+from gmongo.testing.store.expressions import Scope, Variables, compile_expression
 from gmongo.testing.store.operators import (
     NEGATIVE,
     OF_ELEMENTS,
@@ -32,7 +31,6 @@ Clause = Callable[[Any, Variables], bool]
 
 # Operators whose result does not depend on the document.
 CONSTANTS = {"$alwaysTrue": True, "$alwaysFalse": False}
-_WITH_EXPRESSIONS = frozenset({"$and", "$expr", "$nor", "$or"})
 # Operators that are not allowed in some filters, for example in filters of partial indexes.
 SPECIAL = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
 
@@ -78,11 +76,7 @@ def compile_filter(
     """
     values = variables or {}
     scope = Scope(frozenset(values), collation, text=text)
-    if isinstance(query, dict) and _WITH_EXPRESSIONS.isdisjoint(query):
-        clause = compile_query(query, scope)
-    else:
-        with constants_last():
-            clause = compile_query(query, scope)
+    clause = compile_query(query, scope)
     return lambda document: clause(document, values)
 
 
@@ -93,47 +87,17 @@ def compile_query(query: Any, scope: Scope) -> Clause:
     """
     if not isinstance(query, dict):
         raise bad_value(f"a filter must be an object, not {query!r}")
-    if not _WITH_EXPRESSIONS.isdisjoint(query):
-        query = dict(sorted(query.items(), key=lambda part: _is_costly(*part)))
     tests = [_compile_clause(name, condition, scope) for name, condition in query.items()]
     if len(tests) == 1:
         return tests[0]
-    if any(_is_costly(*part) for part in query.items()):
-        return lambda document, variables: all(_values(tests, document, variables))
     return lambda document, variables: all(test(document, variables) for test in tests)
-
-
-def _values(tests: list[Clause], document: Any, variables: Variables) -> list[bool]:
-    """Return the results of all clauses.
-
-    :raises CommandError: a clause fails. The simulation does not support the error, because a server may skip the
-        clause if another clause determines the result.
-    """
-    try:
-        return [test(document, variables) for test in tests]
-    except CommandError as error:
-        if error.code in INTERRUPTIONS:
-            raise
-        raise not_supported("an error of $expr beside other conditions", error.message) from None
-
-
-def _is_costly(name: str, condition: Any) -> bool:
-    """Return True if the clause contains an expression. A server evaluates such a clause after the other clauses."""
-    if name in _LOGICAL and isinstance(condition, list):
-        return any(isinstance(query, dict) and any(_is_costly(*part) for part in query.items()) for query in condition)
-    return name == "$expr"
 
 
 def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
     if not name.startswith("$") or name in ("$ref", "$id", "$db"):
         return _compile_path(name, condition, scope)
     if name in _LOGICAL:
-        tests = _compile_list(name, condition, scope)
-        if len(tests) > 1 and _is_costly(name, condition):
-            combined = _LOGICAL[name]([lambda value, _variables: value])
-            holds = all if name == "$and" else any
-            return lambda document, variables: combined(holds(_values(tests, document, variables)), variables)
-        return _LOGICAL[name](tests)
+        return _LOGICAL[name](_compile_list(name, condition, scope))
     if name == "$comment":
         return lambda document, variables: True
     if name in CONSTANTS:
@@ -159,7 +123,7 @@ def _compile_list(name: str, queries: Any, scope: Scope) -> list[Clause]:
         raise bad_value(f"{name} must be a nonempty array")
     if name != "$and" and any(search_in(query) is not None for query in queries):
         raise not_supported("a text search beyond English words", name)
-    return [compile_query(query, scope) for query in sorted(queries, key=lambda query: _is_costly(name, [query]))]
+    return [compile_query(query, scope) for query in queries]
 
 
 _LOGICAL: Mapping[str, Callable[[list[Clause]], Clause]] = {

@@ -12,7 +12,7 @@ from bson.min_key import MinKey
 from bson.regex import Regex
 
 from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.errors import bad_value, failed_to_parse, location, type_mismatch
+from gmongo.testing.store.errors import bad_value, failed_to_parse, malformed, type_mismatch
 from gmongo.testing.store.patterns import compile_pattern, is_pattern
 from gmongo.testing.store.values import (
     MISSING,
@@ -28,6 +28,7 @@ from gmongo.testing.store.values import (
     type_name,
     whole,
 )
+from gmongo.testing.unsupported import not_supported
 
 Test = Callable[[Any], bool]
 # A function that compiles an operator. The arguments of the function are the operand, the document
@@ -145,9 +146,7 @@ def _regex(operand: Any, condition: Mapping[str, Any], _collation: Collation) ->
     if options is not None and type(options) is not str:
         raise bad_value("$options has to be a string")
     if options is not None and is_pattern(operand) and int(operand.flags):
-        names = list(condition)
-        code = 51074 if names.index("$options") < names.index("$regex") else 51075
-        raise location(code, "options set in both $regex and $options")
+        raise malformed("options set in both $regex and $options")
     return pattern_test(operand, options)
 
 
@@ -158,11 +157,10 @@ def _size(operand: Any, _condition: Mapping[str, Any], _collation: Collation) ->
 
 
 def _mod(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
-    if not isinstance(operand, list):
-        raise bad_value("malformed mod, needs to be an array")
-    if len(operand) != 2:
-        raise bad_value(f"malformed mod, {'not enough' if len(operand) < 2 else 'too many'} elements")
-    divisor, remainder = (_truncated(name, part) for name, part in zip(("divisor", "remainder"), operand, strict=True))
+    parts = operand if isinstance(operand, list) else []
+    if len(parts) != 2 or not all(is_number(part) and _is_long(part) for part in parts):
+        raise bad_value("malformed mod")
+    divisor, remainder = map(whole, parts)
     if not divisor:
         raise bad_value("divisor cannot be 0")
 
@@ -173,14 +171,6 @@ def _mod(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> 
         return (abs(number) % abs(divisor)) * (1 if number >= 0 else -1) == remainder
 
     return test
-
-
-def _truncated(name: str, value: Any) -> int:
-    if not is_number(value):
-        raise bad_value(f"malformed mod, {name} not a number")
-    if not _is_long(value):
-        raise bad_value(f"malformed mod, {name} value is invalid :: caused by :: it is not representable as a long")
-    return whole(value)
 
 
 def _is_long(value: Any) -> bool:
@@ -217,7 +207,7 @@ def _bits(holds: Callable[[int, int], bool]) -> Make:
             if isinstance(value, bytes):
                 return holds(int.from_bytes(value, "little"), mask)
             if isinstance(value, Decimal128):
-                return _is_long(value) and holds(whole(value), mask)
+                raise not_supported("bits of decimals")
             return is_number(value) and is_whole(value) and _is_long(value) and holds(whole(value), mask)
 
         return test

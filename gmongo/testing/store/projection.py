@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gmongo.testing.store.errors import location
+from gmongo.testing.store.errors import location, malformed
 from gmongo.testing.store.expressions import (
     Expression,
     Scope,
     Variables,
-    check_field_name,
     compile_expression,
     is_expression,
+    path_parts,
     with_document,
 )
 from gmongo.testing.store.operators import is_operators
@@ -43,10 +43,8 @@ class Computed:
 
 def compile_project(spec: Any, scope: Scope) -> Project:
     """Compile a ``$project`` to a function of a document and the variables."""
-    if not isinstance(spec, dict):
-        raise location(15969, "$project specification must be an object")
-    if not spec:
-        raise location(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
+    if not isinstance(spec, dict) or not spec:
+        raise malformed("$project")
     tree: Tree = {}
     _add_to_tree(tree, spec, lambda value: _project_node(value, scope))
     including = _is_including(tree)
@@ -58,64 +56,43 @@ def compile_project(spec: Any, scope: Scope) -> Project:
 def compile_add_fields(spec: Any, scope: Scope) -> Project:
     """Compile an ``$addFields`` or ``$set`` to a function of a document and the variables."""
     if not isinstance(spec, dict):
-        raise location(40272, "$addFields specification stage must be an object")
+        raise malformed("$addFields")
     tree: Tree = {}
-    _add_to_tree(tree, spec, lambda value: _computed_node(value, scope), (40176, 40176))
+    _add_to_tree(tree, spec, lambda value: _computed_node(value, scope))
     return _tree_function(tree, including=False)
 
 
 def compile_unset(fields: Any) -> Project:
     """Compile an ``$unset`` to a function of a document and the variables."""
-    if not isinstance(fields, list) and type(fields) is not str:
-        raise location(31002, "$unset specification must be a string or an array")
     names = fields if isinstance(fields, list) else [fields]
-    if not names:
-        raise location(31119, "$unset specification must be a string or an array with at least one field")
     if not all(type(name) is str for name in names):
-        raise location(31120, "$unset specification must be a string or an array containing only string values")
+        raise malformed("$unset")
     return compile_project(dict.fromkeys(names, 0), Scope())
 
 
-def _add_to_tree(
-    tree: Tree, spec: Mapping[str, Any], leaf: Callable[[Any], Any], codes: tuple[int, int] = (31249, 31250)
-) -> None:
+def _add_to_tree(tree: Tree, spec: Mapping[str, Any], leaf: Callable[[Any], Any]) -> None:
     for path, value in spec.items():
-        *parents, last = _parts(path)
+        *parents, last = path_parts(path)
         node = tree
         for part in parents:
             node = node.setdefault(part, {})
             if not isinstance(node, dict):
-                raise location(codes[0], f"Path collision at {path}")
+                raise malformed(f"a path collision at {path}")
         if last in node and not (isinstance(node[last], dict) and isinstance(value, dict)):
-            raise location(codes[1], f"Path collision at {path}")
+            raise malformed(f"a path collision at {path}")
         if isinstance(value, dict) and value and not is_operators(value):
-            _add_to_tree(node.setdefault(last, {}), value, leaf, codes)
+            _add_to_tree(node.setdefault(last, {}), value, leaf)
         else:
             if last in node:
-                raise location(codes[1], f"Path collision at {path}")
+                raise malformed(f"a path collision at {path}")
             node[last] = leaf(value)
-
-
-def _parts(path: str) -> list[str]:
-    if not path:
-        raise location(40352, "FieldPath cannot be constructed with empty string")
-    if path.endswith(".$") or path == "$":
-        raise location(31324, "Cannot use positional projection in aggregation projection")
-    if path.endswith("."):
-        raise location(40353, "FieldPath must not end with a '.'.")
-    parts = path.split(".")
-    for part in parts:
-        check_field_name(part)
-    return parts
 
 
 def _project_node(value: Any, scope: Scope) -> Any:
     if isinstance(value, bool) or is_number(value):
         return KEEP if is_true(value) else DROP
     if value == {}:
-        raise location(51270, "An empty sub-projection is not a valid value. Found empty object at path")
-    if is_operators(value) and len(value) > 1:
-        check_field_name(next(iter(value)))
+        raise malformed("an empty projection of a field")
     name = next(iter(value)) if is_operators(value) else None
     if name is not None and not is_expression(name):
         raise location(31325, f"Invalid $project :: caused by :: Unknown expression {name}")
@@ -124,9 +101,7 @@ def _project_node(value: Any, scope: Scope) -> Any:
 
 def _computed_node(value: Any, scope: Scope) -> Computed:
     if value == {}:
-        raise location(40180, "an empty object is not a valid value")
-    if is_operators(value) and len(value) > 1:
-        raise location(40181, "an expression specification must contain exactly one field")
+        raise malformed("an empty document of computed fields")
     return Computed(compile_expression(value, scope))
 
 
@@ -139,12 +114,8 @@ def _is_including(tree: Tree) -> bool:
     if not kinds:
         return tree.get("_id") is not DROP
     including = kinds[0] is not DROP
-    if including and DROP in kinds:
-        raise location(31254, "Cannot do exclusion on field in inclusion projection")
-    if not including and KEEP in kinds:
-        raise location(31253, "Cannot do inclusion on field in exclusion projection")
-    if not including and Computed in kinds:
-        raise location(31252, "Cannot use an expression other than $meta in exclusion projection")
+    if (DROP if including else KEEP) in kinds or (not including and Computed in kinds):
+        raise malformed("a projection that includes and excludes fields")
     return including
 
 

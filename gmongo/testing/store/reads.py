@@ -9,12 +9,11 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import bad_value, failed_to_parse, location
+from gmongo.testing.store.errors import bad_value, failed_to_parse, location, malformed
 from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
@@ -36,6 +35,8 @@ def find(context: Context) -> Document:
         raise failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'")
     if body.get("tailable") and collection is not None:
         return first_reply(context, _tailing_cursor(context, collection), size)
+    if collection is not None and collection.kind == "timeseries" and not body.get("sort"):
+        raise not_supported("a time series", "find without sort")
     documents, limit_reached = find_results(context, collection)
     cursor = Cursor(context.namespace, documents, limit_reached)
     cursor.no_timeout = bool(body.get("noCursorTimeout"))
@@ -43,6 +44,8 @@ def find(context: Context) -> Document:
 
 
 def _tailing_cursor(context: Context, collection: Collection) -> TailingCursor:
+    if collection.is_view:
+        check_find_of_view(context.body)
     if not collection.is_capped:
         raise bad_value(
             f"error processing query: ns={collection.namespace}: tailable cursor requested on non capped collection"
@@ -110,7 +113,9 @@ def _indexed_values(context: Context, collection: Collection | None, record: Rec
 
     The result is empty if the query uses no index.
     """
-    index = used_index(context, collection, context.body.get("filter") or {})
+    index, order = used_index(context, collection, context.body.get("filter") or {}), context.body.get("sort")
+    if order and (collection is None or sorting_index(collection.indexes.values(), order) is not index):
+        raise not_supported("a sort with returnKey")
     if index is None:
         return {}
     values = leaves_at(record.document, list(index.keys))[0]
@@ -137,15 +142,9 @@ def _bounded_index(collection: Collection | None, body: Document) -> Index:
     :raises CommandError: the hint is missing, or does not fit the bounds.
     """
     index = hinted_index(collection, body.get("hint")) if collection else None
-    if isinstance(body.get("hint"), dict) and "$natural" in body["hint"]:
-        raise CommandError(291, "NoQueryExecutionPlans", "min and max are incompatible with $natural")
-    if index is None:
-        raise CommandError(51173, "Location51173", "A hint is required when using min or max")
-    if body.get("min") and body.get("max") and list(body["min"]) != list(body["max"]):
-        raise location(51176, "min and max must have the same field names")
-    for bound in (body.get("min"), body.get("max")):
-        if bound and list(bound) != list(index.keys):
-            raise CommandError(51174, "Location51174", "min and max must name the fields of the hinted index")
+    bounds = [bound for bound in (body.get("min"), body.get("max")) if bound]
+    if index is None or any(list(bound) != list(index.keys) for bound in bounds):
+        raise malformed("min or max")
     return index
 
 

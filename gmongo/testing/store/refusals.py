@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.expressions import constants_later
+from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.schema import titles
+from gmongo.testing.store.schema import titles, violations
 from gmongo.testing.store.values import MISSING, type_name
+from gmongo.testing.unsupported import not_supported
 
 # The reason that the details contain if a field exists and does not match, by operator.
 _REASONS: Mapping[str, str] = {
+    "$bits": "bitwise operator failed to match",
     "$all": "array did not contain all specified values",
     "$elemMatch": "array did not satisfy the child predicate",
     "$in": "no matching value found in array",
@@ -67,33 +68,28 @@ def _clauses(query: Document) -> list[tuple[str, Any]]:
 
 def _clause(name: str, condition: Any, document: Document) -> Document | None:
     """Return the details of a condition that the document does not match. Return None if the document matches."""
-    try:
-        with constants_later():
-            match = compile_filter({name: condition})
-        if match(document):
-            return None
-    except CommandError as error:
-        found = {"code": error.code, "codeName": error.name, "errmsg": error.message}
-        return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "failed to evaluate aggregation "
-                "expression", "details": found}  # fmt: skip
+    if compile_filter({name: condition})(document):
+        return None
     if name == "$jsonSchema":
-        return {"operatorName": name, **titles(condition)}
+        rules = violations(condition, document)
+        return {"operatorName": name, **titles(condition), "schemaRulesNotSatisfied": rules}
     if name in ("$and", "$or"):
         clauses = [(index, details(part, document)) for index, part in enumerate(condition)
                    if not compile_filter(part)(document)]  # fmt: skip
         return {"operatorName": name, "clausesNotSatisfied": _with_indexes(clauses)}
     if name == "$expr":
-        return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "expression did not match",
-                "expressionResult": False}  # fmt: skip
+        result = evaluate(condition, document, {})
+        shown = {} if result is MISSING else {"expressionResult": result}
+        return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "expression did not match", **shown}
     if name.startswith("$"):
-        return {"operatorName": name}
+        raise not_supported("the details of $nor and $not", name)
     return _field_details(name, condition, document)
 
 
 def _field_details(path: str, condition: Any, document: Document) -> Document:
     operator = next(iter(condition)) if is_operators(condition) else "$regex" if is_pattern(condition) else "$eq"
     if operator == "$not":
-        return {"operatorName": operator}
+        raise not_supported("the details of $nor and $not")
     found = [value for value in values_at(document, split(path)) if value is not MISSING]
     details: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
     if operator == "$exists":
@@ -102,8 +98,9 @@ def _field_details(path: str, condition: Any, document: Document) -> Document:
         return {**details, "reason": "field was missing"}
     if len(found) == 1 and isinstance(found[0], list) and operator not in ("$all", "$elemMatch", "$size"):
         found = found[0]
-    details["reason"] = _REASONS.get(operator, "comparison failed")
-    expected = _TYPES.get("$bits" if operator.startswith("$bits") else operator, [])
+    kind = "$bits" if operator.startswith("$bits") else operator
+    details["reason"] = _REASONS.get(kind, "comparison failed")
+    expected = _TYPES.get(kind, [])
     types = sorted(set(map(type_name, found)))
     is_wrong = bool(expected) and expected[0] not in types and set(types).isdisjoint(expected)
     if is_wrong:

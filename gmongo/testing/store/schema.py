@@ -1,283 +1,201 @@
-"""Check schemas of ``$jsonSchema``, and test if a document satisfies a schema."""
+"""Check schemas of ``$jsonSchema``, and find the rules of a schema that a document violates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal
-from itertools import combinations
 from typing import Any
 
 from bson import Binary
 
-from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatch
+from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.patterns import compile_pattern
 from gmongo.testing.store.values import TYPE_NAMES, compare, equal, is_nan, is_number, is_whole, type_name, whole
+from gmongo.testing.unsupported import not_supported
 
-# A function that returns True if a value satisfies a keyword of a schema. The arguments of the
-# function are the value of the keyword, the tested value, and the schema that contains the keyword.
-Keyword = Callable[[Any, Any, Mapping[str, Any]], bool]
+Document = dict[str, Any]
+# A function that returns the details of a violated keyword, and None if the value satisfies the keyword. The arguments
+# of the function are the value of the keyword, the tested value, and the schema that contains the keyword.
+Keyword = Callable[[Any, Any, Mapping[str, Any]], "Document | None"]
 
 _NUMBERS = frozenset({"int", "long", "double", "decimal"})
 _JSON_TYPES = {"boolean": "bool"}
 _OF_JSON = frozenset({"array", "boolean", "null", "number", "object", "string"})
 _OF_BSON = frozenset({*(name for name, _ in TYPE_NAMES), "number"})
-_ANNOTATIONS = frozenset({"title", "description", "encryptMetadata"})
+_TITLES = ("title", "description")
+_ANNOTATIONS = frozenset({*_TITLES, "encryptMetadata", "exclusiveMaximum", "exclusiveMinimum"})
 _CIPHERTEXT_SUBTYPE = 6
 
 
-def is_valid(schema: Any, value: Any) -> bool:
+def is_valid(schema: Mapping[str, Any], value: Any) -> bool:
     """Return True if a value satisfies a schema."""
-    return all(_KEYWORDS[name](rule, value, schema) for name, rule in schema.items() if name not in _ANNOTATIONS)
+    return not violations(schema, value)
 
 
-def titles(schema: Mapping[str, Any]) -> dict[str, Any]:
+def violations(schema: Mapping[str, Any], value: Any) -> list[Document]:
+    """Return the details of the rules that a value violates, in the order of a server."""
+    found = []
+    for name, keyword in _KEYWORDS.items():
+        details = keyword(schema[name], value, schema) if name in schema else None
+        if details is not None:
+            found.append({"operatorName": name, **details})
+    return found
+
+
+def titles(schema: Mapping[str, Any]) -> Document:
     """Return the title and the description of a schema, which validation errors contain."""
-    return {name: schema[name] for name in ("title", "description") if name in schema}
+    return {name: schema[name] for name in _TITLES if name in schema}
 
 
-def check(schema: Any) -> None:
+def check(schema: Any, is_nested: bool = False) -> None:
     """Check that a schema and its nested schemas are valid.
 
-    :raises CommandError: a schema is invalid.
+    :param schema: the schema.
+    :param is_nested: True if the schema is a part of another schema.
+    :raises CommandError: a schema is invalid, or has a keyword that the simulation does not support.
     """
     if not isinstance(schema, dict):
-        raise type_mismatch("$jsonSchema must be an object")
-    if {"type", "bsonType"} <= set(schema):
-        raise failed_to_parse("Cannot specify both $jsonSchema keywords 'type' and 'bsonType'")
-    for name in ("minimum", "maximum"):
-        if f"exclusiveM{name[1:]}" in schema and name not in schema:
-            raise failed_to_parse(f"$jsonSchema keyword 'exclusiveM{name[1:]}' needs '{name}'")
+        raise malformed("$jsonSchema")
     for name, rule in schema.items():
         if name not in _KEYWORDS and name not in _ANNOTATIONS:
-            raise failed_to_parse(f"Unknown $jsonSchema keyword: {name}")
-        for known, check_rule in _RULES.items():
-            if name in known:
-                check_rule(name, rule)
-        for inner in _schemas_of(name, rule):
-            check(inner)
+            raise not_supported("other keywords of $jsonSchema", name)
+        if not next(holds for names, holds in _RULES.items() if name in names)(rule):
+            raise malformed(f"$jsonSchema with {name}")
+    outer = schema.get("bsonType", schema.get("type", "object"))
+    if {"type", "bsonType"} <= set(schema) or (not is_nested and outer != "object"):
+        raise malformed("the type of $jsonSchema")
+    for limit in ("minimum", "maximum"):
+        if f"exclusiveM{limit[1:]}" in schema and limit not in schema:
+            raise malformed(f"$jsonSchema without {limit}")
+    if "pattern" in schema:
+        compile_pattern(schema["pattern"])
+    inner = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
+    for one in inner:
+        check(one, is_nested=True)
 
 
-def _check_types(name: str, rule: Any) -> None:
-    known = _OF_JSON if name == "type" else _OF_BSON
-    if isinstance(rule, list) and (not rule or len(set(map(str, rule))) < len(rule)):
-        raise failed_to_parse(f"$jsonSchema keyword '{name}' cannot be an empty array, or have duplicate values")
-    for one in rule if isinstance(rule, list) else [rule]:
-        if type(one) is not str:
-            raise type_mismatch(f"$jsonSchema keyword '{name}' must be a string or an array of strings")
-        if one == "integer":
-            raise failed_to_parse("$jsonSchema type 'integer' is not currently supported.")
-        if one not in known:
-            raise bad_value(f"Unknown type name alias: {one}")
+def _are_types(names: frozenset[str]) -> Callable[[Any], bool]:
+    def holds(rule: Any) -> bool:
+        given = rule if isinstance(rule, list) else [rule]
+        return bool(given) and all(type(one) is str and one in names for one in given) and len(set(given)) == len(given)
+
+    return holds
 
 
-def _check_text(name: str, rule: Any) -> None:
-    if type(rule) is not str:
-        raise type_mismatch(f"$jsonSchema keyword '{name}' must be a string")
-    if name == "pattern":
-        compile_pattern(rule)
+def _is_size(rule: Any) -> bool:
+    return is_number(rule) and is_whole(rule) and whole(rule) >= 0
 
 
-def _check_kind(*kinds: type) -> Callable[[str, Any], None]:
-    def check_rule(name: str, rule: Any) -> None:
-        if not isinstance(rule, kinds):
-            raise type_mismatch(f"$jsonSchema keyword '{name}' has the wrong type")
-        if rule == [] and name != "items":
-            raise bad_value(f"$jsonSchema keyword '{name}' must be a nonempty array")
-
-    return check_rule
+def _are_different(rule: Any) -> bool:
+    return isinstance(rule, list) and bool(rule) and not any(equal(a, b) for n, a in enumerate(rule) for b in rule[:n])
 
 
-def _check_number(name: str, rule: Any) -> None:
-    if not is_number(rule):
-        raise type_mismatch(f"$jsonSchema keyword '{name}' must be a number")
-    if name == "multipleOf" and float(str(rule)) <= 0:
-        raise failed_to_parse(f"$jsonSchema keyword '{name}' must have a positive value")
+def _are_names(rule: Any) -> bool:
+    return _are_different(rule) and all(type(one) is str for one in rule)
 
 
-def _check_size(name: str, rule: Any) -> None:
-    if not is_number(rule) or not is_whole(rule) or whole(rule) < 0:
-        raise failed_to_parse(f"$jsonSchema keyword '{name}' must be a whole number that is not negative")
-
-
-def _check_names(name: str, rule: Any) -> None:
-    if not isinstance(rule, list) or not all(type(one) is str for one in rule):
-        raise type_mismatch(f"$jsonSchema keyword '{name}' must be an array of strings")
-    if not rule or len(set(rule)) < len(rule):
-        raise failed_to_parse(f"$jsonSchema keyword '{name}' cannot be an empty array, or have duplicate values")
-
-
-def _check_enum(name: str, rule: Any) -> None:
-    if not isinstance(rule, list):
-        raise type_mismatch(f"$jsonSchema keyword '{name}' must be an array")
-    if not rule or any(equal(*pair) for pair in combinations(rule, 2)):
-        raise failed_to_parse(f"$jsonSchema keyword '{name}' cannot be an empty array, or have duplicate values")
-
-
-def _check_object(name: str, rule: Any) -> None:
-    if not isinstance(rule, dict) or not all(isinstance(one, dict) for one in rule.values()):
-        raise type_mismatch(f"$jsonSchema keyword '{name}' must be an object of objects")
-
-
-def _check_dependencies(name: str, rule: Any) -> None:
-    if not isinstance(rule, dict):
-        raise type_mismatch(f"$jsonSchema keyword '{name}' must be an object")
-    for one in rule.values():
-        if not isinstance(one, dict):
-            _check_names(name, one)
-
-
-_RULES: Mapping[frozenset[str], Callable[[str, Any], None]] = {
-    frozenset({"type", "bsonType"}): _check_types,
-    frozenset({"title", "description", "pattern"}): _check_text,
-    frozenset({"minimum", "maximum", "multipleOf"}): _check_number,
-    frozenset({"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}): _check_size,
-    frozenset({"required"}): _check_names,
-    frozenset({"enum"}): _check_enum,
-    frozenset({"properties", "patternProperties"}): _check_object,
-    frozenset({"dependencies"}): _check_dependencies,
-    frozenset({"items"}): _check_kind(dict, list),
-    frozenset({"not"}): _check_kind(dict),
-    frozenset({"additionalItems", "additionalProperties"}): _check_kind(bool, dict),
-    frozenset({"exclusiveMinimum", "exclusiveMaximum", "uniqueItems"}): _check_kind(bool),
-    frozenset({"allOf", "anyOf", "oneOf"}): _check_kind(list),
+_RULES: Mapping[tuple[str, ...], Callable[[Any], bool]] = {
+    ("bsonType",): _are_types(_OF_BSON),
+    ("type",): _are_types(_OF_JSON),
+    ("title", "description", "pattern"): lambda rule: type(rule) is str,
+    ("minimum", "maximum"): is_number,
+    ("minLength", "maxLength"): _is_size,
+    ("required",): _are_names,
+    ("enum",): _are_different,
+    ("encrypt", "encryptMetadata", "items", "properties"): lambda rule: isinstance(rule, dict),
+    ("additionalProperties", "exclusiveMinimum", "exclusiveMaximum"): lambda rule: isinstance(rule, bool),
 }
 
 
-def _schemas_of(name: str, rule: Any) -> list[Any]:
-    if name in ("dependencies", "patternProperties", "properties"):
-        return [one for one in rule.values() if isinstance(one, dict)]
-    if name in ("allOf", "anyOf", "items", "oneOf") and isinstance(rule, list):
-        return rule
-    inner = ("items", "not", "additionalItems", "additionalProperties")
-    return [rule] if name in inner and isinstance(rule, dict) else []
+def _types(name: str) -> Keyword:
+    def keyword(rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
+        expected = {_JSON_TYPES.get(one, one) for one in (rule if isinstance(rule, list) else [rule])}
+        found = type_name(value)
+        if found in expected or ("number" in expected and found in _NUMBERS):
+            return None
+        return {**_failure(name, rule, "type did not match", value), "consideredType": found}
+
+    return keyword
 
 
-def _types(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    expected = {_JSON_TYPES.get(one, one) for one in (rule if isinstance(rule, list) else [rule])}
-    found = type_name(value)
-    return found in expected or ("number" in expected and found in _NUMBERS)
+def _failure(name: str, rule: Any, reason: str, value: Any) -> Document:
+    return {"specifiedAs": {name: rule}, "reason": reason, "consideredValue": value}
 
 
-def _additional(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
-    patterns = [compile_pattern(pattern) for pattern in schema.get("patternProperties", {})]
-    extra = (
-        name
-        for name in value
-        if name not in schema.get("properties", {}) and not any(pattern.search(name) for pattern in patterns)
-    )
-    return all(_allows(rule, value[name]) for name in extra)
+def _limit(name: str, direction: int) -> Keyword:
+    def keyword(rule: Any, value: Any, schema: Mapping[str, Any]) -> Document | None:
+        exclusive = f"exclusiveM{name[1:]}"
+        order = compare(value, rule) * direction if is_number(value) else 1
+        if not is_number(value) or (not is_nan(value) and order > (0 if schema.get(exclusive) else -1)):
+            return None
+        details = _failure(name, rule, "comparison failed", value)
+        if exclusive in schema:
+            details["specifiedAs"][exclusive] = schema[exclusive]
+        return details
+
+    return keyword
 
 
-def _allows(rule: Any, value: Any) -> bool:
-    """Return True if a value satisfies a rule. A rule is a schema, or a boolean that allows all or no values."""
-    return is_valid(rule, value) if isinstance(rule, dict) else bool(rule)
+def _text_keyword(name: str, reason: str, holds: Callable[[Any, str], bool]) -> Keyword:
+    def keyword(rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
+        return None if type(value) is not str or holds(rule, value) else _failure(name, rule, reason, value)
+
+    return keyword
 
 
-def _pattern_properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    return all(
-        is_valid(schema, value[name])
-        for pattern, schema in rule.items()
-        for name in value
-        if compile_pattern(pattern).search(name)
-    )
+def _items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
+    for index, element in enumerate(value if isinstance(value, list) else ()):
+        details = violations(rule, element)
+        if details:
+            return {"reason": "At least one item did not match the sub-schema", "itemIndex": index, "details": details}
+    return None
 
 
-def _items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    if isinstance(rule, dict):
-        return all(is_valid(rule, element) for element in value)
-    return all(is_valid(schema, element) for schema, element in zip(rule, value, strict=False))
+def _properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
+    found = [
+        {"propertyName": name, **titles(schema), "details": details}
+        for name, schema in rule.items()
+        if isinstance(value, dict) and name in value and (details := violations(schema, value[name]))
+    ]
+    return {"propertiesNotSatisfied": found} if found else None
 
 
-def _additional_items(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
-    """Return True if the array elements for which ``items`` has no schema satisfy ``additionalItems``."""
-    first = schema.get("items")
-    return not isinstance(first, list) or all(_allows(rule, element) for element in value[len(first) :])
+def _additional(rule: Any, value: Any, schema: Mapping[str, Any]) -> Document | None:
+    names = [name for name in value if name not in schema.get("properties", {})] if isinstance(value, dict) else []
+    return None if rule or not names else {"specifiedAs": {"additionalProperties": rule}, "additionalProperties": names}
 
 
-def _unique_items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    return not rule or not any(equal(*pair) for pair in combinations(value, 2))
+def _required(rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
+    names = sorted(name for name in rule if name not in value) if isinstance(value, dict) else []
+    return {"specifiedAs": {"required": rule}, "missingProperties": names} if names else None
 
 
-def _dependencies(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    return all(
-        is_valid(needed if isinstance(needed, dict) else {"required": needed}, value)
-        for name, needed in rule.items()
-        if name in value
-    )
+def _enum(rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
+    if any(equal(value, one) for one in rule):
+        return None
+    return _failure("enum", rule, "value was not found in enum", value)
 
 
-def _minimum(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
-    return not is_nan(value) and compare(value, rule) > (0 if schema.get("exclusiveMinimum") else -1)
+def _encrypt(_rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
+    """Return None if the value is encrypted. A server cannot check the decrypted value."""
+    return None if isinstance(value, Binary) and value.subtype == _CIPHERTEXT_SUBTYPE else {"reason": "not encrypted"}
 
 
-def _maximum(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
-    return not is_nan(value) and compare(value, rule) < (0 if schema.get("exclusiveMaximum") else 1)
-
-
-def _multiple_of(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    number = Decimal(str(value))
-    return number.is_finite() and number % Decimal(str(rule)) == 0
-
-
-def _encrypt(_rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    """Return True if the value is encrypted. A server cannot check the decrypted value."""
-    return isinstance(value, Binary) and value.subtype == _CIPHERTEXT_SUBTYPE
-
-
-def _only_for(applies: Callable[[Any], bool], keyword: Keyword) -> Keyword:
-    """Return a keyword function that accepts all values to which a keyword does not apply.
-
-    :param applies: a function that returns True if the keyword applies to a value.
-    :param keyword: the function of the keyword.
-    """
-    return lambda rule, value, schema: not applies(value) or keyword(rule, value, schema)
-
-
-def _of_objects(keyword: Keyword) -> Keyword:
-    return _only_for(lambda value: isinstance(value, dict), keyword)
-
-
-def _of_arrays(keyword: Keyword) -> Keyword:
-    return _only_for(lambda value: isinstance(value, list), keyword)
-
-
-def _of_texts(keyword: Keyword) -> Keyword:
-    return _only_for(lambda value: isinstance(value, str), keyword)
-
-
-def _count_matching(rule: Any, value: Any) -> int:
-    return sum(is_valid(schema, value) for schema in rule)
-
-
+_LENGTH = "specified string length was not satisfied"
+# The keywords in the order in which a server shows violated rules.
 _KEYWORDS: Mapping[str, Keyword] = {
-    "bsonType": _types,
-    "type": _types,
-    "required": _of_objects(lambda rule, value, schema: all(name in value for name in rule)),
-    "properties": _of_objects(
-        lambda rule, value, schema: all(is_valid(rule[name], value[name]) for name in rule if name in value)
+    "maximum": _limit("maximum", -1),
+    "minimum": _limit("minimum", 1),
+    "pattern": _text_keyword(
+        "pattern", "regular expression did not match", lambda rule, value: bool(compile_pattern(rule).search(value))
     ),
-    "additionalProperties": _of_objects(_additional),
-    "patternProperties": _of_objects(_pattern_properties),
-    "dependencies": _of_objects(_dependencies),
-    "minProperties": _of_objects(lambda rule, value, schema: len(value) >= rule),
-    "maxProperties": _of_objects(lambda rule, value, schema: len(value) <= rule),
-    "items": _of_arrays(_items),
-    "additionalItems": _of_arrays(_additional_items),
-    "uniqueItems": _of_arrays(_unique_items),
-    "multipleOf": _only_for(is_number, _multiple_of),
-    "enum": lambda rule, value, schema: any(equal(value, one) for one in rule),
-    "minimum": _only_for(is_number, _minimum),
-    "maximum": _only_for(is_number, _maximum),
-    "exclusiveMinimum": lambda rule, value, schema: True,
-    "exclusiveMaximum": lambda rule, value, schema: True,
-    "minLength": _of_texts(lambda rule, value, schema: len(value) >= rule),
-    "maxLength": _of_texts(lambda rule, value, schema: len(value) <= rule),
-    "minItems": _of_arrays(lambda rule, value, schema: len(value) >= rule),
-    "maxItems": _of_arrays(lambda rule, value, schema: len(value) <= rule),
-    "pattern": _of_texts(lambda rule, value, schema: bool(compile_pattern(rule).search(value))),
-    "allOf": lambda rule, value, schema: _count_matching(rule, value) == len(rule),
-    "anyOf": lambda rule, value, schema: _count_matching(rule, value) > 0,
-    "oneOf": lambda rule, value, schema: _count_matching(rule, value) == 1,
-    "not": lambda rule, value, schema: not is_valid(rule, value),
+    "minLength": _text_keyword("minLength", _LENGTH, lambda rule, value: len(value) >= rule),
+    "maxLength": _text_keyword("maxLength", _LENGTH, lambda rule, value: len(value) <= rule),
+    "bsonType": _types("bsonType"),
+    "type": _types("type"),
     "encrypt": _encrypt,
+    "items": _items,
+    "properties": _properties,
+    "additionalProperties": _additional,
+    "required": _required,
+    "enum": _enum,
 }

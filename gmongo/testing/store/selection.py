@@ -18,8 +18,7 @@ from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.paths import leaves_at
-from gmongo.testing.store.planning import is_point, is_usable, plan_of
-from gmongo.testing.store.scanning import scan_keys
+from gmongo.testing.store.planning import is_point, plan_of
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.text_search import Score, TextSearch, search_in
 from gmongo.testing.store.values import MISSING, Key, key_of
@@ -85,7 +84,7 @@ def _keys(access: Access, collection: Collection, query: Any, collation: Collati
         return (collection.key(identity),)  # a fast path for the most frequent query
     records, plan = access.records(collection), plan_of(collection.indexes.values(), query, collation)
     if plan is None:
-        return scan_keys(records, query, collation, pace)
+        return list(records)
     found = dict.fromkeys(pace.through(plan.keys()))
     for key in access.unindexed(collection):
         found[key] = None
@@ -159,9 +158,7 @@ class _Collection(Foreign):
     def __init__(
         self, access: Access, database: str, name: str, variables: Mapping[str, Any], depth: int, pace: Pace
     ) -> None:
-        self._access = access
         self._pace = pace
-        self._collection = access.find(database, name)
         self._read: Callable[[], list[Document]] = lambda: documents_of(access, database, name, variables, pace, depth)
 
     @cached_property
@@ -172,37 +169,8 @@ class _Collection(Foreign):
         return self._documents
 
     def finder(self, path: str, collation: Collation) -> Finder:
-        """Return a function that finds documents by the value at a path.
-
-        The function uses an index of the path. If there is no such index, the function uses a table
-        of all documents.
-        """
-        index = self._index_of(path)
-        if index is None or self._collection is None:
-            return _table(self._documents, path, collation, self._pace)
-        records, unindexed = self._access.records(self._collection), self._access.unindexed(self._collection)
-        table: list[Finder] = []
-
-        def find(value: Any) -> Iterable[tuple[int, Document]]:
-            if not is_point(value, index.collation, collation):
-                table[:] = table or [_table(self._documents, path, collation, self._pace)]
-                return table[0](value)
-            keys = dict.fromkeys([*index.between((key_of(collation.folded(value)),)), *unindexed])
-            return ((records[key].number, records[key].document) for key in keys if key in records)
-
-        return find
-
-    def _index_of(self, path: str) -> Index | None:
-        if self._collection is None or self._collection.is_view:
-            return None
-        return next(
-            (
-                index
-                for index in self._collection.indexes.values()
-                if is_usable(index) and next(iter(index.keys)) == path
-            ),
-            None,
-        )
+        """Return a function that finds documents by the value at a path, with a table of all documents."""
+        return _table(self._documents, path, collation, self._pace)
 
 
 def _table(documents: list[Document], path: str, collation: Collation, pace: Pace) -> Finder:

@@ -15,31 +15,30 @@ from bson.int64 import Int64
 from gmongo import _random
 from gmongo.testing import unsupported
 from gmongo.testing.command import CommandError
-from gmongo.testing.store import bucketing, joins
+from gmongo.testing.store import joins
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.environment import Document, Documents, Environment, Stage, with_value
-from gmongo.testing.store.errors import INTERRUPTIONS, location
+from gmongo.testing.store.errors import location, malformed
 from gmongo.testing.store.expressions import (
     Scope,
     Variables,
     compile_expression,
-    constants_last,
-    constants_later,
     path_parts,
     with_document,
 )
+from gmongo.testing.store.expressions.operands import of_type
 from gmongo.testing.store.grouping import compile_group
+from gmongo.testing.store.joins import checked
 from gmongo.testing.store.matching import compile_query
+from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.paths import split
 from gmongo.testing.store.projection import Project, compile_add_fields, compile_project, compile_unset
 from gmongo.testing.store.text_search import search_in
-from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
+from gmongo.testing.store.values import MISSING, is_number, is_whole, whole
 from gmongo.testing.unsupported import not_supported
 
 Make = Callable[[Any, Environment], Stage]
-# The stages that a server may execute before or together with a previous stage.
-_MOVED = frozenset({"$bucket", "$count", "$group", "$limit", "$match", "$skip", "$sortByCount"})
 # The stages that the slot-based execution engine of a server runs, if they are at the beginning of a pipeline.
 _SLOT_BASED = frozenset({"$group", "$limit", "$lookup", "$match", "$skip", "$sort"})
 
@@ -54,37 +53,18 @@ def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> 
     """
     if not isinstance(pipeline, list):
         raise CommandError(14, "TypeMismatch", "a pipeline must be an array")
-    stages: list[tuple[Stage, bool]] = []
-    names = [next(iter(spec), "") if isinstance(spec, dict) else "" for spec in pipeline]
-    with constants_last():
-        for number, (spec, following) in enumerate(zip_longest(pipeline, pipeline[1:]), 1):
-            name = stage_name(spec)
-            leading = leading and name in _SLOT_BASED and not _is_fused(name, spec[name], following)
-            stage = STAGES[name](spec[name], replace(env, most=_limit_of_next_stage(following), leading=leading))
-            stages.append((stage, not _MOVED.isdisjoint(names[number:])))
+    stages: list[Stage] = []
+    for spec, following in zip_longest(pipeline, pipeline[1:]):
+        name = stage_name(spec)
+        leading = leading and name in _SLOT_BASED and not _is_fused(name, spec[name], following)
+        stages.append(STAGES[name](spec[name], replace(env, most=_limit_of_next_stage(following), leading=leading)))
 
     def run(documents: Documents, variables: Variables) -> Documents:
-        for stage, is_moved in stages:
+        for stage in stages:
             documents = stage(env.pace.through(documents), variables)
-            if is_moved:
-                documents = _without_errors(documents)
         return documents
 
     return run
-
-
-def _without_errors(documents: Documents) -> Documents:
-    """Yield the documents.
-
-    :raises CommandError: an expression fails. The simulation does not support the error, because a server may evaluate
-        the expression after a later stage.
-    """
-    try:
-        yield from documents
-    except CommandError as error:
-        if error.code in INTERRUPTIONS:
-            raise
-        raise not_supported("an error of an expression before $match or $group", error.message) from None
 
 
 def _is_fused(name: str, spec: Any, following: Any) -> bool:
@@ -138,14 +118,13 @@ def compile_update_pipeline(
         name = stage_name(stage)
         if name not in _IN_UPDATES:
             raise CommandError(72, "InvalidOptions", f"{name} is not allowed to be used within an update")
-    with constants_later():
-        run = compile_pipeline(pipeline, Environment.of(variables, collation))
+    run = compile_pipeline(pipeline, Environment.of(variables, collation))
     return lambda document: next(iter(run([document], variables)))
 
 
 def _match(spec: Any, env: Environment) -> Stage:
     if not isinstance(spec, dict):
-        raise location(15959, "the match filter must be an expression in an object")
+        raise malformed("$match")
     if search_in(spec) is not None:
         raise not_supported("$text in a pipeline")
     match = compile_query(spec, env.scope)
@@ -168,67 +147,42 @@ def _replace_with(expression: Any, scope: Scope) -> Project:
     root_of = compile_expression(expression, scope)
 
     def replaced(document: Document, variables: Variables) -> Document:
-        root = root_of(with_document(variables, document))
-        if not isinstance(root, dict):
-            raise location(40228, f"'newRoot' expression must evaluate to an object, but resulting value was of type: "
-                           f"'{type_name(root)}'.")  # fmt: skip
+        root: Document = of_type(dict, root_of(with_document(variables, document)))
         return root
 
     return replaced
 
 
 def _replace_root(spec: Any, scope: Scope) -> Project:
-    if not isinstance(spec, dict):
-        raise location(40229, "expected an object as specification for $replaceRoot stage")
-    if set(spec) - {"newRoot"}:
-        raise location(40230, f"unrecognized option to $replaceRoot stage: {(set(spec) - {'newRoot'}).pop()}")
-    if not spec:
-        raise location(40231, "no newRoot specified for the $replaceRoot stage")
-    return _replace_with(spec["newRoot"], scope)
+    return _replace_with(checked("$replaceRoot", spec, "newRoot")["newRoot"], scope)
 
 
 def _sort(spec: Any, env: Environment) -> Stage:
-    if not isinstance(spec, dict):
-        raise location(15973, "the $sort key specification must be an object")
-    if not spec:
-        raise location(15976, "$sort stage must have at least one sort key")
+    if not isinstance(spec, dict) or not spec:
+        raise malformed("$sort")
     sort = compile_sort(spec, env.collation, env.pace, env.most)
     return lambda documents, variables: sort(documents, lambda document: document)
 
 
-def _integral(name: str, spec: Any, code: int) -> int:
-    if not is_number(spec) or not is_whole(spec):
-        raise location(code, f"invalid argument to {name} stage: Expected an integer, but found {spec!r}")
+def _integral(name: str, spec: Any, least: int) -> int:
+    if not is_number(spec) or not is_whole(spec) or whole(spec) < least:
+        raise malformed(name)
     return whole(spec)
 
 
 def _limit(spec: Any, _env: Environment) -> Stage:
-    limit = _integral("$limit", spec, 2107201)
-    if limit < 0:
-        raise location(5107201, f"invalid argument to $limit stage: Expected a non-negative number in: $limit: {limit}")
-    if not limit:
-        raise location(15958, "the limit must be positive")
+    limit = _integral("$limit", spec, 1)
     return lambda documents, variables: islice(documents, limit)
 
 
 def _skip(spec: Any, _env: Environment) -> Stage:
-    skip = _integral("$skip", spec, 5107200)
-    if skip < 0:
-        raise location(5107200, f"invalid argument to $skip stage: Expected a non-negative number in: $skip: {skip}")
+    skip = _integral("$skip", spec, 0)
     return lambda documents, variables: islice(documents, skip, None)
 
 
 def _count(spec: Any, _env: Environment) -> Stage:
-    if type(spec) is not str:
-        raise location(40156, "the count field must be a non-empty string")
-    if not spec:
-        raise location(40157, "the count field must be a non-empty string")
-    if spec.startswith("$"):
-        raise location(40158, "the count field cannot be a $-prefixed path")
-    if "\0" in spec:
-        raise location(40159, "the count field cannot contain a null byte")
-    if "." in spec:
-        raise location(40160, "the count field cannot contain '.'")
+    if type(spec) is not str or not spec or spec.startswith("$") or "\0" in spec or "." in spec:
+        raise malformed("$count")
 
     def run(documents: Documents, _variables: Variables) -> Documents:
         number = sum(1 for _ in documents)
@@ -238,15 +192,7 @@ def _count(spec: Any, _env: Environment) -> Stage:
 
 
 def _sample(spec: Any, _env: Environment) -> Stage:
-    if not isinstance(spec, dict):
-        raise location(28745, "the $sample stage specification must be an object")
-    if set(spec) - {"size"}:
-        raise location(28748, f"unrecognized option to $sample: {(set(spec) - {'size'}).pop()}")
-    if not spec:
-        raise location(28749, "$sample stage must specify a size")
-    size = _integral("$sample", spec["size"], 28746)
-    if size < 1:
-        raise location(28747, "size argument to $sample must be a positive integer")
+    size = _integral("$sample", checked("$sample", spec, "size")["size"], 1)
 
     def run(documents: Documents, _variables: Variables) -> Documents:
         found = list(documents)
@@ -255,29 +201,17 @@ def _sample(spec: Any, _env: Environment) -> Stage:
     return run
 
 
-_UNWIND = frozenset({"path", "includeArrayIndex", "preserveNullAndEmptyArrays"})
-
-
 def _unwind(spec: Any, env: Environment) -> Stage:
-    if not isinstance(spec, (dict, str)):
-        raise location(15981, "expected either a string or an object as specification for $unwind stage, got "
-                       f"{type_name(spec)}")  # fmt: skip
-    options = spec if isinstance(spec, dict) else {"path": spec}
-    if set(options) - _UNWIND:
-        raise location(28811, f"unrecognized option to $unwind stage: {(set(options) - _UNWIND).pop()}")
-    if "path" not in options:
-        raise location(28812, "no path specified to $unwind stage")
+    options = {"path": spec} if isinstance(spec, str) else spec
+    checked("$unwind", options, "path", "includeArrayIndex preserveNullAndEmptyArrays")
     path, index, keep = (options.get(name) for name in ("path", "includeArrayIndex", "preserveNullAndEmptyArrays"))
-    if not isinstance(path, str):
-        raise location(28808, f"expected a string as the path for $unwind stage, got {type_name(path)}")
-    if not path.startswith("$"):
-        raise location(28818, f"path option to $unwind stage should be prefixed with a '$': {path}")
-    if keep is not None and not isinstance(keep, bool):
-        raise location(28809, "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage")
-    if index is not None and (not isinstance(index, str) or not index):
-        raise location(28810, "expected a non-empty string for the includeArrayIndex option to $unwind stage")
-    if index is not None and index.startswith("$"):
-        raise location(28822, f"includeArrayIndex option to $unwind stage should not be prefixed with a '$': {index}")
+    if (
+        type(path) is not str
+        or not path.startswith("$")
+        or (keep is not None and not isinstance(keep, bool))
+        or (index is not None and (type(index) is not str or not index or index.startswith("$")))
+    ):
+        raise malformed("$unwind")
     parts, index_parts = path_parts(path[1:]), split(index) if index else None
 
     def run(documents: Documents, _variables: Variables) -> Documents:
@@ -301,12 +235,12 @@ def _unwound(document: Document, parts: list[str], keep: bool) -> Iterable[tuple
     return [(None, with_value(document, parts, MISSING) if value == [] else document)]
 
 
-def _of_other_stages(make: Callable[[Any], list[Any]]) -> Make:
-    def compile_stage(spec: Any, env: Environment) -> Stage:
-        limit = [] if env.most is None else [{"$limit": env.most}]
-        return compile_pipeline([*make(spec), *limit], env)
-
-    return compile_stage
+def _sort_by_count(spec: Any, env: Environment) -> Stage:
+    if not (isinstance(spec, str) and spec.startswith("$")) and not is_operators(spec):
+        raise malformed("$sortByCount")
+    limit = [] if env.most is None else [{"$limit": env.most}]
+    stages = [{"$group": {"_id": spec, "count": {"$sum": 1}}}, {"$sort": {"count": -1}}]
+    return compile_pipeline([*stages, *limit], env)
 
 
 def _with_pipelines(make: Callable[[Any, Environment, joins.CompilePipeline], Stage]) -> Make:
@@ -315,10 +249,8 @@ def _with_pipelines(make: Callable[[Any, Environment, joins.CompilePipeline], St
 
 STAGES: Mapping[str, Make] = {
     "$addFields": _for_each_document(compile_add_fields),
-    "$bucket": _of_other_stages(bucketing.bucket),
     "$count": _count,
     "$facet": _with_pipelines(joins.facet),
-    "$graphLookup": _with_pipelines(joins.graph_lookup),
     "$group": compile_group,
     "$limit": _limit,
     "$lookup": _with_pipelines(joins.lookup),
@@ -330,7 +262,7 @@ STAGES: Mapping[str, Make] = {
     "$set": _for_each_document(compile_add_fields),
     "$skip": _skip,
     "$sort": _sort,
-    "$sortByCount": _of_other_stages(bucketing.sort_by_count),
+    "$sortByCount": _sort_by_count,
     "$unionWith": _with_pipelines(joins.union_with),
     "$unset": _for_each_document(_unset),
     "$unwind": _unwind,
@@ -345,7 +277,6 @@ ELSEWHERE = frozenset(
         "$documents",
         "$indexStats",
         "$listLocalSessions",
-        "$listSessions",
         "$merge",
         "$out",
     }

@@ -73,6 +73,8 @@ class TextSearch:
 
         A repetition of a word increases the score less than the first occurrence.
         """
+        if "'" in text:
+            raise not_supported("a text search beyond English words", "an apostrophe")
         words = [word for word in _WORD.findall(text.lower()) if word not in _STOPPED]
         for word in self._words:
             if any(other != word and _may_share_stem(word, other) for other in words):

@@ -9,7 +9,6 @@ import bson
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value
-from gmongo.testing.store.expressions import constants_later
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.refusals import details
 
@@ -29,17 +28,10 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
     validator = collection.options.get("validator")
     if bypass or not validator or _is_lenient(collection):
         return
-    with constants_later():  # a server evaluates the constant parts of a validator for each document
-        match = compile_filter(validator, collation=collection.collation)
+    match = compile_filter(validator, collation=collection.collation)
     if before is not None and collection.options.get("validationLevel") == "moderate" and not match(before):
         return
-    try:
-        is_valid = match(document)
-    except CommandError as error:
-        if error.name == "CommandNotSupported":
-            raise
-        is_valid = False  # a document for which an expression of the validator fails is invalid
-    if not is_valid:
+    if not match(document):
         raise CommandError(
             121,
             "DocumentValidationFailure",

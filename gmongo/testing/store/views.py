@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gmongo.testing.command import CommandError
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import location
+from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.values import is_number
 
 
@@ -23,17 +22,12 @@ def check_view(access: Access, database: str, name: str, options: Document) -> N
     :raises CommandError: the view reads itself, or reads a view with another collation.
     """
     collation = Collation.of(options.get("collation"))
-    for read in _collections_read_by(options):
-        other = access.find(database, read)
-        if other is not None and other.is_view and other.collation != collation:
-            raise CommandError(167, "OptionNotSupportedOnView", f"View {name} has conflicting collation with view "
-                               f"{other.namespace}")  # fmt: skip
     unvisited, visited = list(_collections_read_by(options)), set()
     while unvisited:
         read = unvisited.pop()
-        if read == name:
-            raise CommandError(5, "GraphContainsCycle", f"View cycle detected: {database}.{name} reads itself")
         other = access.find(database, read)
+        if read == name or (other is not None and other.is_view and other.collation != collation):
+            raise malformed("a view that reads itself, or a view with another collation")
         if read not in visited and other is not None:
             unvisited += _collections_read_by(other.options)
         visited.add(read)
@@ -52,7 +46,7 @@ def _collections_read_in(part: Any) -> Iterator[str]:
             yield from _collections_read_in(one)
     elif isinstance(part, dict):
         for name, value in part.items():
-            if name in ("$lookup", "$graphLookup") and isinstance(value, dict) and isinstance(value.get("from"), str):
+            if name == "$lookup" and isinstance(value, dict) and isinstance(value.get("from"), str):
                 yield value["from"]
             elif name == "$unionWith":
                 yield value if isinstance(value, str) else value.get("coll", "")
@@ -64,13 +58,11 @@ def check_find_of_view(body: Document) -> None:
 
     A server executes a ``find`` of a view as an aggregation.
     """
-    for name in ("returnKey", "showRecordId"):
-        if body.get(name):
-            raise CommandError(168, "InvalidPipelineOperator", f"Option {name} not supported in aggregation")
-    for path, value in (body.get("projection") or {}).items():
-        if path.endswith(".$"):
-            raise location(31324, "Cannot use positional projection in aggregation projection")
-        if isinstance(value, dict) and "$elemMatch" in value:
-            raise CommandError(168, "InvalidPipelineOperator", "Unrecognized expression '$elemMatch'")
-        if isinstance(value, dict) and is_number(value.get("$slice")):
-            raise location(28667, "Expression $slice takes at least 2 arguments, and at most 3, but 1 were passed in.")
+    projection = body.get("projection") or {}
+    operators = [value for value in projection.values() if isinstance(value, dict)]
+    if (
+        any(body.get(name) for name in ("returnKey", "showRecordId", "tailable"))
+        or any(path.endswith(".$") for path in projection)
+        or any("$elemMatch" in value or is_number(value.get("$slice")) for value in operators)
+    ):
+        raise malformed("a find of a view with options that aggregate does not have")

@@ -55,13 +55,3 @@ def test_stages_that_need_no_collection_return_documents():
     with pytest.raises(CommandError) as caught:
         shell.aggregate({"$match": {}}, collection=1)
     assert caught.value.code == 73
-
-
-def test_statistics_stages_return_statistics(shell):
-    assert shell.aggregate({"$collStats": {"count": {}}}, {"$project": {"count": 1}}) == [{"count": 3}]
-    assert [one["name"] for one in shell.aggregate({"$indexStats": {}})] == ["_id_"]
-
-
-def test_aggregate_with_explain_returns_plan(shell):
-    reply = shell("aggregate", "c", pipeline=[{"$match": {"g": "a"}}], explain=True)
-    assert "queryPlanner" in reply

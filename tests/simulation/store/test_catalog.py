@@ -19,25 +19,6 @@ def names(shell, **fields):
     return [one["name"] for one in shell("listCollections", 1, **fields)["cursor"]["firstBatch"]]
 
 
-def test_created_collection_is_listed_until_drop():
-    shell = standalone()
-    assert shell("create", "c", capped=True, size=1000) == {}
-    assert shell("create", "c", capped=True, size=1000) == {}
-    assert error_code_of(shell, "create", "c") == 48
-    shell.insert({"x": 1}, collection="d")
-    assert names(shell) == ["c", "d"]
-    assert names(shell, filter={"options.capped": True}) == ["c"]
-    [described] = shell("listCollections", 1, filter={"name": "c"})["cursor"]["firstBatch"]
-    assert described["type"] == "collection"
-    assert described["options"] == {"capped": True, "size": 1000}
-    assert described["idIndex"] == {"v": 2, "key": {"_id": 1}, "name": "_id_"}
-    assert described["info"]["uuid"].subtype == 4
-    assert described["info"]["readOnly"] is False
-    assert shell("drop", "c") == {"nIndexesWas": 1, "ns": "db.c"}
-    assert shell("drop", "c") == {}
-    assert names(shell, nameOnly=True) == ["d"]
-
-
 def test_drop_of_missing_collection_fails_before_7_0():
     assert error_code_of(standalone(version=(6, 0)), "drop", "c") == 26
 
@@ -57,32 +38,6 @@ def test_created_database_is_listed_until_drop():
     assert shell("dropDatabase", 1, "other") == {}
     assert "other" not in [one["name"] for one in shell("listDatabases", 1, "admin")["databases"]]
     assert error_code_of(shell, "listDatabases", 1) == 13
-
-
-def test_created_index_is_listed_until_drop():
-    shell = standalone()
-    x = {"key": {"x": 1}, "name": "x_1"}
-    assert shell("createIndexes", "c", indexes=[x]) == {
-        "numIndexesBefore": 1, "numIndexesAfter": 2, "createdCollectionAutomatically": True,
-    }  # fmt: skip
-    assert shell("createIndexes", "c", indexes=[x])["note"] == "all indexes already exist"
-    assert error_code_of(shell, "createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "other"}]) == 85
-    assert error_code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": 1}, "name": "x_1"}]) == 86
-    assert error_code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": 1}, "name": "y", "foo": 1}]) == 197
-    assert error_code_of(shell, "createIndexes", "c", indexes=[{"key": {"y": "foo"}, "name": "y"}]) == 67
-    shell("createIndexes", "c", indexes=[{"key": {"y": -1}, "name": "y", "expireAfterSeconds": 5, "sparse": True}])
-    assert shell("listIndexes", "c")["cursor"]["firstBatch"] == [
-        {"v": 2, "key": {"_id": 1}, "name": "_id_"},
-        {"v": 2, "key": {"x": 1}, "name": "x_1"},
-        {"v": 2, "key": {"y": -1}, "name": "y", "expireAfterSeconds": 5, "sparse": True},
-    ]
-    assert shell("dropIndexes", "c", index="x_1") == {"nIndexesWas": 3}
-    assert error_code_of(shell, "dropIndexes", "c", index="x_1") == 27
-    assert error_code_of(shell, "dropIndexes", "c", index="_id_") == 72
-    shell("dropIndexes", "c", index="*")
-    assert len(shell("listIndexes", "c")["cursor"]["firstBatch"]) == 1
-    assert error_code_of(shell, "listIndexes", "none") == 26
-    assert error_code_of(shell, "dropIndexes", "none", index="*") == 26
 
 
 def test_statistics_commands_return_statistics():

@@ -102,13 +102,8 @@ PIPELINES = {
         group(a={"$push": "$k"}),
         {"$project": {"n": {"$reduce": {"input": "$a", "initialValue": 0, "in": {"$add": ["$$value", "$$this"]}}}}},
     ],
-    "sortArray": [
-        group(a={"$push": "$k"}),
-        {"$project": {"n": {"$size": {"$sortArray": {"input": "$a", "sortBy": 1}}}}},
-    ],
     "unwind": [group(a={"$push": "$k"}), {"$unwind": "$a"}, {"$match": {"a": -1}}],
     "sortByCount": [{"$sortByCount": "$k"}, {"$limit": 3}],
-    "bucket": [{"$bucket": {"groupBy": "$k", "boundaries": [0, 100, MANY]}}],
     "facet": [{"$facet": {"a": [{"$match": {"k": -1}}], "b": [{"$count": "n"}]}}],
     "sample": [{"$sample": {"size": 2}}],
     "unionWith": [{"$unionWith": "c"}, {"$match": {"k": -1}}],
@@ -128,11 +123,6 @@ PIPELINES = {
                 "as": "r",
             }
         },
-        {"$project": {"n": {"$size": "$r"}}},
-    ],
-    "graphLookup": [
-        {"$limit": 1},
-        {"$graphLookup": {"from": "c", "startWith": "$a", "connectFromField": "a", "connectToField": "a", "as": "r"}},
         {"$project": {"n": {"$size": "$r"}}},
     ],
     "out": [{"$out": "d"}],

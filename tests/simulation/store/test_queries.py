@@ -14,7 +14,7 @@ from gmongo.testing.store.collation import BINARY
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.values import compare, equal, key_of
 
-from .shell import replica_set, standalone
+from .shell import standalone
 
 DATE = datetime.datetime(2024, 1, 2)
 
@@ -65,30 +65,6 @@ def test_comparison_of_values_is_total_order(a, b, c):
     if compare(a, b) <= 0 and compare(b, c) <= 0:
         assert compare(a, c) <= 0
     assert equal(a, b) == (key_of(a) == key_of(b))
-
-
-def test_find_options_return_record_ids_keys_and_ranges():
-    shell = standalone()
-    shell.insert({"_id": 5, "x": 1}, {"_id": 7, "x": 2}, {"_id": 9, "x": 3})
-    shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x_1"}])
-    assert [one["$recordId"] for one in shell.find(showRecordId=True)] == [1, 2, 3]
-    assert shell.find(hint="x_1", returnKey=True) == [{"x": 1}, {"x": 2}, {"x": 3}]
-    assert [one["_id"] for one in shell.find(hint={"x": 1}, min={"x": 2}, max={"x": 3})] == [7]
-    with pytest.raises(CommandError) as caught:
-        shell.find(hint="y_1")
-    assert caught.value.code == 2
-    assert "hint provided does not correspond to an existing index" in caught.value.message
-
-
-def test_find_uses_let_and_collation():
-    shell = replica_set()
-    shell.insert({"_id": 1, "s": "PING"}, {"_id": 2, "s": "pong"})
-    assert shell.find(filter={"$expr": {"$eq": ["$_id", "$$id"]}}, let={"id": 2}) == [{"_id": 2, "s": "pong"}]
-    assert shell.find(filter={"s": "ping"}, collation={"locale": "en", "strength": 2}) == [{"_id": 1, "s": "PING"}]
-    assert shell.find(filter={"s": "ping"}) == []
-    with pytest.raises(CommandError) as caught:
-        shell.find(filter={"s": "ping"}, collation={"locale": "sv"})
-    assert caught.value.name == "CommandNotSupported"
 
 
 def test_unknown_field_is_refused_and_generic_fields_are_accepted():

@@ -58,15 +58,6 @@ def test_update_by_index_costs_at_most_2_5_times_update_by_id(large_collection, 
     assert count_calls(lambda: large_collection.update({"i": 10_001}, change)) <= 2.5 * by_identity
 
 
-def test_lookup_stage_with_index_does_not_scan(large_collection):
-    def join(field):
-        stage = {"$lookup": {"from": "c", "localField": "i", "foreignField": field, "as": "r"}}
-        found = large_collection.aggregate({"$match": {"_id": {"$in": [1, 2]}}}, stage)
-        assert [one["r"][0]["_id"] for one in found] == [1, 2]
-
-    assert count_calls(lambda: join("i")) < 2000
-
-
 def test_unique_index_finds_duplicate_without_scan(large_collection):
     with_unique = {"key": {"u": 1}, "name": "u", "unique": True}
     large_collection("createIndexes", "c", indexes=[with_unique])

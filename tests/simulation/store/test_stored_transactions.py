@@ -66,11 +66,6 @@ def test_conflicting_write_in_transaction_returns_write_conflict(shell):
     assert shell.update({"_id": 1}, {"$set": {"x": 7}})["nModified"] == 1
 
 
-def test_write_concern_before_commit_is_refused(shell):
-    transaction = start_transaction(shell.with_session())
-    assert error_of(transaction.insert, {"_id": 7}, writeConcern={"w": 1}).code == 72
-
-
 PARAMETERS = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
 WRITES_OUTSIDE_TRANSACTION = {
     "update": {"updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]},
@@ -270,15 +265,6 @@ def test_unsupported_command_in_transaction_is_refused(shell, command):
     value = {"find": "c"} if command == "explain" else "c"
     error = error_of(shell.with_session().transaction(1, startTransaction=True), command, value)
     assert (error.code, error.name) == (263, "OperationNotSupportedInTransaction")
-
-
-def test_invalid_read_concern_in_transaction_is_refused(shell):
-    session = shell.with_session()
-    assert (
-        error_of(session.transaction(1, startTransaction=True).find, readConcern={"level": "linearizable"}).code == 72
-    )
-    transaction = start_transaction(session, 2)
-    assert error_of(transaction.find, readConcern={"level": "snapshot"}).code == 72
 
 
 def test_transaction_creates_collections_and_indexes(shell):

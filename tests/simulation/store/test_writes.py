@@ -85,21 +85,6 @@ def test_unique_index_refuses_duplicates():
     assert shell.update({"_id": 4}, {"$set": {"a": 9}})["nModified"] == 1
 
 
-def test_json_schema_error_has_details_of_invalid_document():
-    shell = standalone()
-    schema = {"required": ["x"], "properties": {"x": {"bsonType": "string"}}}
-    shell("create", "c", validator={"$jsonSchema": schema})
-    error = shell.insert({"_id": 1, "x": 5})["writeErrors"][0]
-    assert (error["code"], error["errmsg"]) == (121, "Document failed validation")
-    assert error["errInfo"] == {
-        "failingDocumentId": 1,
-        "details": {
-            "operatorName": "$jsonSchema",
-        },
-    }
-    assert shell.insert({"_id": 1, "x": 5}, bypassDocumentValidation=True) == {"n": 1}
-
-
 def run_bulk_write(shell, *ops, **options):
     return shell("bulkWrite", 1, "admin", ops=list(ops), nsInfo=[{"ns": "db.c"}, {"ns": "other.d"}], **options)
 

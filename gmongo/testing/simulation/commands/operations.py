@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from types import ModuleType
 from typing import Any
 
 from bson import Int64
@@ -11,15 +10,10 @@ from bson import Int64
 from gmongo.testing import clock
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
-from gmongo.testing.simulation.operations import OPCOUNTERS, describe
+from gmongo.testing.simulation.operations import describe
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.values import long_of
 
-resource: ModuleType | None
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None
 # The fields of the command `currentOp` that are options. The other fields are conditions that
 # select operations.
 _NOT_CONDITIONS = frozenset({
@@ -108,46 +102,19 @@ def _process_fields(call: Call) -> dict[str, Any]:
 
 
 def _sections(call: Call, metrics: dict[str, Any]) -> dict[str, Any]:
-    counted, hello_fields = call.member.operations, call.cluster.topology.describe(call.member)
-    documents = {name: Int64(counted.documents[name]) for name in ("deleted", "inserted", "returned", "updated")}
-    return {
-        "asserts": {"regular": 0, "warning": 0, "msg": 0, "user": counted.failed, "tripwire": 0, "rollovers": 0},
-        **_load_sections(call),
-        "extra_info": {"note": "fields vary by platform", "page_faults": 0},
-        "ingressRequestRateLimiter": {"rejectedAdmissions": call.cluster.limits.rejected},
-        "locks": {},
-        "network": {
-            "bytesIn": Int64(counted.received),
-            "bytesOut": Int64(counted.sent),
-            "physicalBytesIn": Int64(counted.received),
-            "physicalBytesOut": Int64(counted.sent),
-            "numRequests": Int64(counted.requests),
-        },
-        "opcounters": {name: Int64(counted.counters[name]) for name in OPCOUNTERS},
-        "opcountersRepl": dict.fromkeys(OPCOUNTERS, Int64(0)),
-        "storageEngine": {"name": "gmongo.testing"},
-        "metrics": {**metrics, "document": documents},
-        **({"repl": hello_fields} if "setName" in hello_fields else {}),
-    }
-
-
-def _load_sections(call: Call) -> dict[str, Any]:
-    member, running = call.member, sum(1 for _ in call.member.operations)
+    member, hello_fields = call.member, call.cluster.topology.describe(call.member)
     open_now = len(member.connections)
-    resident = 0 if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return {
         "connections": {
             "current": open_now,
             "available": _MOST_CONNECTIONS - open_now,
             "totalCreated": member.created,
-            "active": running,
+            "active": sum(1 for _ in member.operations),
         },
-        "globalLock": {
-            "totalTime": Int64(member.uptime * 1_000_000),
-            "currentQueue": {"total": 0, "readers": 0, "writers": 0},
-            "activeClients": {"total": running, "readers": 0, "writers": 0},
-        },
-        "mem": {"bits": 64, "resident": resident, "virtual": resident, "supported": True},
+        "ingressRequestRateLimiter": {"rejectedAdmissions": call.cluster.limits.rejected},
+        "storageEngine": {"name": "gmongo.testing"},
+        "metrics": metrics,
+        **({"repl": hello_fields} if "setName" in hello_fields else {}),
     }
 
 

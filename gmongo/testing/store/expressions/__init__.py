@@ -30,8 +30,6 @@ from gmongo.testing.store.expressions.compiling import (
     check_field_name,
     check_variable,
     compile_expression,
-    constants_last,
-    constants_later,
     is_expression,
     path_parts,
 )
@@ -44,8 +42,6 @@ __all__ = [
     "check_field_name",
     "check_variable",
     "compile_expression",
-    "constants_last",
-    "constants_later",
     "evaluate",
     "is_expression",
     "path_parts",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gmongo.testing import unsupported
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.errors import failed_to_parse, location
+from gmongo.testing.store.errors import failed_expression, location
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import MISSING
 from gmongo.testing.unsupported import not_supported
@@ -45,11 +44,6 @@ class Scope:
 # A function that compiles an operator. The arguments of the function are the name of the operator,
 # the operand and the context.
 Make = Callable[[str, Any, Scope], Expression]
-# True while compilations do not evaluate constant parts of expressions.
-_postponing = False
-# The errors of the constant parts of expressions that the current compilation has evaluated. None
-# if the compilation must raise the first error immediately.
-_failures: list[CommandError] | None = None
 # All operators by name. The initialization of the package adds the operators of all modules.
 OPERATORS: dict[str, Make] = {}
 _OF_DOCUMENTS = frozenset({"ROOT", "CURRENT"})
@@ -79,7 +73,7 @@ def compile_expression(expression: Any, scope: Scope) -> Expression:
     if not name.startswith("$"):
         return _compile_object(expression, scope)
     if len(expression) != 1:
-        raise location(15983, f"An object representing an expression must have exactly one field: {expression!r}")
+        raise failed_expression("the expression has several operators")
     return _compile_operator(name, expression[name], scope)
 
 
@@ -120,62 +114,7 @@ def folded(run: Expression, parts: Iterable[Expression]) -> Expression:
     :param run: the compiled expression.
     :param parts: the compiled operands of the expression.
     """
-    if _postponing or not all(isinstance(part, Constant) for part in parts):
-        return run
-    try:
-        return Constant(run({}))
-    except CommandError as error:
-        if _failures is None:
-            raise
-        _failures.append(error)
-        return run
-
-
-def optimizes() -> bool:
-    """Return True if the current compilation evaluates constant parts of expressions."""
-    return not _postponing
-
-
-@contextlib.contextmanager
-def constants_later() -> Iterator[None]:
-    """Do not evaluate constant parts of expressions during compilations in the ``with`` block.
-
-    The compiled expressions evaluate the constant parts for each document. The block must not
-    switch to other greenlets, because the setting is global.
-    """
-    global _postponing
-    before, _postponing = _postponing, True
-    try:
-        yield
-    finally:
-        _postponing = before
-
-
-@contextlib.contextmanager
-def constants_last() -> Iterator[None]:
-    """Raise the first error of a constant part at the end of the ``with`` block, and not during the compilation.
-
-    A server also evaluates constant parts only after the command has been parsed.
-    """
-    global _failures
-    if _failures is not None:
-        yield
-        return
-    failures: list[CommandError] = []
-    _failures = failures
-    try:
-        yield
-    finally:
-        _failures = None
-    if failures:
-        raise failures[0]
-
-
-@contextlib.contextmanager
-def dropped_failures() -> Iterator[Callable[[], None]]:
-    """Yield a function that discards the errors of constant parts that occurred since the beginning of the block."""
-    count = len(_failures or ())
-    yield lambda: _failures.__delitem__(slice(count, None)) if _failures else None
+    return Constant(run({})) if all(isinstance(part, Constant) for part in parts) else run
 
 
 def none_if_missing(value: Any) -> Any:
@@ -188,23 +127,12 @@ def check_field_name(name: str) -> None:
 
     :raises CommandError: the name is invalid.
     """
-    if not name:
-        raise location(15998, "FieldPath field names may not be empty strings.")
-    if name.startswith("$") and name not in _REFERENCE:
-        raise location(16410, f"FieldPath field names may not start with '$'. Consider using $getField or $setField, "
-                       f"given '{name}'.")  # fmt: skip
-    if "\0" in name:
-        raise location(16411, "FieldPath field names may not contain '\\0'.")
-    if "." in name:
-        raise location(16412, "FieldPath field names may not contain '.'. Consider using $getField or $setField.")
+    if not name or (name.startswith("$") and name not in _REFERENCE) or "\0" in name or "." in name:
+        raise failed_expression(f"the field name {name!r} is invalid")
 
 
 def path_parts(path: str) -> list[str]:
     """Check a path, and return the parts of the path."""
-    if not path:
-        raise location(40352, "FieldPath cannot be constructed with empty string")
-    if path.endswith("."):
-        raise location(40353, "FieldPath must not end with a '.'.")
     parts = path.split(".")
     for part in parts:
         check_field_name(part)
@@ -212,12 +140,8 @@ def path_parts(path: str) -> list[str]:
 
 
 def _compile_path(expression: str, scope: Scope) -> Expression:
-    if expression == "$":
-        raise location(16872, "'$' by itself is not a valid FieldPath")
     if not expression.startswith("$$"):
         return _of_variable("CURRENT", path_parts(expression[1:]))
-    if expression == "$$":
-        raise failed_to_parse("empty variable names are not allowed")
     name, *parts = expression[2:].split(".")
     if parts:
         path_parts(".".join(parts))
@@ -250,13 +174,10 @@ def check_variable(name: str, may_be_system: bool = False) -> None:
     :param may_be_system: True if the name may be the name of a system variable, such as ``NOW``.
     """
     first = name[:1]
-    if not first:
-        raise failed_to_parse("empty variable names are not allowed")
-    lower = ("a" <= first <= "z") or not first.isascii()
-    if not (lower or (may_be_system and first.isupper()) or name == "CURRENT"):
-        raise failed_to_parse(f"'{name}' starts with an invalid character for a user variable name")
-    if not all(letter.isalnum() or letter == "_" or not letter.isascii() for letter in name):
-        raise failed_to_parse(f"'{name}' contains an invalid character for a variable name")
+    is_user_variable = "a" <= first <= "z" or not first.isascii() or name == "CURRENT"
+    is_valid = all(letter.isalnum() or letter == "_" or not letter.isascii() for letter in name)
+    if not first or not is_valid or not (is_user_variable or (may_be_system and first.isupper())):
+        raise failed_expression(f"the variable name {name!r} is invalid")
 
 
 def follow(value: Any, parts: list[str]) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import (
     Expression,
     Make,
@@ -16,8 +15,15 @@ from gmongo.testing.store.expressions.compiling import (
     compile_expression,
     folded,
 )
-from gmongo.testing.store.expressions.formatting_dates import formatted, specifiers
-from gmongo.testing.store.expressions.operands import Fields, arguments, of_fields
+from gmongo.testing.store.expressions.formatting_dates import check_format, formatted
+from gmongo.testing.store.expressions.operands import (
+    compiled,
+    integer,
+    is_null,
+    null_for_null,
+    of_fields,
+    of_values,
+)
 from gmongo.testing.store.expressions.timezones import (
     DAY,
     DAYS,
@@ -32,37 +38,22 @@ from gmongo.testing.store.expressions.timezones import (
     weekday_of,
     zone_of,
 )
-from gmongo.testing.store.values import MISSING, date_of, is_number, is_whole, milliseconds, type_name, whole
+from gmongo.testing.store.values import date_of, milliseconds
 from gmongo.testing.unsupported import not_supported
 
-_PART = Fields({"date": 40539}, ("timezone",), 40535, 40535)
-_TEXT = Fields({"date": 18628}, ("format", "timezone", "onNull"), 18629, 18534)
-_ADD = Fields({"startDate": 5166402, "unit": 5166402, "amount": 5166402}, ("timezone",), 5166400, 5166401)
-_TRUNC = Fields({"date": 5439009, "unit": 5439010}, ("timezone", "binSize", "startOfWeek"), 5439007, 5439008)
 # The date from which `$dateTrunc` counts bins of several units. The date is a Saturday.
 _REFERENCE = datetime.datetime(2000, 1, 1)
 
 
-def _any_null_or_missing(*values: Any) -> bool:
-    """Return True if a value is null or missing."""
-    return any(value is None or value is MISSING for value in values)
-
-
 def _part_operator(part: Callable[[datetime.datetime], Any]) -> Make:
+    @null_for_null
     def function(date: Any, timezone: Any = "UTC") -> Any:
-        if _any_null_or_missing(date, timezone):
-            return None
         return part(to_local(to_date(date), zone_of(timezone)))
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         if isinstance(operand, dict) and not next(iter(operand), "").startswith("$"):
-            return of_fields(_PART, function)(name, operand, scope)
-        if isinstance(operand, list) and len(operand) != 1:
-            raise location(
-                40536, f"{name} accepts exactly one argument if given an array, but was given {len(operand)}"
-            )
-        (only,) = arguments(name, operand, scope, 1, 1)
-        return folded(lambda variables: function(only(variables)), [only])
+            return of_fields("date", "timezone", function)(name, operand, scope)
+        return of_values(function, 1)(name, operand, scope)
 
     return make
 
@@ -81,50 +72,30 @@ def day_of_week(date: datetime.datetime) -> int:
 
 
 def _date_to_string(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = _TEXT.compiled(name, operand, scope)
+    fields = compiled(name, operand, scope, "date", "format timezone onNull")
     on_null = fields.pop("onNull", compile_expression(None, scope))
-    get = dict(fields)
 
     def run(variables: Any) -> Any:
-        values = {field: part(variables) for field, part in get.items()}
-        form = values.get("format", "%Y-%m-%dT%H:%M:%S.%LZ")
-        if not _any_null_or_missing(form):
-            list(specifiers(form))
-        timezone = values.get("timezone", "UTC")
-        zone = None if _any_null_or_missing(timezone) else zone_of(timezone)
-        if _any_null_or_missing(values["date"]):
+        values = {field: part(variables) for field, part in fields.items()}
+        form, timezone = values.get("format", "%Y-%m-%dT%H:%M:%S.%LZ"), values.get("timezone", "UTC")
+        if not is_null(form):
+            check_format(form)
+        zone = None if is_null(timezone) else zone_of(timezone)
+        if is_null(values["date"]):
             return on_null(variables)
-        if zone is None or _any_null_or_missing(form):
+        if zone is None or is_null(form):
             return None
         return formatted(to_local(to_date(values["date"]), zone), form)
 
-    return folded(run, [*get.values(), on_null])
+    return folded(run, [*fields.values(), on_null])
 
 
-def _whole_amount(name: str, amount: Any) -> int:
-    if not is_number(amount) or not is_whole(amount):
-        raise location(5166405, f"{name} expects integer amount of time units")
-    return whole(amount)
-
-
-def _addition_operator(name: str, sign: int) -> Make:
+def _addition_operator(sign: int) -> Make:
+    @null_for_null
     def run(startDate: Any, unit: Any, amount: Any, timezone: Any = "UTC") -> Any:
-        if _any_null_or_missing(startDate, unit, amount, timezone):
-            return None
-        zone = zone_of(timezone)
-        start = _date(name, startDate, 5166403)
-        if not isinstance(unit, str):
-            raise location(5166404, f"{name} expects string defining the time unit")
-        unit_name = unit_of(unit, name)
-        return date_after(start, unit_name, sign * _whole_amount(name, amount), zone)
+        return date_after(to_date(startDate), unit_of(unit), sign * integer(amount), zone_of(timezone))
 
-    return of_fields(_ADD, run)
-
-
-def _date(name: str, value: Any, code: int) -> Any:
-    if type_name(value) not in ("date", "timestamp", "objectId"):
-        raise location(code, f"{name} requires a date, but got {type_name(value)}")
-    return to_date(value)
+    return of_fields("startDate unit amount", "timezone", run)
 
 
 def date_after(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
@@ -156,19 +127,11 @@ def date_after(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
     return from_local(moved, zone)
 
 
+@null_for_null
 def _date_trunc(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, startOfWeek: Any = "sunday") -> Any:
-    if _any_null_or_missing(date, unit, timezone, binSize) or (unit == "week" and _any_null_or_missing(startOfWeek)):
-        return None
-    zone = zone_of(timezone)
-    start = _date("$dateTrunc", date, 5439012)
-    unit_name = unit_of(unit, "$dateTrunc")
-    if not is_number(binSize) or not is_whole(binSize):
-        raise location(5439017, f"$dateTrunc requires 'binSize' to be a 64-bit integer, but got {binSize!r}")
-    size = whole(binSize)
-    if size <= 0:
-        raise location(5439018, f"$dateTrunc requires 'binSize' to be greater than 0, but got {size}")
-    first = weekday_of(startOfWeek, "$dateTrunc") if unit_name == "week" else 0
-    return _beginning_of_bin(start, unit_name, size, zone, first)
+    zone, size = zone_of(timezone), integer(binSize, least=1)
+    first = weekday_of(startOfWeek) if unit == "week" else 0
+    return _beginning_of_bin(to_date(date), unit_of(unit), size, zone, first)
 
 
 def _beginning_of_bin(date: Any, unit: str, size: int, zone: datetime.tzinfo, first_weekday: int) -> Any:
@@ -190,10 +153,10 @@ def _beginning_of_bin(date: Any, unit: str, size: int, zone: datetime.tzinfo, fi
 
 
 OPERATORS: Mapping[str, Make] = {
-    "$dateAdd": _addition_operator("$dateAdd", 1),
-    "$dateSubtract": _addition_operator("$dateSubtract", -1),
+    "$dateAdd": _addition_operator(1),
+    "$dateSubtract": _addition_operator(-1),
     "$dateToString": _date_to_string,
-    "$dateTrunc": of_fields(_TRUNC, _date_trunc),
+    "$dateTrunc": of_fields("date unit", "timezone binSize startOfWeek", _date_trunc),
     "$dayOfMonth": _part_operator(lambda date: date.day),
     "$dayOfWeek": _part_operator(day_of_week),
     "$dayOfYear": _part_operator(lambda date: date.timetuple().tm_yday),

@@ -1,42 +1,32 @@
-"""The formats of ``$dateToString`` and ``$dateFromString``."""
+"""The formats of ``$dateToString``."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from gmongo.testing.store.errors import location
-from gmongo.testing.store.values import type_name
+from gmongo.testing.store.errors import failed_expression
+from gmongo.testing.store.expressions.operands import of_type
 
 
-def specifiers(form: Any) -> Iterator[str]:
-    """Yield the parts of a format: single characters, and specifiers such as ``%Y``.
-
-    :raises CommandError: the format is not a string, or a specifier is unknown.
-    """
-    if not isinstance(form, str):
-        raise location(18533, f"$dateToString requires that 'format' be a string, found: {type_name(form)}")
-    letters = iter(form)
-    for letter in letters:
-        if letter != "%":
-            yield letter
-            continue
-        kind = next(letters, None)
-        if kind is None:
-            raise location(18535, "Unmatched '%' at end of format string")
-        if kind not in _WRITTEN:
-            raise location(18536, f"Invalid format character '%{kind}' in format string")
-        yield f"%{kind}"
+def check_format(form: Any) -> None:
+    """Check that a format is a string, and that the format contains only known specifiers, such as ``%Y``."""
+    kinds = of_type(str, form).replace("%%", "").split("%")[1:]
+    if any(kind[:1] not in _WRITTEN for kind in kinds):
+        raise failed_expression(f"$dateToString with the format {form!r}")
 
 
-def formatted(date: datetime.datetime, form: Any) -> str:
+def formatted(date: datetime.datetime, form: str) -> str:
     """Return a local time as text.
 
     :param date: the local time.
     :param form: the format, which contains specifiers such as ``%Y``.
     """
-    return "".join(_WRITTEN[part[1]](date) if len(part) > 1 else part for part in specifiers(form))
+    found, letters = "", iter(form)
+    for letter in letters:
+        found += _WRITTEN[next(letters)](date) if letter == "%" else letter
+    return found
 
 
 def _minutes(date: datetime.datetime) -> int:

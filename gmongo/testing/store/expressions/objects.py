@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo.testing.store.errors import location
+from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import (
     Expression,
     Make,
@@ -14,16 +14,8 @@ from gmongo.testing.store.expressions.compiling import (
     compile_expression,
     folded,
 )
-from gmongo.testing.store.expressions.operands import Fields, null_for_null, of_values
+from gmongo.testing.store.expressions.operands import is_null, named, null_for_null, of_type, of_values
 from gmongo.testing.store.values import MISSING, is_number, type_name
-
-_SET = Fields({"field": 4161102, "input": 4161109, "value": 4161103}, (), 4161100, 4161101)
-_UNSET = Fields({"field": 4161102, "input": 4161109}, (), 4161100, 4161101)
-_GET = Fields({"field": 3041702, "input": 3041703}, (), 3041701, 3041701)
-
-
-def _is_null_or_missing(value: Any) -> bool:
-    return value is None or value is MISSING
 
 
 def _merged(*values: Any) -> Any:
@@ -31,86 +23,47 @@ def _merged(*values: Any) -> Any:
     if len(values) == 1 and isinstance(values[0], list):
         values = tuple(values[0])
     for value in values:
-        if _is_null_or_missing(value):
-            continue
-        if not isinstance(value, dict):
-            raise location(40400, f"$mergeObjects requires object inputs, but input {value!r} is of type "
-                           f"{type_name(value)}")  # fmt: skip
-        found.update(value)
+        if not is_null(value):
+            found.update(of_type(dict, value))
     return found
 
 
 def _object_to_array(value: Any) -> list[Any]:
-    if not isinstance(value, dict):
-        raise location(40390, f"$objectToArray requires a document input, found: {type_name(value)}")
-    return [{"k": name, "v": part} for name, part in value.items()]
+    return [{"k": name, "v": part} for name, part in of_type(dict, value).items()]
 
 
 def _array_to_object(value: Any) -> dict[str, Any]:
-    if not isinstance(value, list):
-        raise location(40386, f"$arrayToObject requires an array input, found: {type_name(value)}")
-    take = _of_object if value and isinstance(value[0], dict) else _of_pair
-    return dict(map(take, value))
+    pairs = [_pair(entry) for entry in of_type(list, value)]
+    if len({isinstance(entry, dict) for entry in value}) > 1:
+        raise failed_expression("$arrayToObject with documents and arrays")
+    return dict(pairs)
 
 
-def _of_object(entry: Any) -> tuple[str, Any]:
-    if not isinstance(entry, dict):
-        raise location(40391, "$arrayToObject requires a consistent input format. Elements must all be arrays or all "
-                       f"be objects. Object was detected, now found: {type_name(entry)}")  # fmt: skip
-    if len(entry) != 2:
-        raise location(40392, "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:"
-                       f"{len(entry)}")  # fmt: skip
-    if set(entry) != {"k", "v"}:
-        raise location(40393, f"$arrayToObject requires an object with keys 'k' and 'v'. Missing either or both keys "
-                       f"from: {entry!r}")  # fmt: skip
-    if type(entry["k"]) is not str:
-        raise location(40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be "
-                       f"of type string. Found type: {type_name(entry['k'])}")  # fmt: skip
-    if "\0" in entry["k"]:
-        raise location(4940401, "Key field cannot contain an embedded null byte")
-    return entry["k"], entry["v"]
+def _pair(entry: Any) -> tuple[str, Any]:
+    found = entry
+    if isinstance(entry, dict) and set(entry) == {"k", "v"}:
+        found = [entry["k"], entry["v"]]
+    if not isinstance(found, list) or len(found) != 2 or "\0" in of_type(str, found[0]):
+        raise failed_expression("$arrayToObject of other values than pairs")
+    return found[0], found[1]
 
 
-def _of_pair(entry: Any) -> tuple[str, Any]:
-    if isinstance(entry, dict):
-        raise location(40396, "$arrayToObject requires a consistent input format. Elements must all be arrays or all "
-                       "be objects. Array was detected, now found: object")  # fmt: skip
-    if not isinstance(entry, list):
-        raise location(40398, f"Unrecognised input type format for $arrayToObject: {type_name(entry)}")
-    if len(entry) != 2:
-        raise location(40397, f"$arrayToObject requires an array of size 2 arrays,found array of size: {len(entry)}")
-    if type(entry[0]) is not str:
-        raise location(40395, "$arrayToObject requires an array of key-value pairs, where the key must be of type "
-                       f"string. Found key type: {type_name(entry[0])}")  # fmt: skip
-    if "\0" in entry[0]:
-        raise location(4940400, "Key field cannot contain an embedded null byte")
-    return entry[0], entry[1]
-
-
-def _field_name(name: str, expression: Any, codes: tuple[int, int, int]) -> str:
-    """Return the name of the field of a ``$getField``, ``$setField`` or ``$unsetField``.
-
-    :param name: the name of the operator.
-    :param expression: the argument ``field``.
-    :param codes: three error codes: for a path, for an expression that is not constant, and for a value that is not a
-        string.
-    """
-    if isinstance(expression, str) and expression.startswith("$"):
-        raise location(codes[0], f"'{expression}' is a field path reference which is not allowed in this context")
-    is_literal = isinstance(expression, dict) and len(expression) == 1 and set(expression) <= {"$const", "$literal"}
-    if isinstance(expression, (dict, list)) and not is_literal:
-        raise location(codes[1], f"{name} requires 'field' to evaluate to a constant")
-    (value,) = expression.values() if is_literal else (expression,)
-    if type(value) is not str:
-        raise location(codes[2], f"{name} requires 'field' to evaluate to type String, but got {type_name(value)}")
-    return value
+def _field_name(name: str, expression: Any) -> str:
+    """Return the name of the field of a ``$getField`` or ``$setField``."""
+    if isinstance(expression, dict) and set(expression) <= {"$const", "$literal"} and len(expression) == 1:
+        (expression,) = expression.values()
+    elif isinstance(expression, str) and expression.startswith("$"):
+        raise failed_expression(f"{name} with a path as field")
+    if "\0" in of_type(str, expression):
+        raise failed_expression(f"{name} with a null byte")
+    return str(expression)
 
 
 def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
     is_short = not isinstance(operand, dict) or next(iter(operand), "").startswith("$")
-    fields = {"field": operand} if is_short else _GET.of(name, operand)
-    field = _field_name(name, fields["field"], (5654600, 5654601, 5654602))
-    source = compile_expression(fields.get("input", "$$CURRENT"), scope)
+    fields = {"field": operand, "input": "$$CURRENT"} if is_short else named(name, operand, "field input")
+    field = _field_name(name, fields["field"])
+    source = compile_expression(fields["input"], scope)
 
     def run(variables: Variables) -> Any:
         document = source(variables)
@@ -122,21 +75,20 @@ def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
 
 
 def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = _SET.of(name, operand) if name == "$setField" else {**_UNSET.of(name, operand), "value": "$$REMOVE"}
-    field = _field_name(name, fields["field"], (4161108, 4161106, 4161107))
-    if "\0" in field:
-        raise location(9534700, f"{name} requires 'field' not to contain embedded null bytes")
+    if name == "$setField":
+        fields = named(name, operand, "field input value")
+    else:
+        fields = {**named(name, operand, "field input"), "value": "$$REMOVE"}
+    field = _field_name(name, fields["field"])
     source, new = compile_expression(fields["input"], scope), compile_expression(fields["value"], scope)
 
     def run(variables: Variables) -> Any:
         document, value = source(variables), new(variables)
-        if _is_null_or_missing(document):
+        if is_null(document):
             return None
-        if not isinstance(document, dict):
-            raise location(4161105, f"{name} requires 'input' to evaluate to type Object, not {type_name(document)}")
         if value is MISSING:
-            return {one: part for one, part in document.items() if one != field}
-        return {**document, field: value}
+            return {one: part for one, part in of_type(dict, document).items() if one != field}
+        return {**of_type(dict, document), field: value}
 
     return folded(run, [source, new])
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from gmongo.testing.store.errors import location
+from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Constant, Expression, Make, Scope, compile_expression, folded
-from gmongo.testing.store.values import MISSING
+from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
+
+_INT32 = range(-(2**31), 2**31)
 
 
 def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | None) -> list[Expression]:
@@ -24,11 +25,7 @@ def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | Non
     """
     parts = operand if isinstance(operand, list) else [operand]
     if len(parts) < least or (most is not None and len(parts) > most):
-        if least == most:
-            raise location(16020, f"Expression {name} takes exactly {least} arguments. {len(parts)} were passed in.")
-        upper = "" if most is None else f", and at most {most}"
-        raise location(28667, f"Expression {name} takes at least {least} arguments{upper}, but {len(parts)} were "
-                       "passed in.")  # fmt: skip
+        raise failed_expression(f"{name} with {len(parts)} arguments")
     return [compile_expression(part, scope) for part in parts]
 
 
@@ -43,9 +40,6 @@ def of_values(function: Callable[..., Any], least: int, most: int | None = -1) -
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         parts = arguments(name, operand, scope, least, upper)
-        if len(parts) == 1:
-            (only,) = parts
-            return folded(lambda variables: function(only(variables)), parts)
         if len(parts) == 2:
             left, right = parts
             return folded(lambda variables: function(left(variables), right(variables)), parts)
@@ -77,16 +71,16 @@ def of_iterator(
     return make
 
 
+def is_null(value: Any) -> bool:
+    """Return True if the value is null or missing."""
+    return value is None or value is MISSING
+
+
 def null_for_null(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that returns None if an argument is null or missing, and otherwise calls `function`."""
-
-    def run(*values: Any) -> Any:
-        for value in values:
-            if value is None or value is MISSING:
-                return None
-        return function(*values)
-
-    return run
+    return lambda *values, **fields: (
+        None if any(map(is_null, (*values, *fields.values()))) else function(*values, **fields)
+    )
 
 
 def under_collation(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
@@ -103,48 +97,61 @@ def under_collation(function: Callable[..., Any], least: int, most: int | None =
     return make
 
 
-@dataclass(frozen=True)
-class Fields:
-    """The rules for the named arguments of an operator.
+def named(name: str, operand: Any, required: str, optional: str = "") -> dict[str, Any]:
+    """Check the names of the named arguments of an operator, and return the arguments.
 
-    :param required: the error codes for missing arguments, by the name of the required argument.
-    :param optional: the names of optional arguments.
-    :param not_object: the error code for an operand that is not a document.
-    :param unknown: the error code for an unknown argument.
+    :param name: the name of the operator.
+    :param operand: the operand of the operator.
+    :param required: the names of the required arguments, separated by spaces.
+    :param optional: the names of the optional arguments, separated by spaces.
     """
-
-    required: Mapping[str, int]
-    optional: tuple[str, ...]
-    not_object: int
-    unknown: int
-
-    def of(self, name: str, operand: Any) -> dict[str, Any]:
-        """Check the named arguments of an operator, and return the arguments."""
-        if not isinstance(operand, dict):
-            raise location(self.not_object, f"{name} requires an object as an argument, found: {operand!r}")
-        for field in operand:
-            if field not in self.required and field not in self.optional:
-                raise location(self.unknown, f"Unrecognized argument to {name}: {field}")
-        for field, code in self.required.items():
-            if field not in operand:
-                raise location(code, f"Missing '{field}' parameter to {name}")
-        return operand
-
-    def compiled(self, name: str, operand: Any, scope: Scope) -> dict[str, Expression]:
-        """Check and compile the named arguments of an operator."""
-        return {field: compile_expression(part, scope) for field, part in self.of(name, operand).items()}
+    least = set(required.split())
+    if not isinstance(operand, dict) or not least <= set(operand) <= least | set(optional.split()):
+        raise failed_expression(f"{name} has other arguments than '{required} {optional}'")
+    return operand
 
 
-def of_fields(fields: Fields, function: Callable[..., Any]) -> Make:
+def compiled(name: str, operand: Any, scope: Scope, required: str, optional: str = "") -> dict[str, Expression]:
+    """Check and compile the named arguments of an operator."""
+    return {field: compile_expression(part, scope) for field, part in named(name, operand, required, optional).items()}
+
+
+def of_fields(required: str, optional: str, function: Callable[..., Any]) -> Make:
     """Return an operator that calls a function with the values of the named arguments, as keyword arguments.
 
-    :param fields: the rules for the named arguments.
+    :param required: the names of the required arguments, separated by spaces.
+    :param optional: the names of the optional arguments, separated by spaces.
     :param function: the function, which has a default for each optional argument.
     """
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
-        parts = fields.compiled(name, operand, scope)
+        parts = compiled(name, operand, scope, required, optional)
         return folded(lambda variables: function(**{key: part(variables) for key, part in parts.items()}),
                       parts.values())  # fmt: skip
 
     return make
+
+
+def of_type(kind: type, value: Any) -> Any:
+    """Check that a value has a type, and return the value."""
+    if not isinstance(value, kind) or (kind is str and type(value) is not str):
+        raise failed_expression(f"an operand has the type {type_name(value)}")
+    return value
+
+
+def number(value: Any) -> Any:
+    """Check that a value is a number, and return the value."""
+    if not is_number(value):
+        raise failed_expression(f"an operand has the type {type_name(value)}")
+    return value
+
+
+def integer(value: Any, least: int = _INT32[0]) -> int:
+    """Check that a value is an integral number in the range of an int32. Return the number.
+
+    :param value: the value to check.
+    :param least: the least number that the operator accepts.
+    """
+    if not is_whole(number(value)) or whole(value) not in _INT32 or whole(value) < least:
+        raise failed_expression(f"an operand is {value}")
+    return whole(value)

@@ -5,190 +5,135 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from gmongo.testing.command import CommandError
-from gmongo.testing.store.errors import location
-from gmongo.testing.store.expressions.arrays import bounds, integral
-from gmongo.testing.store.expressions.compiling import Make
-from gmongo.testing.store.expressions.operands import Fields, null_for_null, of_fields, of_iterator, of_values
-from gmongo.testing.store.expressions.text import coerced
-from gmongo.testing.store.patterns import compile_pattern, is_pattern
-from gmongo.testing.store.values import MISSING, is_nan, is_number, type_name, whole
+from bson.timestamp import Timestamp
 
-_TRIM = Fields({"input": 50695}, ("chars",), 50696, 50694)
-_REPLACE = Fields({"input": 51749, "find": 51748, "replacement": 51747}, (), 51751, 51750)
-_REGEX = Fields({"input": 31022, "regex": 31023}, ("options",), 51103, 31024)
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.errors import failed_expression
+from gmongo.testing.store.expressions.compiling import Make
+from gmongo.testing.store.expressions.operands import (
+    integer,
+    is_null,
+    null_for_null,
+    of_fields,
+    of_iterator,
+    of_type,
+    of_values,
+)
+from gmongo.testing.store.expressions.text import date_text, number_text
+from gmongo.testing.store.patterns import compile_pattern, is_pattern
+from gmongo.testing.store.values import is_date, is_number
+
 # The characters that `$trim` removes by default.
 _WHITESPACE = "\0\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
 _UPPER = {letter: letter - 32 for letter in range(ord("a"), ord("z") + 1)}
 _LOWER = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
 
 
-def _is_null_or_missing(value: Any) -> bool:
-    return value is None or value is MISSING
-
-
-def _string(value: Any, code: int, argument: str) -> str:
-    if type(value) is not str:
-        raise location(code, f"{argument} must be a string, but is of type {type_name(value)}")
-    return value
+def _coerced(value: Any) -> str:
+    """Convert a value to a string. Null and missing values become an empty string."""
+    if is_null(value):
+        return ""
+    if is_date(value):
+        return date_text(value)
+    if isinstance(value, Timestamp):
+        return f"Timestamp({value.time}, {value.inc})"
+    if is_number(value):
+        return number_text(value)
+    return str(of_type(str, value))
 
 
 def _concatenated(values: Iterable[Any]) -> Any:
     found = []
     for value in values:
-        if _is_null_or_missing(value):
+        if is_null(value):
             return None
-        if type(value) is not str:
-            raise location(16702, f"$concat only supports strings, not {type_name(value)}")
-        found.append(value)
+        found.append(of_type(str, value))
     return "".join(found)
 
 
 def _lower(value: Any) -> str:
-    return coerced(value).translate(_LOWER)
+    return _coerced(value).translate(_LOWER)
 
 
 def _upper(value: Any) -> str:
-    return coerced(value).translate(_UPPER)
+    return _coerced(value).translate(_UPPER)
 
 
-def _compare_without_case(left: Any, right: Any) -> int:
-    first, second = _upper(left), _upper(right)
-    return (first > second) - (first < second)
-
-
-def _substring_of_bytes(value: Any, start: Any, length: Any) -> str:
-    for number, code, word in ((start, 16034, "starting index"), (length, 16035, "length")):
-        if not is_number(number):
-            raise location(code, f"$substrBytes: {word} must be a numeric type (is BSON type {type_name(number)})")
-    text = coerced(value).encode()
-    first = -1 if is_nan(start) else whole(start)
-    if first < 0:
-        raise location(50752, f"$substrBytes: starting index must be non-negative (got: {first})")
-    last = len(text) if whole(length) < 0 else min(len(text), first + whole(length))
-    if first >= len(text):
-        return ""
-    if _is_inside_character(text, first):
-        raise location(28656, "$substrBytes: Invalid range, starting index is a UTF-8 continuation byte.")
-    if _is_inside_character(text, last):
-        raise location(28657, "$substrBytes: Invalid range, ending index is in the middle of a UTF-8 character.")
-    return text[first:last].decode()
-
-
-def _is_inside_character(text: bytes, place: int) -> bool:
-    return place < len(text) and text[place] & 0xC0 == 0x80
-
-
-def _substring_of_characters(value: Any, start: Any, length: Any) -> str:
-    text = coerced(value)
-    first = integral("$substrCP: starting index", start, 34450, 34451)
-    count = integral("$substrCP: length", length, 34452, 34453)
-    if count < 0:
-        raise location(34454, "$substrCP: length must be a nonnegative integer.")
-    if first < 0:
-        raise location(34455, "$substrCP: the starting index must be nonnegative integer.")
-    return text[first : first + count]
-
-
-def _byte_length(value: Any) -> int:
-    return len(_string(value, 34473, "$strLenBytes's argument").encode())
+def _substring(value: Any, start: Any, length: Any) -> str:
+    first = integer(start, least=0)
+    return _coerced(value)[first : first + integer(length, least=0)]
 
 
 def _length(value: Any) -> int:
-    return len(_string(value, 34471, "$strLenCP's argument"))
+    return len(of_type(str, value))
 
 
 def _split(value: Any, separator: Any) -> list[str]:
-    text = _string(value, 40085, "$split's first argument")
-    by = _string(separator, 40086, "$split's second argument")
-    if not by:
-        raise location(40087, "$split requires a non-empty separator")
-    return text.split(by)
+    if not of_type(str, separator):
+        raise failed_expression("$split with an empty separator")
+    parts: list[str] = of_type(str, value).split(separator)
+    return parts
 
 
-def _index_operator(name: str, units: Callable[[str], Any], not_text: int, not_token: int) -> Make:
-    def run(values: Iterator[Any]) -> Any:
-        value = next(values)
-        if _is_null_or_missing(value):
-            return None
-        text = units(_string(value, not_text, f"{name}'s first argument"))
-        expected = units(_string(next(values), not_token, f"{name}'s second argument"))
-        first, last = bounds(list(values), len(text))
-        return text.find(expected, first, last) if first <= last else -1
-
-    return of_iterator(run, 2, 4)
+def _index(values: Iterator[Any]) -> Any:
+    text = next(values)
+    if is_null(text):
+        return None
+    expected = next(values)
+    limits = [integer(value, least=0) for value in values]
+    first, last = [*limits, len(of_type(str, text))][:2] if limits else (0, len(of_type(str, text)))
+    return text.find(of_type(str, expected), first, last) if first <= min(last, len(text)) else -1
 
 
-def _trim_operator(name: str, trim: Callable[[str, str], str]) -> Make:
+def _trim_operator(trim: Callable[[str, str], str]) -> Make:
     def run(input: Any, chars: Any = _WHITESPACE) -> Any:
-        if _is_null_or_missing(input):
-            return None
-        text = _string(input, 50699, f"{name}'s input")
-        if _is_null_or_missing(chars):
-            return None
-        return trim(text, _string(chars, 50700, f"{name}'s 'chars'"))
+        for value in (input, chars):
+            if not is_null(value):
+                of_type(str, value)
+        return None if is_null(input) or is_null(chars) else trim(input, chars)
 
-    return of_fields(_TRIM, run)
+    return of_fields("input", "chars", run)
 
 
-def _replace_operator(name: str, count: int) -> Make:
+def _replace_operator(count: int) -> Make:
     def run(input: Any, find: Any, replacement: Any) -> Any:
-        for value, code, word in ((input, 51746, "input"), (find, 51745, "find"), (replacement, 51744, "replacement")):
-            if not _is_null_or_missing(value):
-                _string(value, code, f"{name}'s '{word}'")
-        if any(map(_is_null_or_missing, (input, find, replacement))):
+        for value in (input, find, replacement):
+            if not is_null(value):
+                of_type(str, value)
+        if any(map(is_null, (input, find, replacement))):
             return None
         return input.replace(find, replacement, count)
 
-    return of_fields(_REPLACE, run)
+    return of_fields("input find replacement", "", run)
 
 
-def _regex_operator(name: str, null_result: Callable[[], Any], run: Callable[[Any, str], Any]) -> Make:
-    def function(input: Any, regex: Any, options: Any = None) -> Any:
-        if not _is_null_or_missing(input):
-            _string(input, 51104, f"{name}'s 'input'")
-        pattern = _pattern(name, regex, None if options is MISSING else options)
-        return null_result() if _is_null_or_missing(input) or pattern is None else run(pattern, input)
-
-    return of_fields(_REGEX, function)
-
-
-def _pattern(name: str, regex: Any, options: Any) -> Any:
-    if options is not None and type(options) is not str:
-        raise location(51106, f"{name} needs 'options' to be of type string")
-    if _is_null_or_missing(regex):
-        return None
-    if not is_pattern(regex) and type(regex) is not str:
-        raise location(51105, f"{name} needs 'regex' to be of type string or regex")
-    if is_pattern(regex) and options is not None and int(regex.flags) & ~32:
-        raise location(51107, f"{name}: found regex option(s) specified in both 'regex' and 'option' fields")
+def _regex_match(input: Any, regex: Any, options: Any = None) -> bool:
+    for value in (input, options) if is_pattern(regex) else (input, regex, options):
+        if not is_null(value):
+            of_type(str, value)
+    if is_null(regex):
+        return False
+    if is_pattern(regex) and not is_null(options) and int(regex.flags) & ~32:
+        raise failed_expression("$regexMatch with options twice")
     try:
-        return compile_pattern(regex, options)
+        pattern = compile_pattern(regex, None if is_null(options) else options)
     except CommandError as error:
-        raise location(51111 if error.code == 51091 else error.code, error.message) from None
-
-
-def _matches(pattern: Any, text: str) -> bool:
-    return pattern.search(text) is not None
+        raise failed_expression(error.message) from None
+    return not is_null(input) and pattern.search(input) is not None
 
 
 OPERATORS: Mapping[str, Make] = {
     "$concat": of_iterator(_concatenated),
-    "$indexOfBytes": _index_operator("$indexOfBytes", str.encode, 40091, 40092),
-    "$indexOfCP": _index_operator("$indexOfCP", str, 40093, 40094),
-    "$ltrim": _trim_operator("$ltrim", str.lstrip),
-    "$regexMatch": _regex_operator("$regexMatch", bool, _matches),
-    "$replaceAll": _replace_operator("$replaceAll", -1),
-    "$replaceOne": _replace_operator("$replaceOne", 1),
-    "$rtrim": _trim_operator("$rtrim", str.rstrip),
+    "$indexOfCP": of_iterator(_index, 2, 4),
+    "$ltrim": _trim_operator(str.lstrip),
+    "$regexMatch": of_fields("input regex", "options", _regex_match),
+    "$replaceAll": _replace_operator(-1),
+    "$replaceOne": _replace_operator(1),
+    "$rtrim": _trim_operator(str.rstrip),
     "$split": of_values(null_for_null(_split), 2),
-    "$strLenBytes": of_values(_byte_length, 1),
     "$strLenCP": of_values(_length, 1),
-    "$strcasecmp": of_values(_compare_without_case, 2),
-    "$substr": of_values(_substring_of_bytes, 3),
-    "$substrBytes": of_values(_substring_of_bytes, 3),
-    "$substrCP": of_values(_substring_of_characters, 3),
+    "$substrCP": of_values(_substring, 3),
     "$toLower": of_values(_lower, 1),
     "$toUpper": of_values(_upper, 1),
-    "$trim": _trim_operator("$trim", str.strip),
+    "$trim": _trim_operator(str.strip),
 }

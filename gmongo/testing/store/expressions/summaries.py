@@ -45,11 +45,5 @@ OPERATORS: Mapping[str, Make] = {
     "$min": _summary_operator(
         lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded)
     ),
-    "$stdDevPop": _summary_operator(
-        lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=False)
-    ),
-    "$stdDevSamp": _summary_operator(
-        lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=True)
-    ),
     "$sum": _summary_operator(lambda values, scope: arithmetic.total(scope.pace.through(values))),
 }

@@ -1,4 +1,4 @@
-"""Convert values to strings, for expression operators."""
+"""Convert numbers and dates to strings, for expression operators."""
 
 from __future__ import annotations
 
@@ -7,48 +7,17 @@ import math
 from typing import Any
 
 from bson.decimal128 import Decimal128
-from bson.timestamp import Timestamp
 
-from gmongo.testing.store.errors import location
-from gmongo.testing.store.values import MISSING, is_date, is_number, type_name
 from gmongo.testing.unsupported import not_supported
-
-
-def coerced(value: Any) -> str:
-    """Convert a value to a string, as the string operators convert their operands.
-
-    Null and missing values become an empty string.
-
-    :raises CommandError: the operators do not accept the type of the value.
-    """
-    if value is None or value is MISSING:
-        return ""
-    if isinstance(value, str):
-        return str(value)
-    if is_date(value):
-        return date_text(value)
-    if isinstance(value, Timestamp):
-        return f"Timestamp({value.time}, {value.inc})"
-    if isinstance(value, float):
-        return f"{value:g}"  # at most six significant digits
-    if is_number(value):
-        return number_text(value)
-    raise location(16007, f"can't convert from BSON type {type_name(value)} to String")
 
 
 def number_text(value: Any) -> str:
     """Convert a number to a string."""
     if isinstance(value, float):
-        return _of_double(value)
+        if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return f"{value:g}"  # at most six significant digits
     return str(value) if isinstance(value, Decimal128) else str(int(value))
-
-
-def _of_double(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return f"{value:g}"  # at most six significant digits
 
 
 def date_text(value: Any) -> str:

@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
 
-from gmongo.testing.store.errors import failed_to_parse, location
+from gmongo.testing.store.errors import failed_expression
+from gmongo.testing.store.expressions.operands import of_type
 from gmongo.testing.store.values import date_of, is_date, milliseconds, type_name
 from gmongo.testing.unsupported import not_supported
 
@@ -31,12 +32,9 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 def zone_of(value: Any) -> datetime.tzinfo:
     """Return the time zone that a name or a UTC offset denotes.
 
-    :raises CommandError: the value is not a string (code 40517), the time zone is unknown (code 40485), or there is no
-        database of time zones (code 115).
+    :raises CommandError: the value is not a string, the time zone is unknown, or there is no database of time zones.
     """
-    if not isinstance(value, str):
-        raise location(40517, f"timezone must evaluate to a string, found {type_name(value)}")
-    return _zone(value)
+    return _zone(of_type(str, value))
 
 
 @lru_cache(maxsize=128)
@@ -53,9 +51,8 @@ def _zone(name: str) -> datetime.tzinfo:
     zone = _zone_in_database(name)
     if zone is None and _zone_in_database("Etc/UTC") is None:
         raise not_supported("time zones without data", "pip install 'gmongo[testing]'")
-
     if zone is None:
-        raise location(40485, f'unrecognized time zone identifier: "{name}"')
+        raise failed_expression(f"the time zone {name!r} is unknown")
     return zone
 
 
@@ -77,7 +74,7 @@ def to_date(value: Any) -> Any:
         return date_of(value.time * 1000)
     if isinstance(value, ObjectId):
         return date_of(int.from_bytes(value.binary[:4], "big", signed=True) * 1000)
-    raise location(16006, f"can't convert from BSON type {type_name(value)} to Date")
+    raise failed_expression(f"a date operator with the type {type_name(value)}")
 
 
 def to_local(date: Any, zone: datetime.tzinfo) -> datetime.datetime:
@@ -96,32 +93,22 @@ def from_local(shown: datetime.datetime, zone: datetime.tzinfo) -> Any:
         raise not_supported("a date beyond the years 1 to 9999") from None
 
 
-def unit_of(value: Any, name: str) -> str:
-    """Check that a value is the name of a unit of time, and return the name.
-
-    :param value: the value of the argument.
-    :param name: the name of the operator in error messages.
-    """
-    if not isinstance(value, str):
-        raise location(5439013, f"{name} requires 'unit' to be a string, but got {type_name(value)}")
-    if value not in FIXED and value not in DAYS and value not in MONTHS:
-        message = f"{name} parameter 'unit' value cannot be recognized as a time unit: {value}"
-        raise location(5439014, message) if name in ("$dateDiff", "$dateTrunc") else failed_to_parse(message)
-    return value
+def unit_of(value: Any) -> str:
+    """Check that a value is the name of a unit of time, and return the name."""
+    if of_type(str, value) not in FIXED and value not in DAYS and value not in MONTHS:
+        raise failed_expression(f"the unit of time {value!r} is unknown")
+    return str(value)
 
 
-def weekday_of(value: Any, name: str) -> int:
+def weekday_of(value: Any) -> int:
     """Return the number of a day of the week: 0 for Monday to 6 for Sunday.
 
     :param value: the English name of the day, or the first three letters of the name.
-    :param name: the name of the operator in error messages.
     """
-    if not isinstance(value, str):
-        raise location(5439015, f"{name} requires 'startOfWeek' to be a string, but got {type_name(value)}")
     for number, day in enumerate(WEEKDAYS):
-        if value.lower() in (day, day[:3]):
+        if of_type(str, value).lower() in (day, day[:3]):
             return number
-    raise location(5439016, f"{name} parameter 'startOfWeek' value cannot be recognized as a day of a week: {value}")
+    raise failed_expression(f"the day {value!r} is unknown")
 
 
 def month_number(date: datetime.datetime) -> int:
