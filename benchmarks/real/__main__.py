@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import programs
+from benchmarks.documents import VARIANT
 from benchmarks.real import crowds, failover, operations, page
 from benchmarks.real.deployments import DEPLOYMENTS
 from benchmarks.record import versions
@@ -47,7 +48,7 @@ def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) 
     for name in [name for name in DEPLOYMENTS if name in only]:
         able = [each for each in contenders if each != "floor" or name == "standalone"]
         measured = operations.measure(name, able, options.rounds, options.operations, report_progress)
-        found["operations"][name] = {kind: each.as_json() for kind, each in measured.items()}
+        found["operations"][name + VARIANT] = {kind: each.as_json() for kind, each in measured.items()}
         save()
     if FAILOVER in only:
         found[FAILOVER] = failover.measure(options.failures, report_progress)

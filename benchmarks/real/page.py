@@ -31,7 +31,7 @@ def lines(runs: Sequence[Run]) -> Iterator[str]:
     runs.
     """
     yield ", ".join(f"{name} {found}" for name, found in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
-    for deployment in runs[0]["operations"]:
+    for deployment in {name: None for run in runs for name in run["operations"]}:
         yield from _operations(_part([run["operations"] for run in runs], deployment), deployment)
     if failovers := _part(runs, "failover"):
         yield from _failover(failovers)
