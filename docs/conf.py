@@ -67,7 +67,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(Call|Cluster|Plan|ServerSession|Topology|TopologySettings)"),
 ]
 
-# Pages of the site whose source is in another folder.
+# Pages of the site whose source file is in another folder.
 EXTERNAL_PAGES = {
     "architecture": "ARCHITECTURE.md",
     "changelog": "CHANGELOG.md",
