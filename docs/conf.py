@@ -67,7 +67,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(Call|Cluster|Plan|ServerSession|Topology|TopologySettings)"),
 ]
 
-# Pages of the site whose source is in another folder.
+# Pages of the site whose source file is in another folder.
 EXTERNAL_PAGES = {
     "architecture": "ARCHITECTURE.md",
     "changelog": "CHANGELOG.md",
@@ -91,7 +91,7 @@ def _site_links(text: str, page: Path, folder: Path) -> str:
         shown, path, anchor = match[1], match[2], match[3] or ""
         target = (folder / path).resolve()
         if target.is_dir():
-            target = _readme(target)
+            target = _nearest_readme(target)
         target = pages.get(target, target)
         relative = os.path.relpath(target, page.parent)
         if target.is_relative_to(HERE):
@@ -102,10 +102,10 @@ def _site_links(text: str, page: Path, folder: Path) -> str:
     return _LINK.sub(link, text)
 
 
-def _readme(folder: Path) -> Path:
+def _nearest_readme(folder: Path) -> Path:
     """Return the README of a folder, or the README of its nearest parent that has one."""
     readme = folder / "README.md"
-    return readme if readme.exists() else _readme(folder.parent)
+    return readme if readme.exists() else _nearest_readme(folder.parent)
 
 
 def _convert_links(_app: Any, name: str, content: list[str]) -> None:
