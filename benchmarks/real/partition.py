@@ -92,13 +92,17 @@ class _Proxy:
 
     def _relay(self, client: socket.socket, server: socket.socket) -> None:
         with client, server:
-            peers = {client: server, server: client}
+            directions = {client.fileno(): (client, server), server.fileno(): (server, client)}
+            poll = select.poll()  # select() refuses the descriptors above 1023 of many connections
+            for descriptor in directions:
+                poll.register(descriptor, select.POLLIN)
             while True:
-                for source in select.select(list(peers), [], [])[0]:
+                for descriptor, _event in poll.poll():
+                    source, target = directions[descriptor]
                     try:
                         data = source.recv(_CHUNK)
                         self.is_open.wait()
-                        peers[source].sendall(data)
+                        target.sendall(data)
                     except OSError:
                         return
                     if not data:
