@@ -30,20 +30,22 @@ class Import(NamedTuple):
 
 
 GEVENT, PATCH = "import gevent", "import gevent; from gevent import monkey; monkey.patch_all()"
+# "import gmongo" alone imports no module of the driver. The import of a name does.
+_OWN, _PEER = "from gmongo import MongoClient", "from pymongo import MongoClient"
 #: gmongo imports gevent, unlike PyMongo. Therefore the table shows the imports with and without gevent.
 IMPORTS = {
-    "import, the driver alone": {"gmongo": Import("", "import gmongo"), "pymongo": Import("", "import pymongo")},
+    "import, the driver alone": {"gmongo": Import("", _OWN), "pymongo": Import("", _PEER)},
     "import, gevent and patching included": {
-        "gmongo": Import("", "import gmongo"),
-        "pymongo": Import("", f"{PATCH}; import pymongo"),
+        "gmongo": Import("", _OWN),
+        "pymongo": Import("", f"{PATCH}; {_PEER}"),
     },
     "import, gevent already there": {
-        "gmongo": Import(GEVENT, "import gmongo"),
-        "pymongo": Import(GEVENT, "import pymongo"),
+        "gmongo": Import(GEVENT, _OWN),
+        "pymongo": Import(GEVENT, _PEER),
     },
     "import, gevent already there, PyMongo patched": {
-        "gmongo": Import(GEVENT, "import gmongo"),
-        "pymongo": Import(PATCH, "import pymongo"),
+        "gmongo": Import(GEVENT, _OWN),
+        "pymongo": Import(PATCH, _PEER),
     },
 }
 _PROGRAM = """{before}

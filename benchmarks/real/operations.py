@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks import load
+from benchmarks.documents import VARIANT
 from benchmarks.latency import quantiles_of
 from benchmarks.processes import WorkerFailed
 from benchmarks.programs import Program, exchange, running
@@ -64,7 +65,7 @@ def operations_of(name: str) -> list[str]:
     """Return the names of the operations that the benchmark measures on a deployment."""
     if name == "replica set":
         return list(SHARES)
-    if name == "standalone":
+    if name == "standalone" and not VARIANT:
         return [kind for kind in SHARES if kind not in REPLICA_SET_ONLY]
     return list(WITH_SETTINGS)
 
