@@ -7,13 +7,11 @@ until the next check is due or requested.
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import bson
 from bson.errors import BSONError
-from gevent import get_hub
 
 from gmongo import _clock
 from gmongo._background import LongWork, RestartingGreenlet, Wakeup
@@ -26,6 +24,7 @@ from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.events.sdam import TopologyEvents
 from gmongo.sdam.hello_reply import HelloReply
 from gmongo.sdam.network_errors import is_network_error
+from gmongo.sdam.owned_monitor import OwnedMonitor
 from gmongo.sdam.round_trip_time import RoundTripTime
 from gmongo.sdam.rtt_monitor import RttMonitor
 from gmongo.sdam.server_description import ServerDescription, unknown
@@ -53,17 +52,16 @@ def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:
     return mode == "stream" or (mode == "auto" and faas_name(variables) is None)
 
 
-class Monitor:
-    """Monitor of one server. The weak reference to `owner`, which receives the results of checks, ends the monitor."""
+class Monitor(OwnedMonitor[MonitorOwner]):
+    """Monitor of one server. Reports the results of checks to its owner."""
 
     def __init__(
         self, address: Address, settings: TopologySettings, events: TopologyEvents, owner: MonitorOwner
     ) -> None:
+        super().__init__(owner)
         self.address = address
         self._settings = settings
         self._events = events
-        self._loop = get_hub().loop
-        self._owner = weakref.ref(owner, self._owner_was_deleted)
         self._wakeup = Wakeup()
         self._rtt = RoundTripTime()
         self._rtt_monitor: RttMonitor | None = None
@@ -77,7 +75,6 @@ class Monitor:
         # topology version of this result, because the server replies immediately to another topology version.
         self._outcome = ServerDescription(address)
         self._heartbeat: tuple[float, bool] | None = None  # start of the current heartbeat, and True if awaitable
-        self._stopped = False
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
@@ -129,12 +126,6 @@ class Monitor:
             self._connection.mark_forked(error)
         if self._rtt_monitor is not None:
             self._rtt_monitor.mark_forked(error)
-
-    def _owner_was_deleted(self, _reference: object) -> None:
-        # Garbage collection may run in any thread and inside a critical section. A callback of the event loop does not.
-        # A stopped monitor may outlive its event loop.
-        if not self._stopped:
-            self._loop.run_callback_threadsafe(self.stop)
 
     # The greenlet
 
