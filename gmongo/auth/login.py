@@ -25,7 +25,7 @@ class Login(ABC):
 
     @abstractmethod
     def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
-        """Authenticate the connection after the hello, before ``timeoutMS`` ends in `seconds`."""
+        """Authenticate the connection after the hello. `seconds` is the remaining time of the operation."""
 
     @abstractmethod
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
@@ -50,7 +50,7 @@ class SimpleLogin(Login):
 
 
 class ScramLogin(Login):
-    """Login with SCRAM, and without a set mechanism with the strongest mechanism in the hello reply."""
+    """Login with SCRAM. Without a set mechanism, the login uses the strongest mechanism in the hello reply."""
 
     def __init__(self, credential: Credential, keys: ScramKeys) -> None:
         self._credential = credential

@@ -22,8 +22,8 @@ _FEWEST_ITERATIONS = 4096
 # an attacker demands a larger number.
 _MOST_ITERATIONS = 1_000_000
 _NO_CHANNEL_BINDING = "n,,"
-# Messages of the server. RFC 5802, section 7 sets the order of the fields, after which optional extensions may follow.
-# The client rejects mandatory extensions (m=), which would precede the fields.
+# Server messages. RFC 5802, section 7 defines the order of the fields. Optional extensions may follow the fields. The
+# client rejects mandatory extensions (m=), which would precede the fields.
 _EXTENSIONS = r"(?:,[A-Za-z]=[^,]+)*"
 _FIRST = re.compile(rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[^,]+),i=(?P<iterations>[1-9][0-9]{{0,9}}){_EXTENSIONS}")
 _FINAL = re.compile(rf"(?:e=(?P<error>[^,]+)|v=(?P<verifier>[^,]*)){_EXTENSIONS}")
@@ -52,7 +52,7 @@ class ScramConversation(SaslConversation):
         escaped = username.replace("=", "=3D").replace(",", "=2C")
         self._nonce = (make_nonce or _random_nonce)()
         self._first_bare = f"n={escaped},r={self._nonce}"
-        self._server_signature: bytes | None = None  # the signature that the server must send
+        self._server_signature: bytes | None = None  # expected signature of the server
         self._verified = False
 
     def begin(self) -> bytes:

@@ -54,8 +54,8 @@ class Authentication:
         self._connection.authentication = self
 
     @clears_locals
-    def again(self, seconds: float | None) -> None:
-        """Authenticate again before the current operation ends in `seconds`, and within ``connectTimeoutMS``."""
+    def reauthenticate(self, seconds: float | None) -> None:
+        """Authenticate again within the remaining `seconds` of the operation, and within ``connectTimeoutMS``."""
         limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
         limit = min(limits) + self._login.extra_login_seconds if limits else None
         error = self._connection.timeout_error(self._options.connect_timeout, "connectTimeoutMS")

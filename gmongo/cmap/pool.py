@@ -83,7 +83,7 @@ class Pool:
 
     @property
     def operation_count(self) -> int:
-        """Number of operations in progress on the server, of which server selection prefers a low number."""
+        """Number of operations in progress on the server. Server selection prefers servers with fewer operations."""
         machine = self.machine
         return len(machine.in_use) + len(machine.draining) + len(machine.pending) + len(machine.queue.waiters)
 
@@ -138,7 +138,7 @@ class Pool:
         delivery.record(events.checked_out, connection.id, connection.checked_out_at - started)
         try:
             delivery.deliver()
-        except BaseException as error:  # the caller does not get the connection, so check it in here
+        except BaseException as error:  # the caller receives no connection, so check it in here
             self.check_in(connection, error)
             raise
         return connection
@@ -172,7 +172,7 @@ class Pool:
         return connection
 
     def _wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
-        """Return the error for a wait of `limit` seconds. Its text names the pool options for logs."""
+        """Return the error for a wait of `limit` seconds. The text contains the pool options."""
         options, machine = self.options, self.machine
         users = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
@@ -259,7 +259,7 @@ class Pool:
         self.finish()
 
     def interrupt(self, error: BaseException) -> None:
-        """Interrupt the connections in use: the operations on these connections raise `error`. No greenlet switch."""
+        """Interrupt the connections in use, without a switch. The operations on these connections raise `error`."""
         for connection in list(self.machine.in_use):
             connection.interrupt(error)
 
@@ -279,7 +279,7 @@ class Pool:
         self._delivery.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """Drop the connections of the parent process at the first use in a child (CMAP-45, CMAP-A26)."""
+        """Drop the connections of the parent process at the first use of the pool in a child (CMAP-45, CMAP-A26)."""
         self.machine.reset_after_fork()
         self.finish()
         self._start_background_runs()

@@ -104,7 +104,7 @@ def handle_error(topology: ErrorTarget, connection: Connection, error: BaseExcep
 
 def _is_stale_error(current: ServerDescription, server: Server, connection: Connection, error: BaseException) -> bool:
     """Return True if a clear or a newer topology version makes the error stale (SDAM specification)."""
-    if connection.generation < server.pool.generations.of(connection.service_id):
+    if connection.generation < server.pool.generations.generation_of(connection.service_id):
         return True
     return is_stale(current.topology_version, topology_version_of(error), equal_is_stale=True)
 

@@ -76,7 +76,7 @@ def test_report_lists_checked_out_connections_oldest_first(monkeypatch: pytest.M
 
 
 def test_greenlet_name_shows_state_and_function() -> None:
-    assert greenlet_name(None) == "a greenlet that is gone"
+    assert greenlet_name(None) == "a deleted greenlet"
     working = gevent.spawn(gevent.sleep, 10)
     name = str(working.name)
     assert greenlet_name(working) == f"{name} (sleep)"
