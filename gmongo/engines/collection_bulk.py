@@ -1,4 +1,4 @@
-"""Collection bulk writes: runs of statements of one kind, batches that fit into a message, the sum of the replies."""
+"""Collection bulk writes: runs of statements of one kind, batches of the size of a message, the sum of the replies."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def inserts(documents: list[Value]) -> list[_Run]:
 
 
 def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
-    """Yield consecutive statements of one kind together, or all statements of one kind if not `ordered`."""
+    """Yield runs: consecutive statements of one kind, or all statements of one kind if not `ordered`."""
     if not ordered:
         by_kind = {kind: _Run() for kind in ("insert", "update", "delete")}
         for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):

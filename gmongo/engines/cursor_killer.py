@@ -52,7 +52,7 @@ class CursorKiller:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        executor.commands.orphan_taker = WeakMethod(self.take_unopened)
+        executor.commands.orphan_taker = WeakMethod(self.take_orphan)
         # Each entry consists of a cursor and the epoch (number of forks) in which the cursor was added.
         self._unpinned: deque[tuple[int, DroppedCursor]] = deque()
         self._pinned: deque[tuple[int, DroppedCursor]] = deque()
@@ -87,7 +87,7 @@ class CursorKiller:
         greenlet.rawlink(self._restart_if_needed)
 
     def _restart_if_needed(self, ended: Greenlet[[], None] | None) -> None:
-        """Start another greenlet if a greenlet ended, or was killed before its start, before its queue was empty."""
+        """Start another greenlet if the ended greenlet has left cursors in its queue, for example after a kill."""
         self._running.discard(ended)
         self._reaping = None
         if self._pinned:
@@ -95,7 +95,7 @@ class CursorKiller:
         if self._unpinned:
             self._reap_soon()
 
-    def take_unopened(self, opened: CursorReply) -> None:
+    def take_orphan(self, opened: CursorReply) -> None:
         """Take ownership of a cursor that the command of an interrupted operation opened."""
         self.take(DroppedCursor(opened.cursor_id, opened.namespace, opened.address, None, opened.pin))
 
@@ -119,9 +119,9 @@ class CursorKiller:
             self._end(*self._next_group())
 
     def _next_group(self) -> tuple[int, list[DroppedCursor]]:
-        """Remove the first cursor, and the others with an equal epoch, namespace and server, from the queue.
+        """Remove the first cursor from the queue, and all cursors with the same epoch, namespace and server.
 
-        An iteration would fail, because finalisers in other threads may append cursors concurrently.
+        Iteration over the queue would fail, because finalisers in other threads may append cursors concurrently.
         """
         epoch, first = self._unpinned.popleft()
         group = [first]
@@ -139,7 +139,7 @@ class CursorKiller:
             ahead.stop()
 
     def _end(self, epoch: int, group: list[DroppedCursor]) -> None:
-        """Close cursors of one namespace and one server by one command. Ignore cursors of the parent process.
+        """Close cursors of one namespace and one server with one command. Ignore cursors of the parent process.
 
         A cursor with a pinned connection is the only cursor of its group.
         """

@@ -103,7 +103,7 @@ class ReadAhead:
                 try:
                     raise error
                 finally:
-                    del error  # the error refers to this frame, which would be a reference cycle
+                    del error  # the error refers to this frame, and must not form a cycle with the frame
             self.start(needed=True)
             self._wait(deadline)
         reply, size = self._arrived.popleft()
@@ -196,7 +196,7 @@ class ReadAhead:
         self._operation = operation.next_get_more(reply) if more else None
 
     def _interrupted(self) -> AutoReconnect:
-        return AutoReconnect(f"{self._address}: the batch that was read ahead was interrupted")
+        return AutoReconnect(f"{self._address}: the read-ahead of a batch was interrupted")
 
     # The greenlet that uses the cursor
 
@@ -228,7 +228,7 @@ def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_session(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation if `session` is explicit, because the application determines the order of its commands."""
+    """Raise InvalidOperation if `session` is explicit, in which the application determines the order of commands."""
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
             "a cursor in an explicit session cannot read ahead: a session runs one command at a time, in the order of "
@@ -251,7 +251,7 @@ def count(batch: list[object] | Batch) -> int:
 
 
 def size_of_next(batch_size: int, left: int | None) -> int:
-    """Return the `batchSize` of the next `getMore`, of which 0 lets the server choose."""
+    """Return the `batchSize` of the next `getMore`. With 0, the server chooses the size."""
     if left is None:
         return batch_size
     return min(batch_size, left) if batch_size else left

@@ -138,7 +138,7 @@ class Delivery:
             self._wake(self._events[0][0])
 
     def _wake(self, turn: _Turn) -> None:
-        """Start a substitute or wake the greenlet for the events of `turn`, which are now first. No greenlet switch."""
+        """Start a substitute or wake the greenlet for the events of `turn`, which are now first, without a switch."""
         if turn.context is not None:
             turn.substitute = Greenlet(turn.context.run, self._take_over, turn)
             turn.substitute.link(lambda greenlet: self._replace(greenlet, turn))
@@ -162,7 +162,7 @@ class Delivery:
     # Delivery by substitutes
 
     def _leave(self, turn: _Turn) -> None:
-        """Let a substitute deliver the events of `turn` as soon as these events are first. No greenlet switch."""
+        """Let a substitute deliver the events of `turn` when these events are first, without a switch."""
         turn.context = copy_context()
         self._left += turn.size
         if self._events[0][0] is turn:

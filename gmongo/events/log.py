@@ -19,7 +19,7 @@ from gmongo.wire.address import Address
 
 DEBUG = logging.DEBUG
 INFO = logging.INFO
-# The second environment variable is a misspelling of PyMongo, which applications may use.
+# The second name is a misspelling in PyMongo, which applications may use.
 _LENGTH_VARIABLES = ("MONGODB_LOG_MAX_DOCUMENT_LENGTH", "MONGOB_LOG_MAX_DOCUMENT_LENGTH")
 _DEFAULT_LENGTH = 1000
 # Matches an incomplete escape sequence, after an even number of backslashes, at the end of a truncated JSON text.
@@ -110,7 +110,7 @@ class Details:
 
 
 def log(logger: logging.Logger, text: object, structured: DocumentDict, level: int = DEBUG) -> None:
-    """Log a message, whose `text` is formatted later. The caller has checked that the logger is enabled."""
+    """Log a message. A handler formats `text` later. The caller has checked that the logger is enabled."""
     safely(_handle, logger, text, structured, level)
 
 

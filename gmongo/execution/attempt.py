@@ -47,7 +47,7 @@ class AttemptOwner(Protocol):
 class Attempt:
     """One attempt of an operation. The retry decision reads the attributes of a failed attempt."""
 
-    # These class attributes are the default values, so that a fast `__init__` needs not set them.
+    # These class attributes are the default values, so that `__init__` is fast.
     selector: Selector = WRITABLE  # read preference, or WRITABLE for a write
     session: Session | None = None  # explicit session, or implicit session of a cursor
     address: Address | None = None  # server on which the attempt runs
@@ -152,7 +152,7 @@ class Attempt:
         self.address, self.hello = pin.connection.address, pin.connection.hello
         if pin.connection.error is not None and not isinstance(pin.connection.error, PyMongoError):
             raise AutoReconnect(
-                f"{address_text(self.address)}: the connection is closed, as an earlier command on it was interrupted"
+                f"{address_text(self.address)}: an interruption of an earlier command has closed the connection"
             )
         if operation.trace is not None:
             operation.trace.pinned()

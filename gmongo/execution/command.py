@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class CommandRunner:
-    """Runs the commands of one client. The topology receives the cluster times of replies and the errors."""
+    """Runs the commands of one client. Passes errors and the cluster times of replies to the topology."""
 
     __slots__ = ("_events", "_fields", "_is_enabled", "_topology", "orphan_taker")
 
@@ -166,7 +166,7 @@ class CommandRunner:
                 is_own = isinstance(error, (PyMongoError, BSONError))
                 session.dirty = session.dirty or is_own
                 if not is_own or isinstance(error, NetworkTimeout) or _uses_cursor(attempt.operation):
-                    # so that the reaper ends the command or kills the cursor
+                    # the reaper later ends the command or kills the cursor
                     session.interrupted(connection.address)
                 else:
                     session = None

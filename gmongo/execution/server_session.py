@@ -107,7 +107,7 @@ class ServerSessionPool:
             self.hand_to_reaper(session)
 
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
-        """Hand a session to the reaper, without a switch. `abort` aborts its transaction. None kills the session."""
+        """Hand a session to the reaper, which runs `abort` or (if None) kills the session, without a switch."""
         take = self.reaper()
         if take is not None:
             take(session, abort)
