@@ -1390,7 +1390,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :returns: a mapping of index names to options. The option ``key`` is a list of fields and directions. The
             mapping is empty if the collection does not exist.
         """
-        return indexes.information(self.list_indexes(session, comment))
+        return indexes.index_information(self.list_indexes(session, comment))
 
     # Search indexes
 

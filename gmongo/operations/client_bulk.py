@@ -29,7 +29,7 @@ from gmongo.operations.models import (
     check_is_mapping,
     checked_change,
 )
-from gmongo.operations.write import ensure_id, needs_a_reply
+from gmongo.operations.write import ensure_id, needs_reply_error
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
 from gmongo.wire.reply_schema import COUNT, DOCUMENT, ERROR, check, unexpected
@@ -74,7 +74,7 @@ class Write:
         return self.document["document"].get("_id")
 
     def refer_to(self, namespace_index: int) -> None:
-        """Set the index of the namespace in ``nsInfo``: the value of the first field, also in the encoded bytes."""
+        """Set the first field to the index of the namespace in ``nsInfo``, in the document and in the encoded bytes."""
         self.document[self.kind] = namespace_index
         start = 4 + 1 + len(self.kind) + 1
         number = _INT32.pack(namespace_index)
@@ -83,7 +83,7 @@ class Write:
 
 
 class Writes:
-    """Remaining operations of a client bulk write, encoded when a batch needs the operation."""
+    """Remaining operations of a client bulk write. An operation is encoded when a batch needs the operation."""
 
     __slots__ = ("_codec_options", "_encoded", "_models")
 
@@ -98,7 +98,7 @@ class Writes:
     def take(self, limits: Limits, command_size: int) -> list[Write]:
         """Remove and return as many operations as fit into one message, whose command has `command_size` bytes.
 
-        The list is empty if no operation remains, or if the next operation does not fit even alone.
+        The list is empty if no operation remains, or if even a message with only the next operation is too long.
         """
         taken: list[Write] = []
         namespaces: set[str] = set()
@@ -171,11 +171,11 @@ def checked_models(models: object) -> list[_Model]:
 
 
 def check_unacknowledged_models(models: list[_Model]) -> None:
-    """Raise ConfigurationError if an option of an unacknowledged write may cause an error, which has no reply."""
+    """Raise ConfigurationError if an option may cause an error, because an unacknowledged write has no reply."""
     for model in models:
         for name, option in (("collation", "collation"), ("arrayFilters", "array_filters")):
             if getattr(model, option, None) is not None:
-                raise needs_a_reply(name)
+                raise needs_reply_error(name)
 
 
 def _document_of(model: _Model) -> DocumentDict:
@@ -222,7 +222,7 @@ _ONE = {
 
 
 class BulkWriteBatch(CursorOperation):
-    """One `bulkWrite` command with as many operations as fit into a message, whose reply has a cursor over the results.
+    """One `bulkWrite` command with as many operations as fit into a message. The reply has a cursor over the results.
 
     :param limits: the assumed limits, until the hello reply of the server contains the actual limits.
     :param operation_id: the operation ID of the whole bulk write in command events.

@@ -97,13 +97,13 @@ def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> Non
     """Check the field names of an unacknowledged command or statement, because the server would not report errors."""
     for name in _NEED_A_REPLY:
         if name in fields:
-            raise needs_a_reply(name)
+            raise needs_reply_error(name)
     for command, name, version, release in _NEED_A_RELEASE:
         if command == kind and name in fields and hello.max_wire_version < version:
             raise ConfigurationError(f"{name} of an unacknowledged {kind} (w=0) needs MongoDB {release} or later")
 
 
-def needs_a_reply(name: str) -> ConfigurationError:
+def needs_reply_error(name: str) -> ConfigurationError:
     """Return the exception for the field `name`, which an unacknowledged write cannot use."""
     return ConfigurationError(f"{name} cannot be used with an unacknowledged write (w=0)")
 
@@ -308,5 +308,5 @@ def update_statement(
 
 
 def delete_statement(filter: Document, *, limit: int, collation: Document | None, hint: Value) -> DocumentDict:
-    """Return a statement for ``deletes`` of a `delete` command: of one document (`limit` 1) or all (`limit` 0)."""
+    """Return a statement for ``deletes`` of a `delete` command. `limit` is 1 for one document, 0 for all documents."""
     return without_none({"q": filter, "limit": limit}, collation=collation, hint=hint)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PRIMARY, _PRIMARY_PREFERRED, _SECONDARY, _SECONDARY_PREFERRED, _NEAREST = range(5)
 
-# An idle primary writes a no-op entry once in this number of seconds (idleWritePeriodMS).
+# Interval in seconds at which an idle primary writes a no-op entry (idleWritePeriodMS).
 _IDLE_WRITE_PERIOD = 10.0
 _SMALLEST_MAX_STALENESS = 90
 

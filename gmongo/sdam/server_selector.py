@@ -18,9 +18,9 @@ from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import Seconds, limit_text
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
-# Greatest number of cache entries, one for each read preference. A new topology description clears the cache.
+# Maximum number of cache entries, one for each read preference. A new topology description clears the cache.
 _CHOICES_KEPT = 64
 _NEGLIGIBLE = 0.001  # seconds
 
@@ -48,7 +48,7 @@ class SelectingOperation(Protocol):
 
 
 class ServerSelector:
-    """Selects servers of a topology, which is a parameter of each method: an attribute would form a cycle."""
+    """Selects servers of a topology. The topology is a parameter, because an attribute would form a cycle."""
 
     def __init__(self, settings: TopologySettings) -> None:
         self._settings = settings
@@ -109,7 +109,7 @@ class ServerSelector:
             return server if is_known or not wait else None
 
         def explain_failure() -> str:
-            return f"server {address_text(address)}, which has the cursor or the transaction, is not known now"
+            return f"server {address_text(address)}, which has the cursor or the transaction, is Unknown"
 
         return find() or self._wait(topology, find, self._end(deadline), explain_failure)
 
@@ -167,11 +167,11 @@ class ServerSelector:
     def _wait(
         self,
         topology: Selectable,
-        find: Callable[[], Found | None],
+        find: Callable[[], Result | None],
         end: float,
         explain_failure: Callable[[], str],
         operation: str | None = None,
-    ) -> Found:
+    ) -> Result:
         """Wait until `find` succeeds, and return its result.
 
         Every change of the topology wakes all waiters in order. The waiter keeps its place in the queue until `find`

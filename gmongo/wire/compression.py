@@ -113,7 +113,7 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
 def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
     """Call `work`, in a native thread for a large size, and return its result or its exception.
 
-    Another greenlet may have thrown an exception that this function raises.
+    This function raises only exceptions that another greenlet throws.
     """
     if size < _IN_A_THREAD:
         return result_or_exception(work, data, *arguments)

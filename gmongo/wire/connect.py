@@ -88,9 +88,9 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
 
 
 def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
-    """Query the gevent resolver of the application, or replace the default resolver by a native thread.
+    """Look up a host with the gevent resolver, or with a native thread instead of the default gevent resolver.
 
-    The default resolver always keeps the event loop alive, but this thread only if `ref` is true.
+    The default resolver always keeps the event loop alive. The thread keeps the loop alive only if `ref` is true.
     """
     resolver = get_hub().resolver
     if type(resolver) is Resolver:

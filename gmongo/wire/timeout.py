@@ -21,7 +21,7 @@ _LATE = 0.05  # seconds. If a timer fires later, the application has blocked the
 
 
 class Seconds(float):
-    """Deadline or duration in seconds that also stores the limit of the operation from which it was computed.
+    """Deadline or duration in seconds, with the limit of the operation from which the value was computed.
 
     :ivar limit: the limit in seconds, and the name of the option or function that sets the limit.
     """

@@ -141,7 +141,7 @@ def test_ocsp_response_is_valid_until_next_update(monkeypatch: pytest.MonkeyPatc
 CERTIFICATE = "the certificate of the OCSP responder"
 
 
-NOT_OF_ISSUER = "the signer of the OCSP response has no certificate of the issuer's"
+NOT_OF_ISSUER = "the issuer did not issue the certificate that signed the OCSP response"
 WRONG_SIGNATURE = "the signature of the OCSP response is wrong"
 
 
@@ -251,8 +251,8 @@ def test_revocation_check_returns_end_of_validity_or_raises_transport_error(auth
     assert until is not None and check(request, response) == until.timestamp()
     assert check(request, authority.response(request, UNKNOWN)) is None
     for certified, staple, message in (
-        (must, b"", "the server's certificate demands a stapled OCSP response, and there is none"),
-        (plain, authority.response(plain, REVOKED), "the server's certificate has been revoked, by OCSP"),
+        (must, b"", "the server's certificate requires a stapled OCSP response, but there is none"),
+        (plain, authority.response(plain, REVOKED), "the server's certificate has been revoked, according to OCSP"),
         (
             plain,
             authority.response(must),

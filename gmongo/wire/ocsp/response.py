@@ -53,7 +53,7 @@ def parse_response(request: Request, data: bytes) -> Response:
     try:
         response = ocsp.load_der_ocsp_response(data)
         if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
-            raise NoResponse(f"the OCSP responder says {response.response_status.name}")
+            raise NoResponse(f"the OCSP responder reports {response.response_status.name}")
         _check_signature(response, _signer(response, request.issuer))
         return _current([each for each in response.responses if _is_about(each, request)])
     except NoResponse:
@@ -98,7 +98,7 @@ def _signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certi
     try:
         delegate.verify_directly_issued_by(issuer)
     except (InvalidSignature, ValueError, TypeError) as error:
-        raise NoResponse("the signer of the OCSP response has no certificate of the issuer's") from error
+        raise NoResponse("the issuer did not issue the certificate that signed the OCSP response") from error
     now = datetime.fromtimestamp(_clock.time(), timezone.utc)
     if not delegate.not_valid_before_utc <= now <= delegate.not_valid_after_utc:
         raise NoResponse("the certificate of the OCSP responder has expired or is not valid yet")
