@@ -63,7 +63,9 @@ def _contenders(record: Record, axes: Any) -> None:
     setup = latency.SETUPS[0]
     by_name = {row.name: row for row in record.tables.get(latency.TABLE, []) if row.greenlets == setup.callers}
     for part, quantile in zip(axes[1:], ("p50", "p99"), strict=True):
-        selected = [by_name[name] for load in latency.LOADS if (name := latency.name(load, setup, quantile)) in by_name]
+        selected = [
+            by_name[name] for load in latency.LOADS if (name := latency.row_name(load, setup, quantile)) in by_name
+        ]
         for name, title in ALL_TITLES.items():
             times = [median_of(row, name) for row in selected]
             if any(times):

@@ -134,14 +134,16 @@ def _latency(rows: Sequence[Row]) -> Iterator[Sheet]:
     by_place = {(row.name, row.greenlets): row for row in rows}
 
     def cell(load: str, setup: latency.LoadSetup, name: str) -> str:
-        places = [(latency.name(load, setup, quantile), setup.callers) for quantile in latency.QUANTILES]
+        places = [(latency.row_name(load, setup, quantile), setup.callers) for quantile in latency.QUANTILES]
         medians = [median_of(by_place[place], name) for place in places if place in by_place]
         return " · ".join(_significant_digits(number) for number in medians if number is not None) or NOTHING
 
     for setup in latency.SETUPS:
-        saturation = by_place.get((latency.name(latency.SATURATION, setup), setup.callers))
+        saturation = by_place.get((latency.row_name(latency.SATURATION, setup), setup.callers))
         if saturation:
-            loads = [load for load in latency.LOADS if (latency.name(load, setup, "p50"), setup.callers) in by_place]
+            loads = [
+                load for load in latency.LOADS if (latency.row_name(load, setup, "p50"), setup.callers) in by_place
+            ]
             lines = [
                 [ALL_TITLES[name], _rounded(median_of(saturation, name)), *(cell(load, setup, name) for load in loads)]
                 for name in _measured_contenders([saturation])
@@ -199,7 +201,13 @@ def _ratio(row: Row, numerator: str, denominator: str) -> str:
 
 def _target_line(target: Target, number: Ratio, unit: str) -> list[str]:
     limit = f"{'≥' if target.at_least else '≤'} {target.limit:.2f}"
-    return [target.row, str(target.greenlets or ""), _target_name(target.under, unit), limit, _number(number, target)]
+    return [
+        target.row,
+        str(target.greenlets or ""),
+        _target_name(target.denominator, unit),
+        limit,
+        _number(number, target),
+    ]
 
 
 def _target_name(denominator: str | int | None, unit: str) -> str:

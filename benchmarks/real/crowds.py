@@ -25,10 +25,10 @@ def measure(report_progress: Callable[[str], Any]) -> dict[str, Any]:
 
     Return measurement → contender → size → numbers of the worker.
     """
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     with deployment("standalone") as uri:
         for number, (name, sizes) in enumerate(SIZES.items()):
-            found[name] = {contender: {} for contender in _CONTENDERS}
+            results[name] = {contender: {} for contender in _CONTENDERS}
             for size in sizes:
                 for contender in _CONTENDERS:
                     report_progress(f"{size} {name}: {contender}")
@@ -38,5 +38,5 @@ def measure(report_progress: Callable[[str], Any]) -> dict[str, Any]:
                     except WorkerFailed as failure:
                         print(f"{contender}: {failure}", file=sys.stderr)
                         result = None
-                    found[name][contender][str(size)] = result
-    return found
+                    results[name][contender][str(size)] = result
+    return results
