@@ -31,11 +31,11 @@ class Sheet(NamedTuple):
 
 def sheets(record: Record) -> Iterator[Sheet]:
     """Yield all tables of a run, and finally the table of the targets."""
-    yield from of_tables(record, _SHEETS)
+    yield from sheets_of(record, _SHEETS)
     yield from targets(record)
 
 
-def of_tables(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
+def sheets_of(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
     """Yield each of the named tables that the run has measured."""
     for name in names:
         rows = record.tables.get(name)

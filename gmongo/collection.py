@@ -30,7 +30,7 @@ from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.reply_errors import is_namespace_missing
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations import indexes
-from gmongo.operations.aggregate import Aggregate, writes
+from gmongo.operations.aggregate import Aggregate, writes_result
 from gmongo.operations.distinct import Count, Distinct
 from gmongo.operations.find import FindOne
 from gmongo.operations.find_and_modify import FindAndModify
@@ -1646,7 +1646,7 @@ def aggregate_cursor(
     if fields.get("hint") is not None:
         fields["hint"] = checked_hint(fields["hint"])
     context = collection._context
-    if writes(pipeline):
+    if writes_result(pipeline):
         context = context.replace(selector=_read_preference_of_write(collection))
     operation = Aggregate(
         context, target, pipeline, fields, collection._acknowledged, batch_size, decoding, raw=kind._raw

@@ -16,7 +16,7 @@ from benchmarks.start_worker import resident_memory, settled_resident_memory
 from benchmarks.worker import prepare
 
 
-def greenlets(open_client: Callable[..., Any], size: int) -> int:
+def measure_greenlets(open_client: Callable[..., Any], size: int) -> int:
     """Run three operations in each greenlet on a pool of 100 connections. Return the largest resident memory."""
     import gevent
     from gevent.event import Event
@@ -40,7 +40,7 @@ def greenlets(open_client: Callable[..., Any], size: int) -> int:
     return peak
 
 
-def clients(open_client: Callable[..., Any], size: int) -> int:
+def measure_clients(open_client: Callable[..., Any], size: int) -> int:
     """Run an operation on each of many clients, and return the resident memory before the clients close."""
     opened = []
     for _ in range(size):
@@ -52,7 +52,7 @@ def clients(open_client: Callable[..., Any], size: int) -> int:
     return peak
 
 
-def databases(open_client: Callable[..., Any], size: int) -> int:
+def measure_databases(open_client: Callable[..., Any], size: int) -> int:
     """Run an operation on each of many databases, and return the resident memory."""
     client = open_client()
     kept = [client[f"customer_{number}"] for number in range(size)]
@@ -63,7 +63,7 @@ def databases(open_client: Callable[..., Any], size: int) -> int:
     return peak
 
 
-def connections(open_client: Callable[..., Any], size: int) -> int:
+def measure_connections(open_client: Callable[..., Any], size: int) -> int:
     """Open idle connections through ``minPoolSize``, and return the resident memory."""
     with open_client() as observer:
         expected = _open_connections(observer) + size
@@ -92,7 +92,7 @@ def main() -> None:
     warm["benchmark"]["one"].find_one({})
     before = settled_resident_memory()
     start = time.process_time()
-    run = (greenlets, clients, databases, connections)[measurement]
+    run = (measure_greenlets, measure_clients, measure_databases, measure_connections)[measurement]
     peak = run(lambda **options: make(uri, **options), size)
     spent = time.process_time() - start
     print(json.dumps([spent * 1e3 / size, (peak - before) / 1e3 / size]))

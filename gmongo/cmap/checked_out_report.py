@@ -13,7 +13,7 @@ from gmongo._documents import DocumentDict
 from gmongo.cmap.connection import Connection
 
 
-def checked_out(in_use: Collection[Connection], max_connections: int | None = None) -> list[DocumentDict]:
+def checked_out_report(in_use: Collection[Connection], max_connections: int | None = None) -> list[DocumentDict]:
     """Return one mapping for each connection in use, the longest check-out first, at most `max_connections`.
 
     ``connection`` is the ID of the connection. ``greenlet`` has the names of the greenlet that checked out the

@@ -60,7 +60,7 @@ class Establisher:
             return expired
 
         limit = None if seconds is None else TimeLimit(expire, ref=True)
-        machine.begin(connection)
+        machine.begin_establishing(connection)
         try:
             self._delivery.deliver()
             try:
@@ -80,14 +80,14 @@ class Establisher:
             # A kill of the greenlet and a timeout of the application are not an Exception.
             by_server = isinstance(error, Exception) and error is not expired
             del expired  # the error refers to this frame, and must not form a cycle with the frame
-            self._failed(connection, error, by_server)
+            self._handle_failure(connection, error, by_server)
             raise
 
-    def _failed(self, connection: Connection, error: BaseException, by_server: bool) -> None:
+    def _handle_failure(self, connection: Connection, error: BaseException, by_server: bool) -> None:
         connection.mark_unusable(error)
         if by_server and connection.has_socket and not connection.handshake_done:
             label_connect_error(error)
         with self._delivery:
             if by_server:
                 self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]
-            self._machine.fail(connection)
+            self._machine.fail_establishing(connection)

@@ -18,7 +18,7 @@ from gmongo._background import spawn_for
 from gmongo._documents import DocumentDict
 from gmongo._truncated_repr import decimal, milliseconds
 from gmongo.cmap.background import END, background_run
-from gmongo.cmap.checked_out_report import checked_out
+from gmongo.cmap.checked_out_report import checked_out_report
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.establishing import Establisher, PoolOwner
 from gmongo.cmap.generation import Generations
@@ -99,7 +99,7 @@ class Pool:
             "in_use": len(machine.in_use),
             "draining": len(machine.draining),
             "in_use_by": machine.in_use_by(),
-            "held": checked_out(machine.in_use),
+            "held": checked_out_report(machine.in_use),
             "waiting": len(machine.queue.waiters),
             "oldest_wait": machine.queue.oldest_wait(),
         }
@@ -177,7 +177,7 @@ class Pool:
         users = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
         option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else f"left of {limit_text(limit)}"
-        longest = checked_out(machine.in_use, _CHECK_OUTS_SHOWN)
+        longest = checked_out_report(machine.in_use, _CHECK_OUTS_SHOWN)
         held = ""
         if longest:
             seconds = decimal(longest[0]["seconds"])

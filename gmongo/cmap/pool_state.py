@@ -187,7 +187,7 @@ class StateMachine:
 
     # Establishing
 
-    def begin(self, connection: Connection) -> None:
+    def begin_establishing(self, connection: Connection) -> None:
         """Set the ID and the generation of a pending connection that the pool is about to establish."""
         self._last_id += 1
         connection.id = self._last_id
@@ -227,7 +227,7 @@ class StateMachine:
         self._end_populating(connection)
         self._release(connection)
 
-    def fail(self, connection: Connection) -> None:
+    def fail_establishing(self, connection: Connection) -> None:
         """Drop a pending connection after a failed establishment."""
         self.pending.discard(connection)
         if connection is self._populating:

@@ -218,7 +218,7 @@ class ServerConnection:
             if self.mid_message:
                 self._note_unanswered(error, request_id)
                 if isinstance(error, Exception):
-                    raise self._failed(error)
+                    raise self._store_error(error)
             raise  # the same object, because applications compare a `gevent.Timeout` by identity
         try:
             return decode(body)
@@ -257,7 +257,7 @@ class ServerConnection:
                 # is the ID of the request that began the stream.
                 body = self._receive(transport, self._last_reply_id, self._stream)
         except Exception as error:
-            raise self._failed(error)
+            raise self._store_error(error)
         try:  # these lines repeat `exchange`, because a function call would make `exchange` slower
             return decode(body)
         except InvalidBSON as error:
@@ -289,7 +289,7 @@ class ServerConnection:
                     buffers = compressed(buffers, self._compressor)
                 self._open_transport().send(buffers)
         except Exception as error:
-            raise self._failed(error)
+            raise self._store_error(error)
         self.mid_message = False
 
     # Late replies
@@ -310,7 +310,7 @@ class ServerConnection:
         return self._transport
 
     # Errors
-    def _failed(self, error: Exception) -> Exception:
+    def _store_error(self, error: Exception) -> Exception:
         if isinstance(error, TransportError):
             error, cause = self.network_error(error), error
             error.__cause__ = cause

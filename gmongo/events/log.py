@@ -58,7 +58,7 @@ class Structured(DocumentDict):
         self._lazy = lazy
         self.update(lazy)  # placeholders of the lazy values, which set the order of the fields
 
-    def _make(self) -> None:
+    def _convert_lazy_values(self) -> None:
         while self._lazy:
             name, (make, value) = self._lazy.popitem()
             self[name] = make(value)
@@ -72,7 +72,7 @@ def _converting_method(name: str) -> Callable[..., object]:
 
     @wraps(read)
     def convert_then_read(self: Structured, *arguments: object) -> object:
-        self._make()
+        self._convert_lazy_values()
         return read(self, *arguments)
 
     return convert_then_read

@@ -58,7 +58,7 @@ class CommandRunner:
             self._fields.add_fields(command, attempt, connection)
             body = bson.encode(command, False, operation.context.codec_options)
             if len(body) > hello.max_command_size:
-                raise _too_large(operation, body, hello)
+                raise _too_large_error(operation, body, hello)
             request_id = next_request_id()
             buffers = operation.message(request_id, 0 if operation.acknowledged else MORE_TO_COME, body, hello)
             if self._is_enabled():
@@ -205,7 +205,7 @@ def _requires_reauthentication(error: BaseException, connection: Connection) -> 
     )
 
 
-def _too_large(operation: Operation, body: bytes, hello: Hello) -> DocumentTooLarge:
+def _too_large_error(operation: Operation, body: bytes, hello: Hello) -> DocumentTooLarge:
     return DocumentTooLarge(
         f"{operation.name} command is {len(body)} bytes, but the server takes documents "
         f"of at most {hello.max_bson_size} bytes"

@@ -73,7 +73,7 @@ class Write:
         """The ``_id`` of the inserted document, or None for a raw document without ``_id``."""
         return self.document["document"].get("_id")
 
-    def refer_to(self, namespace_index: int) -> None:
+    def set_namespace_index(self, namespace_index: int) -> None:
         """Set the first field to the index of the namespace in ``nsInfo``, in the document and in the encoded bytes."""
         self.document[self.kind] = namespace_index
         start = 4 + 1 + len(self.kind) + 1
@@ -121,7 +121,7 @@ class Writes:
     def put_back(self, writes: Sequence[Write]) -> None:
         self._encoded.extendleft(reversed(writes))
 
-    def too_large(self, limits: Limits) -> DocumentTooLarge:
+    def too_large_error(self, limits: Limits) -> DocumentTooLarge:
         write = self._peek()
         assert write is not None
         return DocumentTooLarge(
@@ -141,8 +141,8 @@ class Writes:
 def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value]) -> None:
     """Check the size of the document in an unacknowledged operation, because the server would not report an error."""
     size, limit = len(write.encoded), limits.document_size
-    too_large = size > limit + sizes.COMMAND_OVERHEAD
-    if too_large or (size > limit and len(bson.encode(write.stored, False, codec_options)) > limit):
+    is_too_large = size > limit + sizes.COMMAND_OVERHEAD
+    if is_too_large or (size > limit and len(bson.encode(write.stored, False, codec_options)) > limit):
         raise DocumentTooLarge(
             f"the {write.kind} at index {write.index} is {size} bytes, but the server takes documents "
             f"of at most {limit} bytes"
@@ -277,13 +277,13 @@ class BulkWriteBatch(CursorOperation):
             self.taken = self._writes.take(limits, self._size)
         self.limits = limits
         if not self.taken:
-            raise self._writes.too_large(limits)
+            raise self._writes.too_large_error(limits)
         numbers: dict[str, int] = {}
         work = LongWork()
         for write in self.taken:
             if not self.acknowledged:
                 check_size(write, limits, self.context.codec_options)
-            write.refer_to(numbers.setdefault(write.namespace, len(numbers)))
+            write.set_namespace_index(numbers.setdefault(write.namespace, len(numbers)))
             work.checkpoint()
         self._namespaces = list(numbers)
         self._fitted = True
@@ -310,10 +310,10 @@ class BulkWriteBatch(CursorOperation):
         opened = super().result(reply, address)
         if isinstance(opened.batch, list):
             for each in opened.batch:
-                self.check_one(each)
+                self.check_result(each)
         return opened
 
-    def check_one(self, result: Value) -> None:
+    def check_result(self, result: Value) -> None:
         """Check one document of the cursor, which contains the result of one operation."""
         check(result, _ONE, "a result")
         index = required_field(result, "idx", _ONE["idx"])

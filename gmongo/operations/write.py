@@ -72,7 +72,7 @@ class Statements:
                 self._ahead = document, body
                 break
             if room < 0 and len(body) > hello.max_message_size - sizes.COMMAND_OVERHEAD:
-                raise _too_large(body, hello)
+                raise _too_large_error(body, hello)
             taken.append(document)
             encoded.append(body)
             if room < next_turn:
@@ -89,7 +89,7 @@ class Statements:
             body = bson.encode(document if isinstance(document, dict) else plain(document), False, codec_options)
             # If the server sends no reply, it cannot report that a document is too large.
             if not self.has_reply and len(body) > hello.max_bson_size:
-                raise _too_large(body, hello)
+                raise _too_large_error(body, hello)
             yield document, body
 
 
@@ -114,7 +114,7 @@ def check_validation_not_bypassed(fields: Container[str]) -> None:
         raise OperationFailure("Cannot set bypass_document_validation with unacknowledged write concern")
 
 
-def _too_large(encoded: bytes, hello: Hello) -> DocumentTooLarge:
+def _too_large_error(encoded: bytes, hello: Hello) -> DocumentTooLarge:
     return DocumentTooLarge(
         f"BSON document too large ({len(encoded)} bytes) - the connected server supports "
         f"BSON document sizes up to {hello.max_bson_size} bytes."
@@ -249,7 +249,7 @@ class SingleWrite(_Write):
             statement = plain(statement)
         encoded = bson.encode(statement, False, self.context.codec_options)
         if len(encoded) > hello.max_bson_size and (not self.acknowledged or len(encoded) > hello.max_command_size):
-            raise _too_large(encoded, hello)
+            raise _too_large_error(encoded, hello)
         return [encoded]
 
     def result(self, reply: DocumentDict, address: Address) -> DocumentDict:

@@ -97,7 +97,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
             return
         # During a check, the interrupted greenlet closes the connection. Between checks, no greenlet uses it.
         if self._checking:
-            connection.interrupt(self._cancelled())
+            connection.interrupt(self._cancel_error())
         else:
             self._connection = None
             connection.close()
@@ -114,9 +114,9 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         """Stop the greenlet, and publish the failure of a heartbeat in progress. Call before the ServerClosed event."""
         connection = self._connection
         self.stop()
-        self._publish_heartbeat_failure(connection, self._cancelled())
+        self._publish_heartbeat_failure(connection, self._cancel_error())
 
-    def _cancelled(self) -> CheckCancelled:
+    def _cancel_error(self) -> CheckCancelled:
         return CheckCancelled(f"check of {address_text(self.address)} cancelled")
 
     def mark_forked(self, error: BaseException) -> None:
@@ -194,7 +194,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
             hello = self._request_hello(connection, previous, awaited)
         except (PyMongoError, BSONError) as error:
-            return self._failed(error)
+            return self._handle_failure(error)
         except BaseException:
             # after a kill or a timeout, report no server error, but close the unusable connection
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
@@ -208,7 +208,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         self._start_rtt_monitor(hello)
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
-    def _failed(self, error: Exception) -> ServerDescription | None:
+    def _handle_failure(self, error: Exception) -> ServerDescription | None:
         self._rtt.reset()
         self._disconnect(error)
         if isinstance(error, CheckCancelled):

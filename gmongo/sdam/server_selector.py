@@ -111,7 +111,7 @@ class ServerSelector:
         def explain_failure() -> str:
             return f"server {address_text(address)}, which has the cursor or the transaction, is Unknown"
 
-        return find() or self._wait(topology, find, self._end(deadline), explain_failure)
+        return find() or self._wait(topology, find, self._end_of_wait(deadline), explain_failure)
 
     @property
     def waiting(self) -> int:
@@ -149,7 +149,7 @@ class ServerSelector:
         self, topology: Selectable, request: SelectionRequest, deadline: float | None, deprioritized: frozenset[Address]
     ) -> list[Server]:
         log = self._events if self._is_logged() else None
-        end = self._end(deadline)
+        end = self._end_of_wait(deadline)
         self._events.waiting(request, topology.description, end - _clock.monotonic())
         try:
             return self._wait(
@@ -193,18 +193,20 @@ class ServerSelector:
                 left = end - _clock.monotonic()
                 if left <= 0:
                     # `sleep` raises no timeout if a topology change arrives in the same loop iteration.
-                    raise self._timed_out(topology, explain_failure(), limit, end)
+                    raise self._timeout_error(topology, explain_failure(), limit, end)
                 topology.request_checks()
-                waiter.sleep(left, lambda: self._timed_out(topology, explain_failure(), limit, end))
+                waiter.sleep(left, lambda: self._timeout_error(topology, explain_failure(), limit, end))
         finally:
             self._queue.leave(waiter)
 
-    def _end(self, deadline: float | None) -> float:
+    def _end_of_wait(self, deadline: float | None) -> float:
         """Return the time at which server selection times out, as measured by :mod:`gmongo._clock`."""
         end = _clock.monotonic() + self._settings.server_selection_timeout
         return end if deadline is None else min(end, deadline)
 
-    def _timed_out(self, topology: Selectable, reason: str, limit: float, end: float) -> ServerSelectionTimeoutError:
+    def _timeout_error(
+        self, topology: Selectable, reason: str, limit: float, end: float
+    ) -> ServerSelectionTimeoutError:
         """Return the error for a wait that had a limit of `limit` seconds and ended at `end`."""
         timeout, description = self._settings.server_selection_timeout, topology.description
         if limit < timeout - _NEGLIGIBLE:

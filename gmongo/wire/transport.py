@@ -300,7 +300,7 @@ class Transport:
     def _begin_large(self, length: int) -> memoryview:
         """Return separate memory with the received bytes of a message that is too long for the buffer."""
         assert self._view is not None
-        message = memoryview(_memory(length))
+        message = memoryview(_allocate(length))
         have = min(self._end - self._start, length)
         message[:have] = self._view[self._start : self._start + have]
         self._start += have
@@ -443,7 +443,7 @@ def without_frames(error: BaseException) -> BaseException:
         return TransportError(f"{type(error).__name__}: {error}")
 
 
-def _memory(length: int) -> bytearray | mmap.mmap:
+def _allocate(length: int) -> bytearray | mmap.mmap:
     """Return memory for a message, whose pages the operating system allocates at the first write.
 
     A wrong length wastes no memory, and the driver does not spend time to clear up to 48 MB.

@@ -17,7 +17,7 @@ from gevent import GreenletExit
 
 from gmongo import _clock
 from gmongo.cmap import background, pending_replies
-from gmongo.cmap.checked_out_report import checked_out, greenlet_name
+from gmongo.cmap.checked_out_report import checked_out_report, greenlet_name
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.generation import Generations
 from gmongo.cmap.pin import PinnedConnection
@@ -63,16 +63,16 @@ def test_report_lists_checked_out_connections_oldest_first(monkeypatch: pytest.M
     me = ref(gevent.getcurrent())
     first = checked_out_connection(1, 10.0, me, last_command="find", purpose=Purpose.CURSOR)
     second, third = checked_out_connection(2, 20.0, me), checked_out_connection(3, 5.0, None)
-    shown = checked_out({first, second, third})
+    shown = checked_out_report({first, second, third})
     assert [each["connection"] for each in shown] == [1, 2]
     assert shown[0] == {
         "connection": 1, "greenlet": greenlet_name(me()), "operation": "find", "purpose": "cursors", "seconds": 90.0,
     }  # fmt: skip
     assert (shown[1]["operation"], shown[1]["purpose"]) == (None, "other operations")
-    assert [each["connection"] for each in checked_out([second, first], 1)] == [1]
-    assert checked_out([second, first], 0) == [] == checked_out([])
+    assert [each["connection"] for each in checked_out_report([second, first], 1)] == [1]
+    assert checked_out_report([second, first], 0) == [] == checked_out_report([])
     # The report excludes a connection that no greenlet has taken yet.
-    assert checked_out([Connection(("h", 1))]) == []
+    assert checked_out_report([Connection(("h", 1))]) == []
 
 
 def test_greenlet_name_shows_state_and_function() -> None:

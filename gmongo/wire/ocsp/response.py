@@ -55,7 +55,7 @@ def parse_response(request: Request, data: bytes) -> Response:
         if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
             raise NoResponse(f"the OCSP responder reports {response.response_status.name}")
         _check_signature(response, _signer(response, request.issuer))
-        return _current([each for each in response.responses if _is_about(each, request)])
+        return _combined_status([each for each in response.responses if _is_about(each, request)])
     except NoResponse:
         raise
     except Exception as error:  # the package cryptography raises various exceptions, such as KeyError
@@ -67,7 +67,7 @@ def _is_about(single: ocsp.OCSPSingleResponse, request: Request) -> bool:
     return certificate_id == request.id_with_hash(single.hash_algorithm)
 
 
-def _current(responses: list[ocsp.OCSPSingleResponse]) -> Response:
+def _combined_status(responses: list[ocsp.OCSPSingleResponse]) -> Response:
     """Return the combined status of single responses. If one response reports a revocation, the status is revoked."""
     if not responses:
         raise NoResponse("the OCSP response is not about the server's certificate")
