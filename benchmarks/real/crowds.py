@@ -23,7 +23,7 @@ _TIMEOUT = 300.0  # seconds
 def measure(report_progress: Callable[[str], Any]) -> dict[str, Any]:
     """Run each measurement with each size in a separate process.
 
-    Return measurement → contender → size → numbers of the worker.
+    Return the numbers of the worker by measurement, contender and size.
     """
     results: dict[str, Any] = {}
     with deployment("standalone") as uri:

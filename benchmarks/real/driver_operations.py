@@ -24,7 +24,7 @@ def blocking_operations(package: str, uri: str, client: Any) -> dict[str, Callab
     database = client[DATABASE]
     writes = database["transactions"]
     insert = driver.InsertOne
-    streams: dict[Any, Any] = {}  # the greenlet of the caller (of a thread: its main greenlet) -> its stream
+    streams: dict[Any, Any] = {}  # greenlet of the caller, or main greenlet of its thread -> change stream
 
     def transaction() -> int:
         with client.start_session() as session, session.start_transaction():

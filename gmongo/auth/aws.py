@@ -73,7 +73,7 @@ class AwsConversation(SaslConversation):
         except (BSONError, KeyError, TypeError, ValueError):
             raise ProtocolError("MONGODB-AWS: the server's first message is not well formed") from None
         if len(nonce) != 2 * _NONCE_SIZE or not nonce.startswith(self._nonce):
-            raise OperationFailure("MONGODB-AWS: the server's nonce does not continue the client's")
+            raise OperationFailure("MONGODB-AWS: the server nonce does not extend the client nonce")
         return nonce, host
 
 

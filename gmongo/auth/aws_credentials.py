@@ -131,7 +131,7 @@ def _expiration_time(value: object) -> datetime | None:
 
 
 def read_token(variable: str, variables: Mapping[str, str]) -> str:
-    """Read the token from the file whose path is the value of the environment variable `variable`."""
+    """Read the token from the file that the environment variable `variable` names."""
     path = variables.get(variable)
     if not path:
         raise ConfigurationError(f"the environment variable {variable} must be the path of the file with the token")

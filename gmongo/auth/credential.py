@@ -101,7 +101,7 @@ class _Rules:
 
     @property
     def empty_is_none(self) -> bool:
-        """True if an empty password is equal to a missing password, as in a URI without a password."""
+        """True if the mechanism treats an empty password as a missing password."""
         return self.password is not True
 
     def default_source(self, database: str | None) -> str:

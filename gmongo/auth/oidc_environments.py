@@ -20,7 +20,7 @@ _GCP = "metadata"
 class FileToken(OIDCCallback):
     """Callback that reads the token from a file. The platform, such as Kubernetes, renews the token.
 
-    The path of the file is the value of the first set environment variable of `variables`, or else `default`.
+    The first set environment variable in `variables` names the file. Without a set variable, `default` names the file.
     """
 
     def __init__(self, variables: tuple[str, ...], default: str | None = None) -> None:

@@ -18,7 +18,7 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _FEWEST_ITERATIONS = 4096
-# Greatest number of iterations, which take about one second. Servers use 10,000 or 15,000 iterations by default. Only
+# Maximum number of iterations, which take about one second. Servers use 10,000 or 15,000 iterations by default. Only
 # an attacker demands a larger number.
 _MOST_ITERATIONS = 1_000_000
 _NO_CHANNEL_BINDING = "n,,"
@@ -92,7 +92,7 @@ class ScramConversation(SaslConversation):
         except ValueError:
             raise ProtocolError(f"{self.mechanism}: the server's first message is not well formed") from None
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
-            raise OperationFailure(f"{self.mechanism}: the server's nonce does not continue the client's")
+            raise OperationFailure(f"{self.mechanism}: the server nonce does not extend the client nonce")
         if iterations < _FEWEST_ITERATIONS:
             raise OperationFailure(
                 f"{self.mechanism}: the server asks for {iterations} iterations, fewer than the {_FEWEST_ITERATIONS} "

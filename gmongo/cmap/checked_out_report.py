@@ -38,7 +38,7 @@ def checked_out_report(in_use: Collection[Connection], max_connections: int | No
 
 
 def greenlet_name(user: greenlet | None) -> str:
-    """Return the names of a greenlet and its function. Their arguments may be secret or long, and are omitted."""
+    """Return the names of a greenlet and its function. Omit the arguments, which may be secret or long."""
     if user is None:
         return "a deleted greenlet"
     name = getattr(user, "name", None)

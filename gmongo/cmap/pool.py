@@ -32,7 +32,7 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import limit_text, remaining
 
-_CHECK_OUTS_SHOWN = 5  # connections in the error of a check-out timeout, which may affect a thousand waiters at once
+_CHECK_OUTS_SHOWN = 5  # connections in the error of a check-out timeout. A thousand waiters may time out at once
 
 
 class Pool:

@@ -27,7 +27,7 @@ from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 
 _FIRST_BACKOFF = (
-    1.0  # pause in seconds after the first failed attempt of the background greenlet. Each failure doubles it
+    1.0  # pause in seconds after the first failed attempt of the background greenlet. Each failure doubles the pause
 )
 
 

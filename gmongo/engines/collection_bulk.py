@@ -1,4 +1,4 @@
-"""Collection bulk writes: runs of statements of one kind, batches of the size of a message, the sum of the replies."""
+"""Collection bulk writes: runs of equal kinds of statements, batches that fit into a message, sums of replies."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_session(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation if `session` is explicit, in which the application determines the order of commands."""
+    """Raise InvalidOperation for an explicit session, whose commands only the application may order."""
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
             "a cursor in an explicit session cannot read ahead: a session runs one command at a time, in the order of "

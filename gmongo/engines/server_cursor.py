@@ -169,7 +169,7 @@ class ServerCursor:
     def advance(self, at_most_once: bool = False) -> bool:
         """Make the next document available in :attr:`documents`. One greenlet fetches a batch, and the others wait.
 
-        :param at_most_once: True to return False after an empty batch. For a tailable cursor, True is the default.
+        :param at_most_once: True to return False after an empty batch. A tailable cursor always returns False then.
         :returns: False if no document remains, or if no document is available now.
         :raises AutoReconnect: the cursor ended early, because a greenlet was interrupted while it waited for a batch.
         """

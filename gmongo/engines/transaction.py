@@ -244,7 +244,7 @@ class _RetryLoop:
                 if _clock.monotonic() >= self._end:
                     raise self._timeout(error)
                 if retries:
-                    # The specification forbids a backoff of the first retry only. A load balancer that closes all
+                    # The specification forbids a backoff only before the first retry. A load balancer that closes all
                     # connections would otherwise receive thousands of retries per second.
                     self._wait(retries - 1, error)
                 retries += 1

@@ -216,5 +216,5 @@ class Attempt:
 
 
 def _deadline_to_connect(deadline: float, topology: Topology) -> float:
-    """Return the deadline for server selection and the check-out, with the limit ``serverSelectionTimeoutMS``."""
+    """Return the deadline for server selection and the check-out, at most ``serverSelectionTimeoutMS`` from now."""
     return min(deadline, _clock.monotonic() + topology.settings.server_selection_timeout)

@@ -39,7 +39,7 @@ class CommandRunner:
         self._events = events
         self._is_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
-        # Returns the function that kills the cursors of interrupted operations, or None after its deletion.
+        # Returns the function that kills the cursors of interrupted operations, or None after its owner was deleted.
         self.orphan_taker: OrphanTaker = _no_killer
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:

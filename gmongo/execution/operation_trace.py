@@ -166,7 +166,7 @@ class Observer:
     def wait_ended(
         self, trace: OperationTrace, phase: Phase, seconds: float, connecting: float, error: BaseException | None
     ) -> None:
-        """Handle the end of a wait. During `connecting` of the `seconds`, the pool established a connection."""
+        """Handle the end of a wait. `connecting` is the part of `seconds` in which the pool connected to the server."""
 
     def command_started(self, trace: OperationTrace, sent: SentCommand) -> None:
         """Handle a command that the driver is about to send."""

@@ -71,7 +71,7 @@ class SessionState:
 
     @property
     def server_session(self) -> ServerSession:
-        """Session on the server, or InvalidOperation after the end of the session."""
+        """Session on the server. Raises InvalidOperation after the end of the session."""
         if self._server_session is None:
             raise InvalidOperation("Cannot use ended session")
         return self._server_session

@@ -175,7 +175,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
     def _pause(self) -> None:
         """Sleep until the next check is due or requested, but at least for the minimum pause of 500 ms (SM-119)."""
         earliest = _clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
-        # A listener may have called `stop` before the end of the check cleared the wakeup. Then do not sleep.
+        # A listener may have called `stop` before the end of the check cleared the wakeup. If so, do not sleep.
         if not self._stopped:
             self._wakeup.sleep(self._settings.heartbeat_frequency)
         while not self._stopped and _clock.monotonic() < earliest:

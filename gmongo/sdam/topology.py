@@ -251,7 +251,7 @@ class Topology:
         self._delivery.deliver(wait=False)  # a monitor does not wait for listener calls of other greenlets
 
     def is_polled(self) -> bool:
-        """Return True if the SRV monitor must query DNS for the hosts. Return False for a replica set."""
+        """Return True if the SRV monitor must query DNS for hosts. Replica sets and load balancers need no query."""
         # `hub` is None in a forked child that has not used the client.
         in_use = self.hub is not None and self._opened
         return in_use and not self.settings.load_balanced and self.description.topology_type in POLLED
@@ -308,7 +308,7 @@ class Topology:
     def apply(self, new: ServerDescription, clear_cause: BaseException | None = None, interrupt: bool = False) -> None:
         """Apply a new server description to the topology description, servers and pool. Does not switch greenlets.
 
-        :param clear_cause: error that makes this method clear the pool of the server, or None.
+        :param clear_cause: error that clears the pool of the server; None means no clear.
         :param interrupt: True if the clear interrupts connections in use.
         """
         previous = self.description.get(new.address)

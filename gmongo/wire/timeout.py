@@ -32,7 +32,7 @@ class Seconds(float):
 
 
 def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
-    """Return `value`, a deadline or duration, as :class:`Seconds` with the limit from which it was computed."""
+    """Return `value`, a deadline or duration, as :class:`Seconds` with the limit that determined the value."""
     seconds = Seconds(value)
     seconds.limit = limit
     return seconds
@@ -171,8 +171,8 @@ class _TimeoutBlock:
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[None]:
     """Return a context manager that raises `error` in its body after `seconds`, unless `seconds` is None.
 
-    The body raises no copy, so that callers can distinguish `error` from timeouts of the application. `ref` is True if
-    the timer keeps the event loop alive.
+    The body raises `error` itself, so that callers can distinguish `error` from timeouts of the application. `ref` is
+    True if the timer keeps the event loop alive.
     """
     if seconds is None:
         return _NO_LIMIT
