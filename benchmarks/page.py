@@ -104,7 +104,6 @@ def _tables(record: Record, names: Iterable[str]) -> Iterator[str]:
 
 
 def _empty_page() -> str:
-    """Return a new result page without results."""
     return "\n".join(["# Performance", "", *(mark for part in (CONTENDERS, MEASURED) for mark in marks(part.name)), ""])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from benchmarks import contest, crowd, latency, operations, programs, service, stall, start
@@ -91,15 +92,7 @@ def _many_greenlets_line(rows: dict[tuple[str, int | None], Row], name: str, siz
     return [TITLES[name], str(size), *ratios, *numbers]
 
 
-def _stall(rows: Sequence[Row]) -> Iterator[Sheet]:
-    yield _two_drivers("Stalls of the event loop: medians", rows)
-
-
-def _start(rows: Sequence[Row]) -> Iterator[Sheet]:
-    yield _two_drivers("Starting, in fresh interpreters: medians of CPU time and of growth of resident memory", rows)
-
-
-def _two_drivers(title: str, rows: Sequence[Row]) -> Sheet:
+def _two_drivers(title: str, rows: Sequence[Row]) -> Iterator[Sheet]:
     lines = []
     for row in rows:
         numbers = [
@@ -109,7 +102,7 @@ def _two_drivers(title: str, rows: Sequence[Row]) -> Sheet:
         lines.append(
             [row.name, row.unit, *numbers, _number(ratio(row, "gmongo", "pymongo"), target_of(row, "pymongo"))]
         )
-    return Sheet(title, ["measurement", "unit", "gmongo", "PyMongo", "gmongo / PyMongo"], [lines])
+    yield Sheet(title, ["measurement", "unit", "gmongo", "PyMongo", "gmongo / PyMongo"], [lines])
 
 
 def _contest(rows: Sequence[Row]) -> Iterator[Sheet]:
@@ -179,8 +172,10 @@ def _service(rows: Sequence[Row]) -> Iterator[Sheet]:
 _SHEETS = {
     operations.TABLE: _operations,
     crowd.TABLE: _many_greenlets,
-    stall.TABLE: _stall,
-    start.TABLE: _start,
+    stall.TABLE: partial(_two_drivers, "Stalls of the event loop: medians"),
+    start.TABLE: partial(
+        _two_drivers, "Starting, in fresh interpreters: medians of CPU time and of growth of resident memory"
+    ),
     contest.TABLE: _contest,
     latency.TABLE: _latency,
     service.TABLE: _service,

@@ -26,7 +26,6 @@ def serve(stream: Any, operations: list[Callable[[], Any]]) -> None:
 
 
 def _count(result: Any) -> int:
-    """Return the number of documents in a result."""
     return result if result.__class__ is int else int(result is not None)
 
 

@@ -237,7 +237,8 @@ class _RetryLoop:
             try:
                 self._ending.commit()
             except PyMongoError as error:
-                if not error.has_error_label(UNKNOWN_RESULT) or _is_max_time_expired(error):
+                code = getattr(error, "code", None)
+                if not error.has_error_label(UNKNOWN_RESULT) or code == codes.MAX_TIME_MS_EXPIRED:
                     if not self.retries_after(error):
                         raise
                     return False
@@ -273,7 +274,3 @@ class _RetryLoop:
             timeout._add_error_label(label)
         timeout.__cause__ = error
         return timeout
-
-
-def _is_max_time_expired(error: PyMongoError) -> bool:
-    return getattr(error, "code", None) == codes.MAX_TIME_MS_EXPIRED

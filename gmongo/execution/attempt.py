@@ -79,7 +79,7 @@ class Attempt:
                 return self._run_pinned(pin, executor)
         limit = self.deadline
         if limit is not None:
-            limit = _deadline_to_connect(limit, topology)
+            limit = min(limit, _clock.monotonic() + topology.settings.server_selection_timeout)
         trace = operation.trace
         if self.address is None:
             server = topology.selector.select(topology, self.selector, operation, limit, self.avoided)
@@ -213,8 +213,3 @@ class Attempt:
         if self.session is not None:
             self.session.end_implicit()
         return self.session is not None and self.session.explicit is not None
-
-
-def _deadline_to_connect(deadline: float, topology: Topology) -> float:
-    """Return the deadline for server selection and the check-out, at most ``serverSelectionTimeoutMS`` from now."""
-    return min(deadline, _clock.monotonic() + topology.settings.server_selection_timeout)

@@ -40,7 +40,7 @@ class CommandRunner:
         self._is_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
         # Returns the function that kills the cursors of interrupted operations, or None after its owner was deleted.
-        self.orphan_taker: OrphanTaker = _no_killer
+        self.orphan_taker: OrphanTaker = lambda: None
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
         """Run one command, and return the result of the operation.
@@ -210,7 +210,3 @@ def _too_large_error(operation: Operation, body: bytes, hello: Hello) -> Documen
         f"{operation.name} command is {len(body)} bytes, but the server takes documents "
         f"of at most {hello.max_bson_size} bytes"
     )
-
-
-def _no_killer() -> None:
-    return None

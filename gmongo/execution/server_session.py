@@ -56,7 +56,7 @@ class ServerSessionPool:
         self._epoch = 0
         self.in_use = 0  # number of acquired sessions
         # Returns the function that ends interrupted commands and transactions, or None after its owner was deleted.
-        self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = _no_reaper
+        self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = lambda: None
 
     def __len__(self) -> int:
         return len(self._idle)
@@ -127,10 +127,6 @@ class ServerSessionPool:
         self._idle.clear()
         self.in_use = 0
         self._epoch += 1
-
-
-def _no_reaper() -> None:
-    return None
 
 
 class SessionOwner(Protocol):

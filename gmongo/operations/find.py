@@ -122,7 +122,6 @@ class CursorOperation(Operation):
         return self._checked(reply, address)
 
     def _checked(self, reply: DocumentDict, address: Address) -> CursorReply:
-        """Check each field of the reply."""
         cursor = required_field(reply, "cursor", DOCUMENT)
         check(cursor, CURSOR, "a cursor")
         for name in ("id", "ns"):

@@ -51,7 +51,6 @@ def _member_type_of(hello: Document) -> int:
 
 
 def _addresses(hello: Document) -> Iterator[Address]:
-    """Yield the addresses of all members in a hello reply."""
     for field in ("hosts", "passives", "arbiters"):
         yield from map(parse_address, hello.get(field, ()))
 

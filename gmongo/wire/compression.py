@@ -121,10 +121,6 @@ def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *argum
     return outcome
 
 
-def _uncompressed(data: bytes, size: int) -> bytes:
-    return data
-
-
 def _decompress_snappy(data: bytes, size: int) -> bytes:
     if _varint(data) != size:
         raise _Mismatch(f"it was announced as {size} bytes, but begins with the length {_varint(data)}")
@@ -160,7 +156,7 @@ def _decompress_zstd(data: bytes, size: int) -> bytes:
 
 
 _DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
-    NOOP: _uncompressed,
+    NOOP: lambda data, _size: data,
     SNAPPY: _decompress_snappy,
     ZLIB: _decompress_zlib,
     ZSTD: _decompress_zstd,

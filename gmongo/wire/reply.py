@@ -113,7 +113,6 @@ class Batch:
 
 
 def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
-    """Yield the encoded documents in a part of an array."""
     while start < end:
         if array[start] != _DOCUMENT:
             raise _not_a_document(array[start])

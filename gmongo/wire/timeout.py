@@ -152,8 +152,6 @@ class TimeLimit:
 
 
 class _TimeoutBlock:
-    """Context manager that limits the duration of its body."""
-
     __slots__ = ("_limit", "_seconds")
 
     def __init__(self, limit: TimeLimit, seconds: float) -> None:
