@@ -21,7 +21,7 @@ from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Bound, Cursor, RawBatchCursor
-from gmongo.engines.collection_bulk import Bulk, inserts, runs_of, statement_of
+from gmongo.engines.collection_bulk import Bulk, insert_run, runs_of, statement_of
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.deadline import checked_timeout
 from gmongo.execution.executor import Executor
@@ -324,7 +324,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             raise InvalidOperation("No operations to execute")
         fields = without_none({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
-        self._bulk("insert", ordered, fields, acknowledged).execute(self._executor, inserts(elements), session)
+        self._bulk("insert", ordered, fields, acknowledged).execute(self._executor, [insert_run(elements)], session)
         return InsertManyResult(ids, acknowledged)
 
     def _in_transaction(self, session: ClientSession | None) -> bool:

@@ -87,13 +87,13 @@ class _Run:
         self.retryable = self.retryable and retryable
 
 
-def inserts(documents: list[Value]) -> list[_Run]:
-    """Return a list with the single run of `insert_many`."""
+def insert_run(documents: list[Value]) -> _Run:
+    """Return the single run of `insert_many`."""
     run = _Run()
     run.kind = "insert"
     run.elements = documents
     run.indexes = list(range(len(documents)))
-    return [run]
+    return run
 
 
 def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:

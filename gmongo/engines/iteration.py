@@ -40,7 +40,7 @@ class _Gate:
         raise StopIteration
 
 
-def runs(cursor: PublicCursor) -> Iterator[Iterator[Value]]:
+def document_runs(cursor: PublicCursor) -> Iterator[Iterator[Value]]:
     """Yield runs of documents for ``itertools.chain.from_iterable``: the available documents, or else the gate.
 
     The chain returns the documents of a run without a call of a Python function. Several greenlets may share the chain:

@@ -186,7 +186,7 @@ class ReadAhead:
     def _store_reply(self, operation: GetMoreAhead, reply: CursorReply) -> None:
         self.cursor_id = reply.cursor_id
         if self._left is not None:
-            self._left -= count(reply.batch)
+            self._left -= document_count(reply.batch)
         if self._operation is None:  # the cursor has ended
             return
         self._last_size = operation.size
@@ -245,7 +245,7 @@ def refuse_inherited(epoch: int, executor: Executor) -> None:
         raise AutoReconnect("the cursor was opened before a fork, and belongs to the parent process")
 
 
-def count(batch: list[object] | Batch) -> int:
+def document_count(batch: list[object] | Batch) -> int:
     """Return the number of documents in a batch."""
     return batch.count() if isinstance(batch, Batch) else len(batch)
 

@@ -16,7 +16,7 @@ from gmongo._documents import Value
 from gmongo._server_facts import codes
 from gmongo.engines.cursor_killer import CursorKiller
 from gmongo.engines.cursor_resources import CursorResources
-from gmongo.engines.read_ahead import ReadAhead, count, size_of_next
+from gmongo.engines.read_ahead import ReadAhead, document_count, size_of_next
 from gmongo.engines.turn import Turn
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
@@ -145,7 +145,7 @@ class ServerCursor:
     def _new_read_ahead(self) -> ReadAhead:
         left = None
         if self._limit:
-            left = self._limit - self.retrieved - (0 if self._batch is None else count(self._batch))
+            left = self._limit - self.retrieved - (0 if self._batch is None else document_count(self._batch))
         session = self.resources.share_session()
         operation = self._get_more(GetMoreAhead, 0)
         reading = self._cursor_killer.reading
