@@ -156,7 +156,7 @@ def test_stapled_response_without_signer_certificate_is_rejected(tmp_path, autho
     [
         (b"junk", "cannot be read"),
         (b"\x30" * 70_000, "longer than"),
-        (ocsp.OCSPResponseBuilder.build_unsuccessful(ocsp.OCSPResponseStatus.TRY_LATER), "says TRY_LATER"),
+        (ocsp.OCSPResponseBuilder.build_unsuccessful(ocsp.OCSPResponseStatus.TRY_LATER), "reports TRY_LATER"),
     ],
 )
 def test_malformed_stapled_response_raises_transport_error(authority, staple, message):

@@ -249,11 +249,11 @@ def test_interrupted_reauthentication_sets_error(is_interrupted: bool) -> None:
         connection.reauthenticate(3.0)
         assert connection.error is None and connection.unanswered == 5
     else:
-        connection.authentication.again.side_effect = GreenletExit("x")
+        connection.authentication.reauthenticate.side_effect = GreenletExit("x")
         with pytest.raises(GreenletExit):
             connection.reauthenticate(3.0)
         assert isinstance(connection.error, GreenletExit) and connection.unanswered is None
-    connection.authentication.again.assert_called_once_with(3.0)
+    connection.authentication.reauthenticate.assert_called_once_with(3.0)
 
 
 @pytest.mark.parametrize("largest_reply", [500, 5000])

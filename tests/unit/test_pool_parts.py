@@ -32,22 +32,22 @@ ONE, OTHER = ObjectId(), ObjectId()
 def test_service_has_own_generation_while_pool_has_connections_to_it() -> None:
     found = Generations()
     found.advance(ONE)  # no effect, because the pool has no connection to the service
-    assert (found.current, found.of(None), found.of(ONE)) == (0, 0, 0)
+    assert (found.current, found.generation_of(None), found.generation_of(ONE)) == (0, 0, 0)
     found.advance()
-    assert (found.current, found.of(None), found.of(ONE)) == (1, 1, 0)
+    assert (found.current, found.generation_of(None), found.generation_of(ONE)) == (1, 1, 0)
     assert [found.join(ONE), found.join(ONE), found.join(OTHER)] == [0, 0, 0]
     for _ in range(2):
         found.advance(ONE)
-    assert (found.of(ONE), found.of(OTHER), found.current, found.join(ONE)) == (2, 0, 1, 2)
+    assert (found.generation_of(ONE), found.generation_of(OTHER), found.current, found.join(ONE)) == (2, 0, 1, 2)
     for _ in range(2):
         found.leave(ONE)
-        assert found.of(ONE) == 2
+        assert found.generation_of(ONE) == 2
     found.leave(ONE)
-    assert found.of(ONE) == 0 and found.join(ONE) == 0
+    assert found.generation_of(ONE) == 0 and found.join(ONE) == 0
     found.leave(None)
     found.leave(ObjectId())
     found.advance(OTHER)
-    assert found.of(OTHER) == 1
+    assert found.generation_of(OTHER) == 1
 
 
 def checked_out_connection(connection_id: int, checked_out_at: float, holder: Any, **attributes: Any) -> Connection:
