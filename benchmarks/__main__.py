@@ -45,7 +45,7 @@ def _names(known: list[str]) -> Callable[[str], list[str]]:
         selected = known if text == ALL else text.split(",")
         unknown = [name for name in selected if name not in known]
         if unknown:
-            raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(known)}")
+            raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(known)}")
         return [name for name in known if name in selected]
 
     return names

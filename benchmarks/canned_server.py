@@ -125,7 +125,7 @@ def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: in
 
     :param listener: a bound, listening TCP socket.
     :param kind: the kind of the server.
-    :param lifeline: a descriptor whose end of file ends the server; None serves without end.
+    :param lifeline: a descriptor. The server ends at the end of this file; None serves forever.
     """
     selector = selectors.DefaultSelector()
     listener.setblocking(False)

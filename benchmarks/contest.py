@@ -18,7 +18,7 @@ CALLERS = 10
 SHARES = {"find_one": 1.0, "insert_one": 1.0, "update_one": 1.0, "find_100": 0.25}
 
 
-def name(kind: str) -> str:
+def row_name(kind: str) -> str:
     """Return the name of the table row of an operation."""
     return f"{kind} of all contenders"
 
@@ -41,7 +41,7 @@ def rows(settings: Settings) -> Iterator[Row]:
             settings.show_progress(f"{kind} of all contenders")
             count = max(1, round(settings.operations * share / CALLERS))
             costs, failures = take_turns(settings.contenders, settings.rounds, cost)
-            yield Row(name(kind), CALLERS, "µs", costs, failures)
+            yield Row(row_name(kind), CALLERS, "µs", costs, failures)
 
 
 def _cost(program: Program, kind: str, count: int) -> float:

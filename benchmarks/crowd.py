@@ -1,7 +1,7 @@
 """The table of throughput with many more greenlets than connections.
 
-The table divides each number of a contender by the number with 100 greenlets, which is one greenlet
-for each connection. Other load on the machine reduces the throughput, but hardly changes the CPU
+The table divides each number of a contender by the number of this contender with 100 greenlets, one
+greenlet for each connection. Other load on the machine reduces the throughput, but hardly changes the CPU
 time of an operation.
 
 The baseline shows the cost that many greenlets have in any program. After a long wait, the stack

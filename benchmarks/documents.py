@@ -34,7 +34,7 @@ QUERY: dict[str, Any] = {"_id": ObjectId("65a000000000000000000001")}
 CHANGE: dict[str, Any] = {"$set": {"visits": 42}}
 
 
-#: The suffix of deployments in the results of a run with documents of one field, or empty.
+#: The suffix of deployment names in the results: empty, except in a run with documents of one field.
 VARIANT = ", one-field documents" if os.environ.get("GMONGO_BENCHMARK_FIELDS") == "1" else ""
 
 

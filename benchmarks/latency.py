@@ -55,8 +55,8 @@ def rows(settings: Settings) -> Iterator[Row]:
         yield from _rows(setup, results, failures)
 
 
-def name(load: str, setup: LoadSetup, quantile: str = "") -> str:
-    """Return the name of a row."""
+def row_name(load: str, setup: LoadSetup, quantile: str = "") -> str:
+    """Return the name of the table row for a load, a setup and a quantile."""
     return ", ".join(filter(None, (load, f"{setup.processes} processes", quantile)))
 
 
@@ -66,7 +66,7 @@ def _rows(setup: LoadSetup, results: dict[str, dict[str, dict[str, float]]], fai
         for quantity in quantities:
             numbers = {contender: [each[load_name][quantity]] for contender, each in results.items()}
             unit = "/ s" if load_name == SATURATION else "ms"
-            yield Row(name(load_name, setup, quantity), setup.callers, unit, numbers, failures)
+            yield Row(row_name(load_name, setup, quantity), setup.callers, unit, numbers, failures)
 
 
 def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> dict[str, dict[str, float]]:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.processes import ROOT, _end, run_python
+from benchmarks.processes import ROOT, _end_server, run_python
 from benchmarks.processors import pin_client
 from benchmarks.worker import open_client, prepare
 
@@ -84,7 +84,7 @@ def far_server(latency: float) -> Iterator[int]:
     try:
         yield port
     finally:
-        _end(server)
+        _end_server(server)
 
 
 def read(reader: str, port: int, work: str) -> Reading:

@@ -148,7 +148,7 @@ def measure(uri: str, strategy: str, greenlets: int, seconds: float) -> Result:
 
 
 def measure_peak(uri: str, strategy: str) -> Peak:
-    """Let the server be idle, and then measure simultaneous requests of :data:`PEAK` greenlets."""
+    """Let the server rest for a second, and then measure simultaneous requests of :data:`PEAK` greenlets."""
     send, options = STRATEGIES[strategy]
     with MongoClient[Any](uri, maxPoolSize=100, minPoolSize=100, **options) as client:
         gevent.sleep(1.0)

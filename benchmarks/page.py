@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from benchmarks import contest, latency, operations, service
 from benchmarks.record import Record
-from benchmarks.sheets import Sheet, failures, of_tables
+from benchmarks.sheets import Sheet, failures, sheets_of
 
 NAME = "performance.md"
 TABLES = (operations.TABLE, contest.TABLE)
@@ -98,13 +98,12 @@ def _selected_rows(record: Record) -> Record:
 
 
 def _tables(record: Record, names: Iterable[str]) -> Iterator[str]:
-    for sheet in of_tables(record, names):
+    for sheet in sheets_of(record, names):
         yield from ("", f"### {sheet.title}", "", *markdown(sheet))
     yield ""
 
 
 def _empty_page() -> str:
-    """Return a new result page without results."""
     return "\n".join(["# Performance", "", *(mark for part in (CONTENDERS, MEASURED) for mark in marks(part.name)), ""])
 
 

@@ -25,7 +25,7 @@ def write(record: Record, directory: Path) -> None:
     """
     page.write(record, directory)
     part = page.part_of(record)
-    draw(record, directory / part.plot, _contenders if part is page.CONTENDERS else _measured)
+    draw(record, directory / part.plot, _draw_contenders if part is page.CONTENDERS else _draw_measured)
 
 
 def draw(record: Record, path: Path, draw_parts: Callable[[Record, Any], None]) -> None:
@@ -43,16 +43,16 @@ def draw(record: Record, path: Path, draw_parts: Callable[[Record, Any], None]) 
     pyplot.close(figure)
 
 
-def _measured(record: Record, axes: Any) -> None:
+def _draw_measured(record: Record, axes: Any) -> None:
     """Draw the CPU time relative to PyMongo and to the baseline, and the throughput with many greenlets."""
     rows = record.tables.get(operations.TABLE, [])
-    _bars(axes[0], rows, "pymongo", ["gmongo"], "CPU time over PyMongo's (lower is better)")
+    _draw_bars(axes[0], rows, "pymongo", ["gmongo"], "CPU time over PyMongo's (lower is better)")
     with_baseline = [row for row in rows if "floor" in row.numbers]
-    _bars(axes[1], with_baseline, "floor", ["gmongo", "pymongo"], "CPU time over the floor's (lower is better)")
-    _throughput(axes[2], record.tables.get(crowd.TABLE, []))
+    _draw_bars(axes[1], with_baseline, "floor", ["gmongo", "pymongo"], "CPU time over the floor's (lower is better)")
+    _draw_throughput(axes[2], record.tables.get(crowd.TABLE, []))
 
 
-def _contenders(record: Record, axes: Any) -> None:
+def _draw_contenders(record: Record, axes: Any) -> None:
     """Draw the CPU time of an operation, and two quantiles of latency at each load."""
     rows = record.tables.get(contest.TABLE, [])
     for number, (name, title) in enumerate(ALL_TITLES.items()):
@@ -63,7 +63,9 @@ def _contenders(record: Record, axes: Any) -> None:
     setup = latency.SETUPS[0]
     by_name = {row.name: row for row in record.tables.get(latency.TABLE, []) if row.greenlets == setup.callers}
     for part, quantile in zip(axes[1:], ("p50", "p99"), strict=True):
-        selected = [by_name[name] for load in latency.LOADS if (name := latency.name(load, setup, quantile)) in by_name]
+        selected = [
+            by_name[name] for load in latency.LOADS if (name := latency.row_name(load, setup, quantile)) in by_name
+        ]
         for name, title in ALL_TITLES.items():
             times = [median_of(row, name) for row in selected]
             if any(times):
@@ -74,7 +76,7 @@ def _contenders(record: Record, axes: Any) -> None:
         each.legend(fontsize=7)
 
 
-def _bars(axes: Any, rows: list[Row], denominator: str, contenders: list[str], title: str) -> None:
+def _draw_bars(axes: Any, rows: list[Row], denominator: str, contenders: list[str], title: str) -> None:
     """Draw a group of bars for each row, and a line at the target of the row."""
     width = WIDTH / len(contenders)
     for number, contender in enumerate(contenders):
@@ -96,7 +98,7 @@ def _bars(axes: Any, rows: list[Row], denominator: str, contenders: list[str], t
     axes.legend()
 
 
-def _throughput(axes: Any, rows: list[Row]) -> None:
+def _draw_throughput(axes: Any, rows: list[Row]) -> None:
     throughput = {row.greenlets: row for row in rows if row.name == crowd.THROUGHPUT}
     for name, sizes in crowd.SIZES.items():
         ratios = {size: ratio_to_row(throughput[size], throughput[crowd.BASE], name) for size in sizes if throughput}

@@ -83,10 +83,10 @@ def canned_server(kind: ServerKind = "standalone") -> Iterator[int]:
     try:
         yield port
     finally:
-        _end(server)
+        _end_server(server)
 
 
-def _end(server: subprocess.Popen[bytes]) -> None:
+def _end_server(server: subprocess.Popen[bytes]) -> None:
     assert server.stdin is not None
     server.stdin.close()
     try:

@@ -30,7 +30,7 @@ from benchmarks.documents import BATCH, CHANGE, LARGE_DOCUMENT_BYTES, MANY, MEGA
 from benchmarks.load import Exchange
 from benchmarks.processes import ROOT, WorkerFailed, last_output_line
 from benchmarks.processors import pin_client
-from benchmarks.real.of_drivers import PIPELINE
+from benchmarks.real.driver_operations import PIPELINE
 from benchmarks.worker import POOL_SIZE
 
 #: The operations of a program in the order of their numbers, with the number of documents in each result.

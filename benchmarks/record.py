@@ -9,8 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.rounds import Ratio, Row
-from benchmarks.targets import TARGETS, Target, measured_ratio
+from benchmarks.rounds import Row
+from benchmarks.targets import TARGETS, measured_ratio
 
 PACKAGES = ("pymongo", "gevent", "greenlet")
 _PROCESSORS = Path("/proc/cpuinfo")
@@ -60,15 +60,15 @@ def as_json(record: Record) -> dict[str, Any]:
         "settings": record.settings,
         "tables": {name: [row._asdict() for row in table] for name, table in record.tables.items()},
         "targets": [
-            {**target._asdict(), "found": number and number._asdict(), "reached": _is_reached(target, number)}
+            {
+                **target._asdict(),
+                "found": number and number._asdict(),
+                "reached": number and target.is_reached(number.median),
+            }
             for target in TARGETS
             for number in [measured_ratio(target, rows)]
         ],
     }
-
-
-def _is_reached(target: Target, number: Ratio | None) -> bool | None:
-    return target.is_reached(number.median) if number else None
 
 
 def from_json(stored: dict[str, Any]) -> Record:

@@ -122,7 +122,6 @@ class Replies:
 
 
 def _primary(name: str) -> dict[str, Any]:
-    """Return the additional fields in the hello of a primary of a replica set."""
     now = {"ts": _MOMENT, "t": Int64(1)}
     return {
         "setName": REPLICA_SET,

@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
     :param greenlets: the number of greenlets; None if the quantity requires a single greenlet.
     :param unit: the unit of the numbers, such as ``µs``.
-    :param numbers: the number of each round by contender; empty for a failed contender.
+    :param numbers: the measured numbers of all rounds by contender; empty for a failed contender.
     :param failures: the error of each failed contender.
     """
 

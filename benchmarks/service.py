@@ -45,7 +45,7 @@ class Service(NamedTuple):
     command: str
 
 
-_FLASK = "gunicorn -w 1 -b fd://{fd} --keep-alive 75 --log-level warning benchmarks.services.of_flask:app"
+_FLASK = "gunicorn -w 1 -b fd://{fd} --keep-alive 75 --log-level warning benchmarks.services.flask_service:app"
 _UVICORN = "uvicorn --fd {fd} --loop uvloop --timeout-keep-alive 75 --log-level warning"
 SERVICES = {
     "Flask, gunicorn/gevent, gmongo": Service(("flask", "gunicorn"), "gmongo", f"{_FLASK} -k gevent"),
@@ -54,7 +54,7 @@ SERVICES = {
         ("flask", "gunicorn"), "pymongo", f"{_FLASK} -k gthread --threads {THREADS}"
     ),
     "Starlette, uvicorn/uvloop, PyMongo": Service(
-        ("starlette", "uvicorn", "uvloop"), "", f"{_UVICORN} benchmarks.services.of_starlette:app"
+        ("starlette", "uvicorn", "uvloop"), "", f"{_UVICORN} benchmarks.services.starlette_service:app"
     ),
 }
 
@@ -76,7 +76,7 @@ def rows(settings: Settings) -> Iterator[Row]:
             settings.show_progress(f"{name}: {route}")
             try:
                 with pinned_to_server_processor():
-                    measured[name] = _measured(
+                    measured[name] = _measure_service(
                         SERVICES[name], route, settings, max(CALLERS, round(settings.operations * share))
                     )
             except WorkerFailed as failure:
@@ -86,7 +86,7 @@ def rows(settings: Settings) -> Iterator[Row]:
             yield Row(f"{route}: {quantity}", None, unit, numbers, failures)
 
 
-def _measured(service: Service, route: str, settings: Settings, count: int) -> dict[tuple[str, str], float]:
+def _measure_service(service: Service, route: str, settings: Settings, count: int) -> dict[tuple[str, str], float]:
     uri = f"mongodb://127.0.0.1:{settings.servers.port('standalone')}/?maxPoolSize={POOL_SIZE}"
     with ExitStack() as stack:
         port, process = stack.enter_context(_running_service(service, uri))

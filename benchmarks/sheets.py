@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from benchmarks import contest, crowd, latency, operations, programs, service, stall, start
@@ -31,11 +32,11 @@ class Sheet(NamedTuple):
 
 def sheets(record: Record) -> Iterator[Sheet]:
     """Yield all tables of a run, and finally the table of the targets."""
-    yield from of_tables(record, _SHEETS)
+    yield from sheets_of(record, _SHEETS)
     yield from targets(record)
 
 
-def of_tables(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
+def sheets_of(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
     """Yield each of the named tables that the run has measured."""
     for name in names:
         rows = record.tables.get(name)
@@ -91,15 +92,7 @@ def _many_greenlets_line(rows: dict[tuple[str, int | None], Row], name: str, siz
     return [TITLES[name], str(size), *ratios, *numbers]
 
 
-def _stall(rows: Sequence[Row]) -> Iterator[Sheet]:
-    yield _two_drivers("Stalls of the event loop: medians", rows)
-
-
-def _start(rows: Sequence[Row]) -> Iterator[Sheet]:
-    yield _two_drivers("Starting, in fresh interpreters: medians of CPU time and of growth of resident memory", rows)
-
-
-def _two_drivers(title: str, rows: Sequence[Row]) -> Sheet:
+def _two_drivers(title: str, rows: Sequence[Row]) -> Iterator[Sheet]:
     lines = []
     for row in rows:
         numbers = [
@@ -109,7 +102,7 @@ def _two_drivers(title: str, rows: Sequence[Row]) -> Sheet:
         lines.append(
             [row.name, row.unit, *numbers, _number(ratio(row, "gmongo", "pymongo"), target_of(row, "pymongo"))]
         )
-    return Sheet(title, ["measurement", "unit", "gmongo", "PyMongo", "gmongo / PyMongo"], [lines])
+    yield Sheet(title, ["measurement", "unit", "gmongo", "PyMongo", "gmongo / PyMongo"], [lines])
 
 
 def _contest(rows: Sequence[Row]) -> Iterator[Sheet]:
@@ -134,14 +127,16 @@ def _latency(rows: Sequence[Row]) -> Iterator[Sheet]:
     by_place = {(row.name, row.greenlets): row for row in rows}
 
     def cell(load: str, setup: latency.LoadSetup, name: str) -> str:
-        places = [(latency.name(load, setup, quantile), setup.callers) for quantile in latency.QUANTILES]
+        places = [(latency.row_name(load, setup, quantile), setup.callers) for quantile in latency.QUANTILES]
         medians = [median_of(by_place[place], name) for place in places if place in by_place]
         return " · ".join(_significant_digits(number) for number in medians if number is not None) or NOTHING
 
     for setup in latency.SETUPS:
-        saturation = by_place.get((latency.name(latency.SATURATION, setup), setup.callers))
+        saturation = by_place.get((latency.row_name(latency.SATURATION, setup), setup.callers))
         if saturation:
-            loads = [load for load in latency.LOADS if (latency.name(load, setup, "p50"), setup.callers) in by_place]
+            loads = [
+                load for load in latency.LOADS if (latency.row_name(load, setup, "p50"), setup.callers) in by_place
+            ]
             lines = [
                 [ALL_TITLES[name], _rounded(median_of(saturation, name)), *(cell(load, setup, name) for load in loads)]
                 for name in _measured_contenders([saturation])
@@ -177,8 +172,10 @@ def _service(rows: Sequence[Row]) -> Iterator[Sheet]:
 _SHEETS = {
     operations.TABLE: _operations,
     crowd.TABLE: _many_greenlets,
-    stall.TABLE: _stall,
-    start.TABLE: _start,
+    stall.TABLE: partial(_two_drivers, "Stalls of the event loop: medians"),
+    start.TABLE: partial(
+        _two_drivers, "Starting, in fresh interpreters: medians of CPU time and of growth of resident memory"
+    ),
     contest.TABLE: _contest,
     latency.TABLE: _latency,
     service.TABLE: _service,
@@ -199,7 +196,13 @@ def _ratio(row: Row, numerator: str, denominator: str) -> str:
 
 def _target_line(target: Target, number: Ratio, unit: str) -> list[str]:
     limit = f"{'≥' if target.at_least else '≤'} {target.limit:.2f}"
-    return [target.row, str(target.greenlets or ""), _target_name(target.under, unit), limit, _number(number, target)]
+    return [
+        target.row,
+        str(target.greenlets or ""),
+        _target_name(target.denominator, unit),
+        limit,
+        _number(number, target),
+    ]
 
 
 def _target_name(denominator: str | int | None, unit: str) -> str:

@@ -66,23 +66,23 @@ def rows(settings: Settings) -> Iterator[Row]:
     drivers = [name for name in DRIVERS if name in settings.contenders]
     for name, imports in IMPORTS.items():
         settings.show_progress(name)
-        numbers, failures = take_turns(drivers, settings.fresh_rounds, _import(imports, settings.timeout))
+        numbers, failures = take_turns(drivers, settings.fresh_rounds, _import_measurement(imports, settings.timeout))
         yield Row(name, None, "ms", numbers, failures)
     settings.show_progress("memory")
-    results_of, failures = take_turns(drivers, settings.fresh_rounds, _memory(settings))
+    results_of, failures = take_turns(drivers, settings.fresh_rounds, _memory_measurement(settings))
     for number, (name, unit) in enumerate([(FIRST_CLIENT, "MB"), (FURTHER_CLIENT, "KB")]):
         numbers = {driver: [each[number] for each in results] for driver, results in results_of.items()}
         yield Row(name, None, unit, numbers, {} if number else failures)
 
 
-def _import(imports: dict[str, Import], timeout: float) -> Callable[[str], float]:
+def _import_measurement(imports: dict[str, Import], timeout: float) -> Callable[[str], float]:
     def measure(driver: str) -> float:
         return float(run_python(["-c", _PROGRAM.format(**imports[driver]._asdict())], timeout))
 
     return measure
 
 
-def _memory(settings: Settings) -> Callable[[str], Any]:
+def _memory_measurement(settings: Settings) -> Callable[[str], Any]:
     def measure(driver: str) -> Any:
         arguments = ["-m", "benchmarks.start_worker", driver, str(settings.servers.port("standalone"))]
         return run_python(arguments, settings.timeout)

@@ -14,15 +14,15 @@ class Target(NamedTuple):
 
     :param row: the name of the row.
     :param greenlets: the number of greenlets in the row.
-    :param under: the denominator: another contender in the same row, or gmongo with this number of
-        greenlets. None compares the number with the limit, without a denominator.
+    :param denominator: another contender in the same row, or gmongo with this number of greenlets.
+        None compares the number with the limit, without a denominator.
     :param limit: the largest median that reaches the target.
     :param at_least: True if `limit` is instead the smallest median that reaches the target.
     """
 
     row: str
     greenlets: int | None
-    under: str | int | None
+    denominator: str | int | None
     limit: float
     at_least: bool = False
 
@@ -38,8 +38,8 @@ TARGETS = [
     Target("find_one", 1000, "pymongo", 0.20),
     *(Target(name, greenlets, "pymongo", 0.20) for name in WRITES for greenlets in (10, 100)),
     *(Target(name, 1000, "pymongo", 0.22) for name in WRITES),
-    *(Target(contest.name(name), contest.CALLERS, "rust", 1.0) for name in contest.SHARES),
-    Target(contest.name("find_100"), contest.CALLERS, "floor", 1.1),
+    *(Target(contest.row_name(name), contest.CALLERS, "rust", 1.0) for name in contest.SHARES),
+    Target(contest.row_name("find_100"), contest.CALLERS, "floor", 1.1),
     *(Target("insert_many", greenlets, "pymongo", 0.70) for greenlets in (1, 10)),
     *(Target(f"{name}+{each}", 10, "pymongo", 0.22) for each in SPECIAL for name in ("find_one", *WRITES[:2])),
     Target("find_one+secondary", 10, "pymongo", 0.22),
@@ -53,12 +53,12 @@ TARGETS = [
     *(Target(name, None, "pymongo", 1.0) for name in start.IMPORTS),
     *(Target(name, None, "pymongo", 0.70) for name in (start.FIRST_CLIENT, start.FURTHER_CLIENT)),
 ]
-_BY_PLACE = {(target.row, target.greenlets, target.under): target for target in TARGETS}
+_BY_PLACE = {(target.row, target.greenlets, target.denominator): target for target in TARGETS}
 
 
-def target_of(row: Row, under: str | int | None) -> Target | None:
+def target_of(row: Row, denominator: str | int | None) -> Target | None:
     """Return the target of a number in a row, or None if the number has no target."""
-    return _BY_PLACE.get((row.name, row.greenlets, under))
+    return _BY_PLACE.get((row.name, row.greenlets, denominator))
 
 
 def measured_ratio(target: Target, rows: Iterable[Row]) -> Ratio | None:
@@ -67,9 +67,9 @@ def measured_ratio(target: Target, rows: Iterable[Row]) -> Ratio | None:
     row = by_place.get((target.row, target.greenlets))
     if row is None:
         return None
-    if target.under is None:
+    if target.denominator is None:
         return summary(row.numbers.get("gmongo", ()))
-    if isinstance(target.under, str):
-        return ratio(row, "gmongo", target.under)
-    base = by_place.get((target.row, target.under))
+    if isinstance(target.denominator, str):
+        return ratio(row, "gmongo", target.denominator)
+    base = by_place.get((target.row, target.denominator))
     return base and ratio_to_row(row, base, "gmongo")

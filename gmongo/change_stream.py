@@ -219,7 +219,7 @@ class ChangeStream(Generic[DocumentType]):
                 return None
             with Turn(self) as turn:
                 change: DocumentType | None = self._next_change()
-                turn.has_found = change is not None
+                turn.has_documents = change is not None
         except PyMongoError as error:
             if error.timeout and current_deadline() != outer and not isinstance(error, ServerSelectionTimeoutError):
                 limit = self._executor.own_limit

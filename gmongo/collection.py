@@ -21,7 +21,7 @@ from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Bound, Cursor, RawBatchCursor
-from gmongo.engines.collection_bulk import Bulk, inserts, runs_of, statement_of
+from gmongo.engines.collection_bulk import Bulk, insert_run, runs_of, statement_of
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.deadline import checked_timeout
 from gmongo.execution.executor import Executor
@@ -30,7 +30,7 @@ from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.reply_errors import is_namespace_missing
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations import indexes
-from gmongo.operations.aggregate import Aggregate, writes
+from gmongo.operations.aggregate import Aggregate, writes_result
 from gmongo.operations.distinct import Count, Distinct
 from gmongo.operations.find import FindOne
 from gmongo.operations.find_and_modify import FindAndModify
@@ -324,7 +324,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             raise InvalidOperation("No operations to execute")
         fields = without_none({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
-        self._bulk("insert", ordered, fields, acknowledged).execute(self._executor, inserts(elements), session)
+        self._bulk("insert", ordered, fields, acknowledged).execute(self._executor, [insert_run(elements)], session)
         return InsertManyResult(ids, acknowledged)
 
     def _in_transaction(self, session: ClientSession | None) -> bool:
@@ -1390,7 +1390,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :returns: a mapping of index names to options. The option ``key`` is a list of fields and directions. The
             mapping is empty if the collection does not exist.
         """
-        return indexes.information(self.list_indexes(session, comment))
+        return indexes.index_information(self.list_indexes(session, comment))
 
     # Search indexes
 
@@ -1646,7 +1646,7 @@ def aggregate_cursor(
     if fields.get("hint") is not None:
         fields["hint"] = checked_hint(fields["hint"])
     context = collection._context
-    if writes(pipeline):
+    if writes_result(pipeline):
         context = context.replace(selector=_read_preference_of_write(collection))
     operation = Aggregate(
         context, target, pipeline, fields, collection._acknowledged, batch_size, decoding, raw=kind._raw

@@ -12,7 +12,7 @@ from bson.codec_options import CodecOptions
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
-from gmongo.engines.iteration import limits_each_iteration, runs
+from gmongo.engines.iteration import document_runs, limits_each_iteration
 from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import InvalidOperation
@@ -220,7 +220,7 @@ class CommandCursor(Generic[DocumentType]):
 
     def __iter__(self) -> Iterator[DocumentType]:
         """Return an iterator over the remaining documents, like the iterator of a :class:`~gmongo.cursor.Cursor`."""
-        return chain.from_iterable(runs(self))
+        return chain.from_iterable(document_runs(self))
 
     def _server_cursor(self) -> ServerCursor:
         return self._cursor

@@ -21,7 +21,7 @@ from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import take_list
-from gmongo.engines.iteration import limits_each_iteration, runs
+from gmongo.engines.iteration import document_runs, limits_each_iteration
 from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.engines.turn import Turn
@@ -587,7 +587,7 @@ class Cursor(Generic[DocumentType]):
 
         Several greenlets may share the iterator. An error does not end the iterator.
         """
-        return chain.from_iterable(runs(self))
+        return chain.from_iterable(document_runs(self))
 
     def __next__(self) -> DocumentType:
         """Wait for the next document, and return the document.

@@ -26,11 +26,10 @@ def serve(stream: Any, operations: list[Callable[[], Any]]) -> None:
 
 
 def _count(result: Any) -> int:
-    """Return the number of documents in a result."""
     return result if result.__class__ is int else int(result is not None)
 
 
-def in_greenlets(name: str, uri: str, path: str, callers: int) -> None:
+def run_in_greenlets(name: str, uri: str, path: str, callers: int) -> None:
     """Run gmongo or the baseline in greenlets, without monkey-patching."""
     import gevent
     from gevent import socket
@@ -40,11 +39,11 @@ def in_greenlets(name: str, uri: str, path: str, callers: int) -> None:
         stream.connect(path)
         serve(stream, operations)
 
-    operations = _of_baseline(uri, callers) if name == "floor" else _of_driver(name, uri)
+    operations = _baseline_operations(uri, callers) if name == "floor" else _driver_operations(name, uri)
     gevent.joinall([gevent.spawn(call) for _ in range(callers)], raise_error=True)
 
 
-def in_threads(name: str, uri: str, path: str, callers: int) -> None:
+def run_in_threads(name: str, uri: str, path: str, callers: int) -> None:
     """Run PyMongo in threads, which are greenlets in a monkey-patched process."""
     import socket
     import threading
@@ -54,7 +53,7 @@ def in_threads(name: str, uri: str, path: str, callers: int) -> None:
         stream.connect(path)
         serve(stream, operations)
 
-    operations = _of_driver("pymongo", uri)
+    operations = _driver_operations("pymongo", uri)
     threads = [threading.Thread(target=call) for _ in range(callers)]
     for thread in threads:
         thread.start()
@@ -62,19 +61,19 @@ def in_threads(name: str, uri: str, path: str, callers: int) -> None:
         thread.join()
 
 
-def _of_driver(package: str, uri: str) -> list[Callable[[], Any]]:
+def _driver_operations(package: str, uri: str) -> list[Callable[[], Any]]:
     import importlib
 
     from benchmarks.programs import KINDS
-    from benchmarks.real.of_drivers import blocking
+    from benchmarks.real.driver_operations import blocking_operations
     from benchmarks.workloads import driver_operations
 
     client = importlib.import_module(package).MongoClient(uri)
-    operations = {**driver_operations(client), **blocking(package, uri, client)}
+    operations = {**driver_operations(client), **blocking_operations(package, uri, client)}
     return [operations[kind] for kind in KINDS]
 
 
-def _of_baseline(uri: str, callers: int) -> list[Callable[[], Any]]:
+def _baseline_operations(uri: str, callers: int) -> list[Callable[[], Any]]:
     from benchmarks.baseline import Baseline, operations
     from benchmarks.programs import KINDS
     from benchmarks.worker import POOL_SIZE
@@ -83,7 +82,7 @@ def _of_baseline(uri: str, callers: int) -> list[Callable[[], Any]]:
     return [by_kind[kind] for kind in KINDS if kind in by_kind]
 
 
-def in_tasks(name: str, uri: str, path: str, callers: int) -> None:
+def run_in_tasks(name: str, uri: str, path: str, callers: int) -> None:
     """Run AsyncMongoClient in tasks of asyncio or uvloop."""
     import asyncio
     import socket
@@ -118,7 +117,7 @@ def main() -> None:
     """Run the contender that the command line names."""
     name, uri, path, callers, _file = sys.argv[1:]
     prepare(name)
-    run = {"greenlets": in_greenlets, "threads": in_threads}.get(CALLERS_ON.get(name, ""), in_tasks)
+    run = {"greenlets": run_in_greenlets, "threads": run_in_threads}.get(CALLERS_ON.get(name, ""), run_in_tasks)
     run(name, uri, path, int(callers))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pymongo import AsyncMongoClient
 
 from benchmarks.documents import CHANGE, DATABASE, HUNDRED, MEGABYTE, ONE, QUERY, UNSAVED
-from benchmarks.real.of_drivers import asynchronous
+from benchmarks.real.driver_operations import asynchronous_operations
 
 
 def operations(uri: str) -> list[Callable[[], Awaitable[Any]]]:
@@ -35,5 +35,5 @@ def operations(uri: str) -> list[Callable[[], Awaitable[Any]]]:
         update_one,
         lambda: drain(HUNDRED),
         lambda: drain(MEGABYTE),
-        *asynchronous(uri, client).values(),
+        *asynchronous_operations(uri, client).values(),
     ]

@@ -22,7 +22,12 @@ PARTS = [*DEPLOYMENTS, FAILOVER, CROWDS]
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks --real", description=__doc__)
     add = parser.add_argument
-    add("--only", action="append", choices=PARTS, help="a part; may be given again (default: all parts)")
+    add(
+        "--only",
+        action="append",
+        choices=PARTS,
+        help="a part of the measurement. Repeat the option for several parts (default: all)",
+    )
     add("--contenders", default=",".join(programs.CONTENDERS), help="names, separated by commas (default: all)")
     add("--rounds", type=int, default=7, help="turns of each contender (default 7)")
     add("--operations", type=int, default=1000, help="find_one operations in a turn (default 1000)")
@@ -40,23 +45,23 @@ def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) 
 
     def save() -> None:
         if options.json:
-            options.json.write_text(json.dumps(found, indent=1) + "\n")
+            options.json.write_text(json.dumps(results, indent=1) + "\n")
 
     contenders = [name for name in options.contenders.split(",") if programs.missing(name) is None]
     only = options.only or PARTS
-    found: dict[str, Any] = {"versions": versions(), "rounds": options.rounds, "operations": {}}
+    results: dict[str, Any] = {"versions": versions(), "rounds": options.rounds, "operations": {}}
     for name in [name for name in DEPLOYMENTS if name in only]:
         able = [each for each in contenders if each != "floor" or name == "standalone"]
         measured = operations.measure(name, able, options.rounds, options.operations, report_progress)
-        found["operations"][name + VARIANT] = {kind: each.as_json() for kind, each in measured.items()}
+        results["operations"][name + VARIANT] = {kind: each.as_json() for kind, each in measured.items()}
         save()
     if FAILOVER in only:
-        found[FAILOVER] = failover.measure(options.failures, report_progress)
+        results[FAILOVER] = failover.measure(options.failures, report_progress)
         save()
     if CROWDS in only:
-        found[CROWDS] = crowds.measure(report_progress)
+        results[CROWDS] = crowds.measure(report_progress)
         save()
-    return found
+    return results
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -65,8 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.page:
         page.write([json.loads(file.read_text()) for file in options.page])
         return 0
-    found = measure(options, lambda text: print(text, file=sys.stderr, flush=True))
-    print("\n".join(page.lines([found])))
+    results = measure(options, lambda text: print(text, file=sys.stderr, flush=True))
+    print("\n".join(page.lines([results])))
     return 0
 
 

@@ -23,12 +23,12 @@ _TIMEOUT = 300.0  # seconds
 def measure(report_progress: Callable[[str], Any]) -> dict[str, Any]:
     """Run each measurement with each size in a separate process.
 
-    Return measurement → contender → size → numbers of the worker.
+    Return the numbers of the worker by measurement, contender and size.
     """
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     with deployment("standalone") as uri:
         for number, (name, sizes) in enumerate(SIZES.items()):
-            found[name] = {contender: {} for contender in _CONTENDERS}
+            results[name] = {contender: {} for contender in _CONTENDERS}
             for size in sizes:
                 for contender in _CONTENDERS:
                     report_progress(f"{size} {name}: {contender}")
@@ -38,5 +38,5 @@ def measure(report_progress: Callable[[str], Any]) -> dict[str, Any]:
                     except WorkerFailed as failure:
                         print(f"{contender}: {failure}", file=sys.stderr)
                         result = None
-                    found[name][contender][str(size)] = result
-    return found
+                    results[name][contender][str(size)] = result
+    return results

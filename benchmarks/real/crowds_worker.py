@@ -1,4 +1,4 @@
-"""Run one measurement with one number: ``python -m benchmarks.real.crowds_worker CONTENDER URI MEASUREMENT SIZE``.
+"""Run one measurement of one size: ``python -m benchmarks.real.crowds_worker CONTENDER URI MEASUREMENT SIZE``.
 
 The program prints a JSON array: the CPU time in milliseconds, and the growth of the resident memory in kilobytes.
 The benchmark divides the two numbers by the number of greenlets, clients, databases or connections.
@@ -16,12 +16,12 @@ from benchmarks.start_worker import resident_memory, settled_resident_memory
 from benchmarks.worker import prepare
 
 
-def greenlets(client_of: Callable[..., Any], size: int) -> int:
+def measure_greenlets(open_client: Callable[..., Any], size: int) -> int:
     """Run three operations in each greenlet on a pool of 100 connections. Return the largest resident memory."""
     import gevent
     from gevent.event import Event
 
-    client = client_of(maxPoolSize=100)
+    client = open_client(maxPoolSize=100)
     client.admin.command("ping")
     gate = Event()
 
@@ -40,11 +40,11 @@ def greenlets(client_of: Callable[..., Any], size: int) -> int:
     return peak
 
 
-def clients(client_of: Callable[..., Any], size: int) -> int:
+def measure_clients(open_client: Callable[..., Any], size: int) -> int:
     """Run an operation on each of many clients, and return the resident memory before the clients close."""
     opened = []
     for _ in range(size):
-        opened.append(client_of())
+        opened.append(open_client())
         opened[-1].admin.command("ping")
     peak = settled_resident_memory()
     for client in opened:
@@ -52,9 +52,9 @@ def clients(client_of: Callable[..., Any], size: int) -> int:
     return peak
 
 
-def databases(client_of: Callable[..., Any], size: int) -> int:
+def measure_databases(open_client: Callable[..., Any], size: int) -> int:
     """Run an operation on each of many databases, and return the resident memory."""
-    client = client_of()
+    client = open_client()
     kept = [client[f"customer_{number}"] for number in range(size)]
     for database in kept:
         database["orders"].find_one({})
@@ -63,11 +63,11 @@ def databases(client_of: Callable[..., Any], size: int) -> int:
     return peak
 
 
-def connections(client_of: Callable[..., Any], size: int) -> int:
+def measure_connections(open_client: Callable[..., Any], size: int) -> int:
     """Open idle connections through ``minPoolSize``, and return the resident memory."""
-    with client_of() as observer:
+    with open_client() as observer:
         expected = _open_connections(observer) + size
-        client = client_of(minPoolSize=size, maxPoolSize=size)
+        client = open_client(minPoolSize=size, maxPoolSize=size)
         client.admin.command("ping")
         deadline = time.monotonic() + 60
         while _open_connections(observer) < expected and time.monotonic() < deadline:
@@ -92,7 +92,7 @@ def main() -> None:
     warm["benchmark"]["one"].find_one({})
     before = settled_resident_memory()
     start = time.process_time()
-    run = (greenlets, clients, databases, connections)[measurement]
+    run = (measure_greenlets, measure_clients, measure_databases, measure_connections)[measurement]
     peak = run(lambda **options: make(uri, **options), size)
     spent = time.process_time() - start
     print(json.dumps([spent * 1e3 / size, (peak - before) / 1e3 / size]))

@@ -36,7 +36,7 @@ class CallerResults:
 
 
 def call(database: Any, name: str, number: int, results: CallerResults, error_class: type[Exception]) -> None:
-    """Insert, update and read in this order, again and again until ``results.ended`` is true."""
+    """Repeat an insert, an update and a read until ``results.ended`` is true."""
     facts, counters = database[f"facts_{name}"], database[f"counters_{name}"]
     turn = 0
     while not results.ended:

@@ -60,8 +60,6 @@ class MemberProxies:
 
 
 class _Proxy:
-    """The proxy of one member, with a thread for each connection."""
-
     def __init__(self, address: str) -> None:
         host, _colon, port = address.rpartition(":")
         self._target = host, int(port)

@@ -29,7 +29,7 @@ class Authenticator:
         return f"<Authenticator {self.credential}>"
 
     def login(self, host: str) -> Login:
-        """Return the object that authenticates one new connection to a host, if the credential allows the host."""
+        """Return the login for one new connection to `host`, or raise ConfigurationError for a forbidden host."""
         return self._login(host)
 
 

@@ -29,7 +29,7 @@ _NO_CHANNEL_BINDING = ord("n")
 
 
 class AwsConversation(SaslConversation):
-    """One MONGODB-AWS conversation, which finds the AWS credentials after the first reply of the server."""
+    """One MONGODB-AWS conversation. `find_credentials` runs after the first reply of the server."""
 
     mechanism = "MONGODB-AWS"
     can_be_speculative: ClassVar[bool] = False
@@ -73,14 +73,14 @@ class AwsConversation(SaslConversation):
         except (BSONError, KeyError, TypeError, ValueError):
             raise ProtocolError("MONGODB-AWS: the server's first message is not well formed") from None
         if len(nonce) != 2 * _NONCE_SIZE or not nonce.startswith(self._nonce):
-            raise OperationFailure("MONGODB-AWS: the server's nonce does not continue the client's")
+            raise OperationFailure("MONGODB-AWS: the server nonce does not extend the client nonce")
         return nonce, host
 
 
 def region_of(host: str) -> str:
     """Return the AWS region of an STS host, or raise OperationFailure for an invalid host name."""
     if not isinstance(host, str) or len(host.encode()) > _LONGEST_HOST or not all(host.split(".")):
-        raise OperationFailure(f"MONGODB-AWS: the server names an impossible STS host, {str(host)[:300]!r}")
+        raise OperationFailure(f"MONGODB-AWS: the server sent an invalid STS host name: {str(host)[:300]!r}")
     labels = host.split(".")
     return _DEFAULT_REGION if host == "sts.amazonaws.com" or len(labels) == 1 else labels[1]
 
@@ -111,7 +111,7 @@ def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, d
 
 
 def sign(secret: str, day: str, region: str, service: str, text: str) -> str:
-    """Return the signature of `text`, with a key that results from the secret, the day, the region and the service."""
+    """Return the signature of `text`, with a key derived from the secret, the day, the region and the service."""
     key = f"AWS4{secret}".encode()
     for part in (day, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")

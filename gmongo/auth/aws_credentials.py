@@ -21,7 +21,7 @@ from gmongo.errors import ConfigurationError, OperationFailure
 
 _TIMEOUT = 10.0  # seconds
 _TOKEN_LIFETIME = "30"  # seconds
-_VALID_FOR = timedelta(minutes=5)  # cached credentials must remain valid for this time
+_VALID_FOR = timedelta(minutes=5)  # minimum remaining validity of cached credentials
 _ECS = "http://169.254.170.2"
 _EC2 = "http://169.254.169.254"
 _STS = "https://sts.amazonaws.com"
@@ -120,7 +120,7 @@ def _read(service: str, reply: Document, token: str) -> AwsCredentials:
 
 
 def _expiration_time(value: object) -> datetime | None:
-    """Convert an ISO 8601 string or (from STS) a number of seconds since 1970, or return None for an invalid value."""
+    """Convert an ISO 8601 string, or seconds since 1970 from STS. Return None for an invalid value."""
     try:
         if isinstance(value, (int, float)):
             return datetime.fromtimestamp(value, timezone.utc)
@@ -131,10 +131,10 @@ def _expiration_time(value: object) -> datetime | None:
 
 
 def read_token(variable: str, variables: Mapping[str, str]) -> str:
-    """Return the token in the file whose path is in an environment variable."""
+    """Read the token from the file that the environment variable `variable` names."""
     path = variables.get(variable)
     if not path:
-        raise ConfigurationError(f"the environment variable {variable} must name the file with the token")
+        raise ConfigurationError(f"the environment variable {variable} must be the path of the file with the token")
     try:
         with open(path, encoding="utf-8") as file:
             return file.read().strip()

@@ -1,4 +1,4 @@
-"""Conversations: the commands and replies of one authentication, without a connection."""
+"""Conversations: the commands and replies of one authentication, independent of connections."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Conversation(ABC):
 
 
 def converse(run: Run, conversation: Conversation, first_reply: Reply | None = None) -> None:
-    """Run a complete conversation, after the reply to the first command if the client sent it in the hello."""
+    """Run a complete conversation. If the hello contained the first command, `first_reply` is the reply to it."""
     reply = run(conversation.database, conversation.first()) if first_reply is None else first_reply
     while (command := conversation.next(reply)) is not None:
         reply = run(conversation.database, command)
@@ -84,4 +84,4 @@ def _payload(reply: Reply) -> bytes:
     try:
         return base64.b64decode(payload, validate=True)
     except (TypeError, binascii.Error, ValueError):
-        raise ProtocolError("the reply to a SASL command has no payload of bytes") from None
+        raise ProtocolError("the payload in the reply to a SASL command is not binary") from None

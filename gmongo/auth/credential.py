@@ -23,7 +23,7 @@ DEFAULT_ALLOWED_HOSTS = (
     "::1",
 )
 CANONICALIZATIONS = ("none", "forward", "forwardAndReverse", "true", "false")
-# Value of ENVIRONMENT (MONGODB-OIDC) -> True if TOKEN_RESOURCE is required, False if it is forbidden.
+# Value of ENVIRONMENT (MONGODB-OIDC) -> True if TOKEN_RESOURCE is required, False if TOKEN_RESOURCE is forbidden.
 _OIDC_ENVIRONMENTS = {"test": False, "k8s": False, "azure": True, "gcp": True}
 
 _Properties = Document
@@ -45,7 +45,7 @@ class Credential:
     properties: _Properties = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("cannot pickle a credential, which holds a password")
+        raise TypeError("cannot pickle a credential, because it contains a password")
 
     def __str__(self) -> str:
         user = f"user {self.username!r}" if self.username is not None else "no username"
@@ -63,7 +63,7 @@ def credential_of(
     """
     mechanism = options.get("authmechanism")
     if mechanism is None and (username is None or (username == "" and not password)):
-        return None  # an empty environment variable may be the source of an empty username
+        return None  # an empty username may come from an empty environment variable
     mechanism = mechanism or DEFAULT
     rules = _RULES.get(mechanism, _Rules())
     given = options.get("authmechanismproperties") or {}
@@ -83,7 +83,7 @@ def credential_of(
 
 @dataclass(frozen=True)
 class _Rules:
-    """Rules for the credentials of one mechanism, by default of SCRAM.
+    """Rules for the credentials of one mechanism. The default values are the rules of SCRAM.
 
     :param external: True if ``authSource`` must be ``$external``; ``default`` if ``$external`` is the default.
     :param password: True requires a password, False forbids a password, None allows both.
@@ -101,7 +101,7 @@ class _Rules:
 
     @property
     def empty_is_none(self) -> bool:
-        """True if an empty password, as in a URI without a colon, means that there is no password."""
+        """True if the mechanism treats an empty password as a missing password."""
         return self.password is not True
 
     def default_source(self, database: str | None) -> str:
@@ -113,7 +113,7 @@ class _Rules:
 def _rejection_reason(
     credential: Credential, rules: _Rules, application_properties: _Properties, username: str | None
 ) -> str | None:
-    """Return the reason to reject a credential, or None. The properties are without default values."""
+    """Return the reason to reject a credential, or None. `application_properties` excludes default values."""
     if username == "" or (rules.username and username is None):
         return "a username is required and must not be empty"
     if rules.password is True and credential.password is None:

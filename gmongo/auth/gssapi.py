@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_NO_LAYER = 1  # bit of the security layer without integrity protection and encryption
+_NO_LAYER = 1  # bit of the layer with neither integrity protection nor encryption
 _LAYER_AND_SIZE = 4
 
 
@@ -35,7 +35,7 @@ def gssapi_library() -> ModuleType:
 
 
 class GssapiConversation(SaslConversation):
-    """One Kerberos conversation with a host, which is part of the Kerberos service name.
+    """One Kerberos conversation. The host is part of the Kerberos service name.
 
     The calls of the library run in a native thread, because the library may query a Kerberos server.
     """
@@ -96,7 +96,7 @@ class GssapiConversation(SaslConversation):
 
 
 def canonical_host(host: str, mode: str) -> str:
-    """Return the canonical host name for the Kerberos service name by the DNS queries of a mode, or `host`."""
+    """Return the host name for the Kerberos service name. `mode` selects the DNS queries for the canonical name."""
     mode = mode.lower()
     if mode in ("none", "false"):
         return host

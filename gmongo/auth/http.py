@@ -67,7 +67,7 @@ def request(
 
 
 def _explanation(text: str, headers: Mapping[str, str]) -> str:
-    """Return the error text, in a JSON object only the error fields, because others may contain credentials."""
+    """Return the error text, or only the error fields of a JSON object. Other fields may contain credentials."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -89,7 +89,7 @@ def request_json(
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        raise OperationFailure(f"{service} at {urlsplit(url).netloc} did not answer with a JSON object")
+        raise OperationFailure(f"{service} at {urlsplit(url).netloc} did not return a JSON object")
     return document
 
 
@@ -99,6 +99,6 @@ def text_fields(service: str, document: Document, *names: str) -> list[str]:
     for name in names:
         value = document.get(name)
         if not isinstance(value, str) or not value:
-            raise OperationFailure(f"{service} answered without {name}")
+            raise OperationFailure(f"{service} returned no {name}")
         values.append(value)
     return values

@@ -25,7 +25,7 @@ class Login(ABC):
 
     @abstractmethod
     def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
-        """Authenticate the connection after the hello, before ``timeoutMS`` ends in `seconds`."""
+        """Authenticate the connection after the hello. `seconds` is the remaining time of the operation."""
 
     @abstractmethod
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
@@ -36,7 +36,7 @@ class SimpleLogin(Login):
     """Login with a mechanism whose conversation needs no data from the hello reply or a cache."""
 
     def __init__(self, make_conversation: Callable[[], Conversation]) -> None:
-        self._make = make_conversation
+        self._make_conversation = make_conversation
         self._conversation = make_conversation()
 
     def hello_fields(self) -> Command:
@@ -46,20 +46,20 @@ class SimpleLogin(Login):
         converse(run, self._conversation, speculative_reply(hello))
 
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
-        converse(run, self._make())
+        converse(run, self._make_conversation())
 
 
 class ScramLogin(Login):
-    """Login with SCRAM, and without a set mechanism with the strongest mechanism in the hello reply."""
+    """Login with SCRAM. Without a set mechanism, the login uses the strongest mechanism in the hello reply."""
 
     def __init__(self, credential: Credential, keys: ScramKeys) -> None:
         self._credential = credential
         self._keys = keys
         self._negotiates = credential.mechanism == DEFAULT
         self._mechanism = "SCRAM-SHA-256" if self._negotiates else credential.mechanism
-        self._conversation = self._make()
+        self._conversation = self._make_conversation()
 
-    def _make(self) -> ScramConversation:
+    def _make_conversation(self) -> ScramConversation:
         credential = self._credential
         return ScramConversation(
             credential.source, self._mechanism, credential.username or "", credential.password or "", self._keys
@@ -75,11 +75,11 @@ class ScramLogin(Login):
         speculative = speculative_reply(hello)
         if speculative is None and self._negotiates:
             self._mechanism = _strongest_mechanism(hello.get("saslSupportedMechs"))
-            self._conversation = self._make()
+            self._conversation = self._make_conversation()
         converse(run, self._conversation, speculative)
 
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
-        converse(run, self._make())
+        converse(run, self._make_conversation())
 
 
 class AwsLogin(Login):

@@ -24,7 +24,7 @@ from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResu
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 _VERSION = 1
-_PAUSE = 0.1  # least number of seconds between two calls of the callback
+_PAUSE = 0.1  # minimum seconds between two calls of the callback
 _FOR_A_HUMAN = 300.0  # seconds
 _FOR_A_MACHINE = 60.0  # seconds
 
@@ -48,7 +48,8 @@ class OidcTokens:
     def get(self, seconds: float | None, provider: OIDCIdPInfo | None = None) -> tuple[str, bool]:
         """Return an access token, and True if the token comes from the cache.
 
-        A new identity provider receives no refresh token. None means the stored provider and refresh token.
+        :param provider: a new identity provider, which receives no refresh token; None uses the stored provider and
+            the stored refresh token.
         """
         with self._turn:
             if self.access is not None:
@@ -78,7 +79,7 @@ class OidcTokens:
             )
         lifetime = result.expires_in_seconds
         if lifetime is not None and lifetime < 0:
-            raise ValueError(f"an OIDC callback must not return a negative lifetime, was {lifetime}")
+            raise ValueError(f"an OIDC callback must not return a negative lifetime: {lifetime}")
         return result
 
     def invalidate(self, token: str | None) -> None:
@@ -138,7 +139,7 @@ class OidcLogin(Login):
     def __init__(self, tokens: OidcTokens) -> None:
         self._tokens = tokens
         self._source = tokens.credential.source
-        self._token: str | None = None  # token that the connection sent last
+        self._token: str | None = None  # last token that the connection sent
 
     def hello_fields(self) -> Command:
         self._token = self._tokens.access

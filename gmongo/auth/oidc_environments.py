@@ -18,9 +18,9 @@ _GCP = "metadata"
 
 
 class FileToken(OIDCCallback):
-    """Callback that reads the token from a file, which the platform, such as Kubernetes, renews.
+    """Callback that reads the token from a file. The platform, such as Kubernetes, renews the token.
 
-    The first set environment variable contains the path of the file, or else `default` is the path.
+    The first set environment variable in `variables` names the file. Without a set variable, `default` names the file.
     """
 
     def __init__(self, variables: tuple[str, ...], default: str | None = None) -> None:
@@ -65,7 +65,7 @@ class GcpToken(OIDCCallback):
         url = f"http://{host}{path}?audience={quote(self._resource, safe='')}"
         token = request(service, "GET", url, {"Metadata-Flavor": "Google"}, context.timeout_seconds).strip()
         if not token:
-            raise OperationFailure(f"{service} answered without a token")
+            raise OperationFailure(f"{service} returned no token")
         return OIDCCallbackResult(token)
 
 
@@ -86,7 +86,7 @@ def callback_of(credential: Credential) -> OIDCCallback:
 
 
 def _seconds(value: Any) -> float | None:
-    """Convert a lifetime in seconds, from Azure a string, to a number, or return None for an invalid value."""
+    """Convert a lifetime in seconds to a number. Azure sends a string. Return None for an invalid value."""
     try:
         return max(float(value), 0.0)
     except (TypeError, ValueError):

@@ -6,7 +6,8 @@ import stringprep
 import unicodedata
 from collections.abc import Callable
 
-# Tests and descriptions of the characters that RFC 4013, section 2.3 prohibits, without replaced non-ASCII spaces.
+# Tests and descriptions of the characters that RFC 4013, section 2.3 prohibits. `saslprep` replaces the prohibited
+# non-ASCII spaces.
 _PROHIBITED: tuple[tuple[Callable[[str], bool], str], ...] = (
     (stringprep.in_table_c21_c22, "a control character"),
     (stringprep.in_table_c3, "a character for private use"),
@@ -21,7 +22,7 @@ _PROHIBITED: tuple[tuple[Callable[[str], bool], str], ...] = (
 
 
 def saslprep(text: str) -> str:
-    """Return the prepared form of a password, or raise ValueError without the prohibited secret character."""
+    """Return the prepared form of a password. A ValueError does not quote the prohibited character, which is secret."""
     if text.isascii() and text.isprintable():
         return text
     mapped = "".join(
@@ -42,6 +43,6 @@ def _check_directions(text: str) -> None:
     if not any(map(stringprep.in_table_d1, text)):
         return
     if any(map(stringprep.in_table_d2, text)):
-        raise ValueError("it mixes characters that are written from the left and from the right")
+        raise ValueError("it mixes left-to-right and right-to-left characters")
     if not (stringprep.in_table_d1(text[0]) and stringprep.in_table_d1(text[-1])):
-        raise ValueError("it is written from right to left, but its first or last character is not")
+        raise ValueError("it has right-to-left characters, but its first or last character is not right-to-left")

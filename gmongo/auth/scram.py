@@ -18,12 +18,12 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _FEWEST_ITERATIONS = 4096
-# Greatest number of iterations, which take about one second. Servers use 10,000 or 15,000 iterations by default. Only
+# Maximum number of iterations, which take about one second. Servers use 10,000 or 15,000 iterations by default. Only
 # an attacker demands a larger number.
 _MOST_ITERATIONS = 1_000_000
 _NO_CHANNEL_BINDING = "n,,"
-# Messages of the server. RFC 5802, section 7 sets the order of the fields, after which optional extensions may follow.
-# The client rejects mandatory extensions (m=), which would precede the fields.
+# Server messages. RFC 5802, section 7 defines the order of the fields. Optional extensions may follow the fields. The
+# client rejects mandatory extensions (m=), which would precede the fields.
 _EXTENSIONS = r"(?:,[A-Za-z]=[^,]+)*"
 _FIRST = re.compile(rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[^,]+),i=(?P<iterations>[1-9][0-9]{{0,9}}){_EXTENSIONS}")
 _FINAL = re.compile(rf"(?:e=(?P<error>[^,]+)|v=(?P<verifier>[^,]*)){_EXTENSIONS}")
@@ -52,7 +52,7 @@ class ScramConversation(SaslConversation):
         escaped = username.replace("=", "=3D").replace(",", "=2C")
         self._nonce = (make_nonce or _random_nonce)()
         self._first_bare = f"n={escaped},r={self._nonce}"
-        self._server_signature: bytes | None = None  # the signature that the server must send
+        self._server_signature: bytes | None = None  # expected signature of the server
         self._verified = False
 
     def begin(self) -> bytes:
@@ -92,7 +92,7 @@ class ScramConversation(SaslConversation):
         except ValueError:
             raise ProtocolError(f"{self.mechanism}: the server's first message is not well formed") from None
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
-            raise OperationFailure(f"{self.mechanism}: the server's nonce does not continue the client's")
+            raise OperationFailure(f"{self.mechanism}: the server nonce does not extend the client nonce")
         if iterations < _FEWEST_ITERATIONS:
             raise OperationFailure(
                 f"{self.mechanism}: the server asks for {iterations} iterations, fewer than the {_FEWEST_ITERATIONS} "

@@ -37,7 +37,7 @@ class ScramKeys:
             self._derivations, self._process = {}, os.getpid()
         derivation = self._derivations.get(key_input)
         if derivation is None or derivation.ready():  # a ready derivation was killed before its start
-            # In a separate greenlet, a kill of a waiting greenlet does not end the derivation.
+            # The derivation has its own greenlet, so that a kill of a waiting greenlet does not end the derivation.
             derivation = self._derivations[key_input] = gevent.spawn(self._derive, key_input)
         keys = derivation.get()
         # If the derivation was killed, `get` returns GreenletExit.

@@ -1,4 +1,4 @@
-"""Authentication of one connection."""
+"""Authentication of one connection, with the credential and mechanism of the client."""
 
 from __future__ import annotations
 
@@ -22,15 +22,8 @@ if TYPE_CHECKING:
     from gmongo.cmap.server_connection import ServerConnection
 
 
-def authentication_of(connection: ServerConnection, options: ConnectionSettings) -> Authentication | None:
-    """Return the authentication of a new connection, or None if the client does not authenticate."""
-    if options.authenticator is None:
-        return None
-    return Authentication(connection, options, options.authenticator)
-
-
 class Authentication:
-    """Authentication of one connection with the credential and mechanism of the client."""
+    """Authentication of one connection."""
 
     __slots__ = ("_authenticator", "_connection", "_login", "_options")
 
@@ -54,8 +47,8 @@ class Authentication:
         self._connection.authentication = self
 
     @clears_locals
-    def again(self, seconds: float | None) -> None:
-        """Authenticate again before the current operation ends in `seconds`, and within ``connectTimeoutMS``."""
+    def reauthenticate(self, seconds: float | None) -> None:
+        """Authenticate again within the remaining `seconds` of the operation, and within ``connectTimeoutMS``."""
         limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
         limit = min(limits) + self._login.extra_login_seconds if limits else None
         error = self._connection.timeout_error(self._options.connect_timeout, "connectTimeoutMS")

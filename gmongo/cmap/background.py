@@ -69,7 +69,7 @@ def populate(pool: MaintainedPool) -> None:
     connection.set_ref(False)
     try:
         pool.establisher.establish(connection, ref=False)
-        connection.set_ref(True)  # before `make_available`, which may hand the connection to a waiter
+        connection.set_ref(True)  # `make_available` may hand the connection to a waiter, so set `ref` first
         pool.machine.make_available(connection)
     finally:
         pool.finish()

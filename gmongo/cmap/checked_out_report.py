@@ -13,12 +13,12 @@ from gmongo._documents import DocumentDict
 from gmongo.cmap.connection import Connection
 
 
-def checked_out(in_use: Collection[Connection], max_connections: int | None = None) -> list[DocumentDict]:
-    """Return mappings for connections in use, at most `max_connections`, with the longest check-out first.
+def checked_out_report(in_use: Collection[Connection], max_connections: int | None = None) -> list[DocumentDict]:
+    """Return one mapping for each connection in use, the longest check-out first, at most `max_connections`.
 
-    ``connection`` is the ID. ``greenlet`` names the greenlet that checked out the connection and its function.
-    ``operation`` is the last command, or None. ``purpose`` is the kind of operation. ``seconds`` is the time since the
-    check-out.
+    ``connection`` is the ID of the connection. ``greenlet`` has the names of the greenlet that checked out the
+    connection, and of the function of the greenlet. ``operation`` is the last command, or None. ``purpose`` is the kind
+    of operation. ``seconds`` is the time since the check-out.
     """
     now = _clock.monotonic()
     connections = list(in_use)  # an atomic copy, because another thread may call this function
@@ -38,9 +38,9 @@ def checked_out(in_use: Collection[Connection], max_connections: int | None = No
 
 
 def greenlet_name(user: greenlet | None) -> str:
-    """Return the names of a greenlet and its function, without arguments, which may be secret or long."""
+    """Return the names of a greenlet and its function. Omit the arguments, which may be secret or long."""
     if user is None:
-        return "a greenlet that is gone"
+        return "a deleted greenlet"
     name = getattr(user, "name", None)
     if name is None:
         return "main" if user.parent is None else type(user).__name__

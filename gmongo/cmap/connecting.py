@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ConnectTimeout:
-    """Timer for ``connectTimeoutMS``, which limits first the name lookup, and then each connection attempt.
+    """Timer for ``connectTimeoutMS``, which limits the name lookup and then each connection attempt.
 
     A connection attempt consists of the TCP connection to one address, the handshake and the authentication. `ref` is
     True if the timer keeps the event loop alive.
@@ -36,14 +36,14 @@ class ConnectTimeout:
             self._limit = TimeLimit(lambda _: connection.timeout_error(seconds, "connectTimeoutMS"), ref)
 
     def begin(self, began: float | None = None) -> None:
-        """Start the timer now, or at the time `began` of an attempt whose TCP connection is complete."""
+        """Start the timer. `began` is the start of an attempt with a complete TCP connection, or None for now."""
         if self._limit is not None and self.seconds is not None:
             elapsed = 0.0 if began is None else _clock.monotonic() - began
             self._limit.begin(self.seconds, self._connection, elapsed)
             self._limit.extend_if_late()  # if the event loop was blocked until the TCP connection was complete
 
     def next_stage(self, extra_seconds: float = 0.0) -> None:
-        """Let the timer continue into the next stage, with more time after a blocked event loop."""
+        """Continue the timer in the next stage. Add time if the event loop was blocked."""
         if self._limit is not None:
             self._limit.extend_if_late()
             self._limit.add(extra_seconds)

@@ -1,4 +1,4 @@
-"""Connection of a pool, with the data about its use, and with the reader of a late reply."""
+"""Connection of a pool, with data about its use, and with a method that reads a late reply."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Connection(ServerConnection):
     def expect_late_reply(self, on_reply: LateReply, is_due: bool) -> None:
         """Allow the pool to read the late reply to an interrupted request, so that the pool can keep the connection.
 
-        Do nothing if not exactly one reply is outstanding, or if the connection is pinned.
+        Has no effect unless exactly one reply is outstanding and the connection is not pinned.
 
         :param on_reply: receives the body of the reply, and raises an exception for an invalid reply.
         :param is_due: True if ``maxTimeMS`` has elapsed, so that the server soon replies with an error.
@@ -68,7 +68,7 @@ class Connection(ServerConnection):
             self.reply_is_due = is_due
 
     def read_late_reply(self, seconds: float, max_bytes: int) -> None:
-        """Read the late reply to an interrupted request, within `seconds` and a size limit, and allow another use.
+        """Read the late reply to an interrupted request, within `seconds` and `max_bytes`. Allow the next request.
 
         After an exception, or if `mid_message` stays true for another reply, the pool must close the connection.
         """
@@ -82,7 +82,7 @@ class Connection(ServerConnection):
             body = self._receive(transport, request_id)
         handle(body)
         if not transport.release():
-            raise ProtocolError("the server sent more than the reply")
+            raise ProtocolError("the server sent data after the reply")
         # Reset `error` last: after an exception above, the pool closes the connection.
         transport.max_message_size = longest
         self.set_ref(True)

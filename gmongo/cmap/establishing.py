@@ -16,7 +16,7 @@ from gmongo.wire.timeout import TimeLimit, remaining
 
 
 class PoolOwner(Protocol):
-    """Callbacks, without switches and exceptions, by which a pool reports connections to the topology."""
+    """Callbacks by which a pool reports connections to the topology. They do not switch greenlets or raise errors."""
 
     def connection_established(self, connection: Connection) -> None:
         """Handle a connection whose handshake and authentication succeeded."""
@@ -24,8 +24,8 @@ class PoolOwner(Protocol):
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
         """Handle an error before the connection is closed (CMAP-A13).
 
-        The server did not cause a kill of the greenlet, or a timeout of the application or the operation. The pool does
-        not report these exceptions.
+        The pool does not report kills of the greenlet, and timeouts of the application or the operation. The server
+        does not cause these exceptions.
         """
 
 
@@ -53,14 +53,14 @@ class Establisher:
         seconds = remaining(deadline)
         expired: NetworkTimeout | None = None
 
-        # called when the timeout expires, because the error names the current stage
+        # called when the timeout expires, so that the error names the current stage
         def expire(_seconds: float) -> NetworkTimeout:
             nonlocal expired
             expired = connection.timeout_error(seconds)
             return expired
 
         limit = None if seconds is None else TimeLimit(expire, ref=True)
-        machine.begin(connection)
+        machine.begin_establishing(connection)
         try:
             self._delivery.deliver()
             try:
@@ -77,17 +77,17 @@ class Establisher:
                 machine.established(connection, duration)
             self._delivery.deliver()
         except BaseException as error:
-            # The server did not cause a kill of the greenlet, or a timeout of the application or the operation.
+            # A kill of the greenlet and a timeout of the application are not an Exception.
             by_server = isinstance(error, Exception) and error is not expired
             del expired  # the error refers to this frame, and must not form a cycle with the frame
-            self._failed(connection, error, by_server)
+            self._handle_failure(connection, error, by_server)
             raise
 
-    def _failed(self, connection: Connection, error: BaseException, by_server: bool) -> None:
+    def _handle_failure(self, connection: Connection, error: BaseException, by_server: bool) -> None:
         connection.mark_unusable(error)
         if by_server and connection.has_socket and not connection.handshake_done:
             label_connect_error(error)
         with self._delivery:
             if by_server:
                 self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]
-            self._machine.fail(connection)
+            self._machine.fail_establishing(connection)

@@ -14,7 +14,7 @@ class Generations:
         self.current = 0
         self._services: dict[ObjectId, list[int]] = {}  # service ID -> [generation, number of connections]
 
-    def of(self, service_id: ObjectId | None) -> int:
+    def generation_of(self, service_id: ObjectId | None) -> int:
         """Return the current generation of a service, or of the pool if `service_id` is None."""
         if service_id is None:
             return self.current

@@ -11,7 +11,7 @@ from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
 from gmongo._redaction import redacted
 from gmongo._traceback_scrub import clears_locals
-from gmongo.cmap.authentication import authentication_of
+from gmongo.cmap.authentication import Authentication
 from gmongo.cmap.connecting import ConnectTimeout, connect
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.pool_settings import ConnectionSettings
@@ -53,9 +53,10 @@ def establish(
     :param ref: True if the timer for ``connectTimeoutMS`` keeps the event loop alive.
     :param on_hello: called between the hello and the authentication; must not switch greenlets.
     """
-    authentication = None if connection.monitors else authentication_of(connection, options)
+    authentication = None
     command = handshake_command(options)
-    if authentication is not None:
+    if options.authenticator is not None and not connection.monitors:
+        authentication = Authentication(connection, options, options.authenticator)
         command.update(authentication.hello_fields())
     progress = connection.progress = Progress(connection.address[0], options)
     limit = ConnectTimeout(connection, options.connect_timeout, ref)

@@ -41,7 +41,7 @@ class Hello:
         self.max_bson_size: int = reply.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
         self.max_command_size = self.max_bson_size + sizes.COMMAND_OVERHEAD
         self.max_message_size: int = reply.get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
-        # Greatest size in bytes of a batch of writes. Only automatic encryption sets a lower value.
+        # Maximum size in bytes of a batch of writes. Only automatic encryption sets a lower value.
         self.max_batch_size: int = self.max_message_size
         self.max_wire_version: int = reply.get("maxWireVersion", 0)
         self.max_write_batch_size: int = reply.get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
@@ -59,7 +59,7 @@ def read_hello(reply: Document, duration: float) -> Hello:
     check(reply, HELLO, "a hello")
     fields = {field: value for field, value in reply.items() if value is not None}
     for field in HELLO_NUMBERS.keys() & fields.keys():
-        # Omit a number that is out of range. If the hello failed, each operation would wait until server selection
+        # Omit a number that is out of range. With an error here, each operation would wait until server selection
         # times out. Without a wire version, the compatibility check fails immediately.
         number = fields.pop(field)
         if HELLO_NUMBERS[field](number) is None:

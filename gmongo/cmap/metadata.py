@@ -38,7 +38,7 @@ _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
 
 
 def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> DocumentDict:
-    """Return the `client` document of a handshake, with at most 512 bytes, and the fitting wrapping libraries."""
+    """Return the `client` document of a handshake, at most 512 bytes. Omit wrapping libraries that do not fit."""
     document = _document(app_name, wrappers)
     while not _shorten(document) and len(wrappers) > 1:
         wrappers = wrappers[:-1]
@@ -73,7 +73,7 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
 
 
 def faas_name(variables: Mapping[str, str]) -> str | None:
-    """Return the function-as-a-service platform of the process, or None if not exactly one platform matches."""
+    """Return the function-as-a-service platform of the process, or None unless exactly one platform matches."""
     matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
     if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
         matches.append("aws.lambda")

@@ -28,7 +28,7 @@ class DrainingPool(Protocol):
 def start_reading_late_reply(pool: DrainingPool, connection: Connection) -> None:
     """Start a greenlet that reads the late reply of a connection, without a switch.
 
-    A link notifies the pool when the greenlet ends, even after a kill that precedes its start.
+    A link notifies the pool when the greenlet ends, even if the greenlet is killed before its start.
     """
     options, reference = pool.options, weakref.ref(pool)
     seconds = options.drain_time if options.drains else _TIME_FOR_DUE_REPLY
@@ -40,13 +40,13 @@ def start_reading_late_reply(pool: DrainingPool, connection: Connection) -> None
 def _read(connection: Connection, seconds: float, max_bytes: int) -> None:
     try:
         connection.read_late_reply(seconds, max_bytes)
-    except BaseException:  # the connection keeps its error, and the link notifies the pool
+    except BaseException:  # the connection stores its error, and the link notifies the pool
         pass
 
 
 def _end_draining(reference: weakref.ref[DrainingPool], connection: Connection) -> None:
     pool = reference()
-    if pool is None or connection.inherited:  # a forked child has no use for the connection
+    if pool is None or connection.inherited:  # a forked child must not use the connection
         connection.close()
     else:
         pool.end_draining(connection)

@@ -18,7 +18,7 @@ from gmongo._background import spawn_for
 from gmongo._documents import DocumentDict
 from gmongo._truncated_repr import decimal, milliseconds
 from gmongo.cmap.background import END, background_run
-from gmongo.cmap.checked_out_report import checked_out
+from gmongo.cmap.checked_out_report import checked_out_report
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.establishing import Establisher, PoolOwner
 from gmongo.cmap.generation import Generations
@@ -32,7 +32,7 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import limit_text, remaining
 
-_CHECK_OUTS_SHOWN = 5  # connections in the error of a check-out timeout, which may affect a thousand waiters at once
+_CHECK_OUTS_SHOWN = 5  # connections in the error of a check-out timeout. A thousand waiters may time out at once
 
 
 class Pool:
@@ -83,7 +83,7 @@ class Pool:
 
     @property
     def operation_count(self) -> int:
-        """Number of operations in progress on the server, of which server selection prefers a low number."""
+        """Number of operations in progress on the server. Server selection prefers servers with fewer operations."""
         machine = self.machine
         return len(machine.in_use) + len(machine.draining) + len(machine.pending) + len(machine.queue.waiters)
 
@@ -99,7 +99,7 @@ class Pool:
             "in_use": len(machine.in_use),
             "draining": len(machine.draining),
             "in_use_by": machine.in_use_by(),
-            "held": checked_out(machine.in_use),
+            "held": checked_out_report(machine.in_use),
             "waiting": len(machine.queue.waiters),
             "oldest_wait": machine.queue.oldest_wait(),
         }
@@ -138,7 +138,7 @@ class Pool:
         delivery.record(events.checked_out, connection.id, connection.checked_out_at - started)
         try:
             delivery.deliver()
-        except BaseException as error:  # the caller does not get the connection, so check it in here
+        except BaseException as error:  # the caller receives no connection, so check it in here
             self.check_in(connection, error)
             raise
         return connection
@@ -172,12 +172,12 @@ class Pool:
         return connection
 
     def _wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
-        """Return the error for a wait of `limit` seconds. Its text names the pool options for logs."""
+        """Return the error for a wait of `limit` seconds. The text contains the pool options."""
         options, machine = self.options, self.machine
         users = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
         option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else f"left of {limit_text(limit)}"
-        longest = checked_out(machine.in_use, _CHECK_OUTS_SHOWN)
+        longest = checked_out_report(machine.in_use, _CHECK_OUTS_SHOWN)
         held = ""
         if longest:
             seconds = decimal(longest[0]["seconds"])
@@ -259,7 +259,7 @@ class Pool:
         self.finish()
 
     def interrupt(self, error: BaseException) -> None:
-        """Interrupt the connections in use: the operations on these connections raise `error`. No greenlet switch."""
+        """Interrupt the connections in use, without a switch. The operations on these connections raise `error`."""
         for connection in list(self.machine.in_use):
             connection.interrupt(error)
 
@@ -279,7 +279,7 @@ class Pool:
         self._delivery.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """Drop the connections of the parent process at the first use in a child (CMAP-45, CMAP-A26)."""
+        """Drop the connections of the parent process at the first use of the pool in a child (CMAP-45, CMAP-A26)."""
         self.machine.reset_after_fork()
         self.finish()
         self._start_background_runs()

@@ -45,16 +45,16 @@ class ConnectionSettings:
 class PoolSettings:
     """Connection pool options (CMAP-07 to CMAP-13). Times are in seconds.
 
-    :param max_pool_size: greatest number of connections of the pool; 0 means no limit.
+    :param max_pool_size: maximum number of connections of the pool; 0 means no limit.
     :param min_pool_size: number of connections that the background runs of a ready pool maintain.
-    :param max_idle_time: greatest idle time of an available connection; None means no limit.
-    :param max_connecting: greatest number of connections that the pool may establish simultaneously.
-    :param wait_queue_timeout: greatest wait of a check-out; None means no limit.
+    :param max_idle_time: maximum idle time of an available connection; None means no limit.
+    :param max_connecting: maximum number of connections that the pool may establish simultaneously.
+    :param wait_queue_timeout: maximum wait of a check-out; None means no limit.
     :param drains: True if the pool waits for late replies to interrupted operations.
-    :param drain_time: greatest time that the pool waits for a late reply.
-    :param drain_bytes: greatest size of a late reply in bytes.
+    :param drain_time: maximum time that the pool waits for a late reply.
+    :param drain_bytes: maximum size of a late reply in bytes.
     :param background_interval: pause between two background runs; a negative number disables background runs.
-    :param specified: the set pool options for events and logs, with CMAP names and times in milliseconds.
+    :param specified: the pool options that the application set, with CMAP names and times in milliseconds, for events.
     """
 
     max_pool_size: int = 100

@@ -26,7 +26,9 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 
-_FIRST_BACKOFF = 1.0  # seconds after the first failed attempt of the background greenlet, doubled by each failure
+_FIRST_BACKOFF = (
+    1.0  # pause in seconds after the first failed attempt of the background greenlet. Each failure doubles the pause
+)
 
 
 class PoolState(Enum):
@@ -69,7 +71,7 @@ class StateMachine:
         self.address = address
         self.state = PoolState.PAUSED
         self.generations = Generations()
-        # Connections of this generation need no further check before use. None means that all need a check.
+        # Connections of this generation need no further check before use. None means that all connections need a check.
         self.fit_generation: int | None = None
         self.queue: WaitQueue[Connection] = WaitQueue()
         self.pending: set[Connection] = set()  # connections that are not yet established
@@ -147,7 +149,7 @@ class StateMachine:
         return connection
 
     def _serve_waiters(self) -> None:
-        """Hand connections or free slots to the waiters in order. Call after each change that may free one."""
+        """Hand connections or free slots to the waiters in order. Call after each change that may free a slot."""
         while self.queue.waiters and self.state is PoolState.READY:
             connection = self._take()
             if connection is None:
@@ -155,7 +157,7 @@ class StateMachine:
             self.queue.hand_over(connection)
 
     def _leave_pending(self, connection: Connection) -> None:
-        """Free the ``maxConnecting`` slot of a connection: first for a waiter, then for the background (CMAP-97)."""
+        """Free the ``maxConnecting`` slot of a connection for a waiter, or for the background greenlet (CMAP-97)."""
         # Waiters are first, because the background greenlet wakes in a later iteration of the event loop.
         self.pending.discard(connection)  # after a fork, the child has already removed the connection
         self._serve_waiters()
@@ -166,7 +168,7 @@ class StateMachine:
             self.background_wakeup.set()
 
     def confirm(self, connection: Connection) -> None:
-        """Check that a waiter that resumes may still use the connection that the pool handed over."""
+        """Check that a resumed waiter may still use the connection that the pool handed over."""
         # After a clear, the waiter does not rejoin the queue, because it would be behind later waiters.
         if self.state is not PoolState.READY or (
             connection not in self.pending and self._broken_reason(connection) is not None
@@ -185,7 +187,7 @@ class StateMachine:
 
     # Establishing
 
-    def begin(self, connection: Connection) -> None:
+    def begin_establishing(self, connection: Connection) -> None:
         """Set the ID and the generation of a pending connection that the pool is about to establish."""
         self._last_id += 1
         connection.id = self._last_id
@@ -220,12 +222,12 @@ class StateMachine:
         self._leave_pending(connection)
 
     def make_available(self, connection: Connection) -> None:
-        """Hand a connection of the background to the first waiter (CMAP-102), or make it available (CMAP-103)."""
+        """Hand a background connection to the first waiter (CMAP-102), or make it available (CMAP-103)."""
         self.pending.discard(connection)
         self._end_populating(connection)
         self._release(connection)
 
-    def fail(self, connection: Connection) -> None:
+    def fail_establishing(self, connection: Connection) -> None:
         """Drop a pending connection after a failed establishment."""
         self.pending.discard(connection)
         if connection is self._populating:
@@ -324,7 +326,7 @@ class StateMachine:
     # Ready, clear, close
 
     def ready(self) -> None:
-        """Mark a paused pool ready. The background connects after the delivery of the ready event (CMAP-81)."""
+        """Mark a paused pool ready. The background greenlet connects after the delivery of the event (CMAP-81)."""
         if self.state is PoolState.PAUSED:
             self._set_state(PoolState.READY)
             generation = self.generations.current
@@ -372,10 +374,10 @@ class StateMachine:
         self.queue.evict(self.queue.detach(), self._refusal)
 
     def close(self) -> list[Connection]:
-        """Close the pool, but connections in use at their check-in. Return the pending connections to interrupt."""
+        """Close the pool. A connection in use closes at its check-in. Return the pending connections to interrupt."""
         if self.state is PoolState.CLOSED:
             return []
-        # Critical section: change the state first, which evicted waiters and later check-ins read.
+        # Critical section: change the state first, because evicted waiters and later check-ins read the state.
         self._set_state(PoolState.CLOSED)
         while self.available:
             self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)
@@ -395,7 +397,7 @@ class StateMachine:
     # Populating
 
     def needs_connection(self) -> bool:
-        """Return True if the background greenlet should establish a connection now, but only one at a time."""
+        """Return True if the background greenlet, which connects one at a time, should establish a connection now."""
         return (
             self.state is PoolState.READY
             and self._may_populate
@@ -419,7 +421,7 @@ class StateMachine:
     def _end_populating(self, connection: Connection) -> None:
         if connection is self._populating:
             self._populating = None
-            # No other connection was started during this attempt. After a failure, the run schedules the next run.
+            # The background run starts the next attempt, or after a failure sleeps until the backoff ends.
             self.background_wakeup.set()
 
     # Forking
@@ -439,7 +441,7 @@ class StateMachine:
         self.queue.evict(self.queue.detach(), make_error)
 
     def reset_after_fork(self) -> None:
-        """Drop the connections of the parent process at the first use in a child (CMAP-45, CMAP-A26)."""
+        """Drop the connections of the parent process at the first use of the pool in a child (CMAP-45, CMAP-A26)."""
         self._dropped += [*self.pending, *self.available, *self.in_use, *self.draining]
         self.pending, self.available, self.in_use, self.draining = set(), deque(), set(), set()
         self.generations.advance()
@@ -472,11 +474,11 @@ class StateMachine:
     def _is_stale(self, connection: Connection) -> bool:
         """Return True if a connection is older than the last clear of the pool or of its service."""
         service_id = connection.service_id
-        current = self.generations.current if service_id is None else self.generations.of(service_id)
+        current = self.generations.current if service_id is None else self.generations.generation_of(service_id)
         return connection.generation != current
 
     def _perished_reason(self, connection: Connection) -> str | None:
-        """Return the reason to close an available connection, at last the idle time, or None."""
+        """Return the reason to close an available connection, or None. Check the idle time last."""
         reason = self._broken_reason(connection)
         limit = self._options.max_idle_time
         if reason is None and limit is not None and _clock.monotonic() - connection.idle_since > limit:

@@ -1,4 +1,4 @@
-"""Stages of the establishment of a connection."""
+"""Stages in the establishment of a connection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLOSED = (errno.ECONNRESET, errno.EPIPE)
 
 
 class Progress:
-    """Current stage of the establishment of a connection, which the texts of errors name.
+    """Current stage in the establishment of a connection, for error texts.
 
     `race` contains the TCP connections in progress, if the host has several addresses. `peer` is the address of the
     current attempt, or empty if this address equals `host`.
@@ -50,7 +50,7 @@ class Progress:
         self.peer = "" if host == self._host else host
 
     def has_result(self, transport: Transport) -> bool:
-        """Return True if the first bytes of the result of the stage have arrived. Does not switch greenlets."""
+        """Return True if at least a part of the server's reply in this stage has arrived, without a switch."""
         return transport.has_peer() if self.stage.startswith(TCP) else transport.has_arrived()
 
     def record_failure(self) -> None:
@@ -66,7 +66,7 @@ class Progress:
         return f"{self.stage}{peer} for {milliseconds(_clock.monotonic() - self._since)}"
 
     def likely_reason(self, error: TransportError, transport: Transport | None) -> str:
-        """Return a likely reason if the server closed the connection before the hello, or an empty text."""
+        """Return a likely reason if the server closed the connection before the hello reply, or an empty text."""
         closed = error.errno in _CLOSED or str(error) == "connection closed by the server"
         if self.stage != HELLO or not closed:
             return ""

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 Decoded = TypeVar("Decoded")
-Lost = TypeVar("Lost", bound=AutoReconnect)
+NetworkError = TypeVar("NetworkError", bound=AutoReconnect)
 
 
 class Reauthentication(Protocol):
     """Authentication that a connection repeats if the server demands a reauthentication."""
 
-    def again(self, seconds: float | None) -> None: ...
+    def reauthenticate(self, seconds: float | None) -> None: ...
 
 
 class ServerConnection:
@@ -43,8 +43,8 @@ class ServerConnection:
     :param ref: True if waiting on the connection keeps the event loop alive.
     :param monitors: True for the connection of a monitor, which never authenticates.
 
-    `mid_message` is true from the first byte of a request to the last byte of its reply. Later bytes of such a
-    connection belong to the old reply, so that the pool must close it.
+    `mid_message` is true from the first byte of a request to the last byte of its reply. The pool must close such a
+    connection, because its next bytes belong to the old reply.
     """
 
     __slots__ = (
@@ -157,7 +157,7 @@ class ServerConnection:
         if self.authentication is None:
             raise InvalidOperation(f"{self!r} cannot reauthenticate, because the connection has never authenticated")
         try:
-            self.authentication.again(seconds)
+            self.authentication.reauthenticate(seconds)
         except BaseException as error:
             # Close the connection even if a late reply arrives, because the authenticated user is unknown.
             self.unanswered = None
@@ -180,15 +180,16 @@ class ServerConnection:
         During a stream of replies, send nothing and return the next reply of the stream.
 
         :param timeout: seconds until the reply must be complete; None means no limit.
-        :param decode: decodes the body. It must not keep a body below 64 KiB, whose memory the connection reuses.
+        :param decode: function that decodes the body. The connection reuses the memory of a body below 64 KiB, so the
+            function must not keep such a body.
         :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` after a timeout. If no time was left
             before the driver sent data, the connection remains usable.
         :raises ProtocolError: the reply violates the protocol.
         """
         if self.mid_message:
             return self._next_of_stream(buffers, timeout, decode)
-        # Set `mid_message` before the first byte of the request, and reset it after the last byte of the reply. After
-        # an interruption, the pool thus closes the connection.
+        # Set `mid_message` before the first byte of the request, and reset it after the last byte of the reply. The
+        # pool therefore closes the connection after an interruption.
         self.mid_message = True
         limit = None
         try:
@@ -217,8 +218,8 @@ class ServerConnection:
             if self.mid_message:
                 self._note_unanswered(error, request_id)
                 if isinstance(error, Exception):
-                    raise self._failed(error)
-            raise  # this object and no copy, because applications compare a `gevent.Timeout` by identity
+                    raise self._store_error(error)
+            raise  # the same object, because applications compare a `gevent.Timeout` by identity
         try:
             return decode(body)
         except InvalidBSON as error:
@@ -228,7 +229,7 @@ class ServerConnection:
             raise
         finally:
             if complete_body is None and not transport.release() and not self.mid_message:
-                self.mark_unusable(ProtocolError("the server sent more than the reply"))
+                self.mark_unusable(ProtocolError("the server sent data after the reply"))
 
     def _compressed(self, transport: Transport, buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
         try:
@@ -256,7 +257,7 @@ class ServerConnection:
                 # is the ID of the request that began the stream.
                 body = self._receive(transport, self._last_reply_id, self._stream)
         except Exception as error:
-            raise self._failed(error)
+            raise self._store_error(error)
         try:  # these lines repeat `exchange`, because a function call would make `exchange` slower
             return decode(body)
         except InvalidBSON as error:
@@ -265,7 +266,7 @@ class ServerConnection:
             raise
         finally:
             if not transport.release() and not self.mid_message:
-                self.mark_unusable(ProtocolError("the server sent more than the stream"))
+                self.mark_unusable(ProtocolError("the server sent data after the last reply of the stream"))
 
     def _receive(self, transport: Transport, request_id: int, other_request_id: int | None = None) -> Buffer:
         reply_id, response_to, opcode, payload = transport.receive(request_id, other_request_id)
@@ -288,7 +289,7 @@ class ServerConnection:
                     buffers = compressed(buffers, self._compressor)
                 self._open_transport().send(buffers)
         except Exception as error:
-            raise self._failed(error)
+            raise self._store_error(error)
         self.mid_message = False
 
     # Late replies
@@ -309,7 +310,7 @@ class ServerConnection:
         return self._transport
 
     # Errors
-    def _failed(self, error: Exception) -> Exception:
+    def _store_error(self, error: Exception) -> Exception:
         if isinstance(error, TransportError):
             error, cause = self.network_error(error), error
             error.__cause__ = cause
@@ -357,7 +358,7 @@ class ServerConnection:
             self.error = without_frames(error)
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise `error` in the current or next use of the connection, and close the socket. No greenlet switch."""
+        """Raise `error` in the current or next use of the connection, and close the socket, without a switch."""
         self.error = self._interruption = without_frames(error)
         link = self._transport or self.race
         if link is not None:
@@ -380,7 +381,7 @@ class ServerConnection:
             link.close()
 
 
-def _with_stable_text(error: Lost, text_without_duration: str, progress: Progress) -> Lost:
+def _with_stable_text(error: NetworkError, text_without_duration: str, progress: Progress) -> NetworkError:
     """Store a second error text without the duration of the stage, so that equal failures have equal texts."""
     error._stable_text = f"{text_without_duration} ({progress.stage} {progress.peer})"
     return error

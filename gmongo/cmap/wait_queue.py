@@ -40,7 +40,7 @@ class Waiter(Generic[Item]):
     def sleep(self, limit: float | None, make_timeout_error: Callable[[], Exception]) -> Item:
         """Wait until :meth:`WaitQueue.hand_over` hands over an item, and return the item.
 
-        :param limit: greatest wait in seconds; None means no limit.
+        :param limit: maximum wait in seconds; None means no limit.
         :raises BaseException: the error of a timeout or an eviction, or an exception that is thrown into the greenlet.
         """
         if limit is None:
@@ -80,10 +80,10 @@ class Waiter(Generic[Item]):
             self._asleep = False
             waking, self._waking = self._waking, None
             if waking is not None:
-                waking.stop()  # the switch would resume the greenlet at a later, unrelated wait
+                waking.stop()  # a pending switch would resume the greenlet in a later, unrelated wait
 
     def wake(self) -> None:
-        """Resume a sleeping greenlet in the next iteration of the event loop, in the order of the last calls."""
+        """Resume a sleeping greenlet in the next iteration of the event loop. Greenlets resume in call order."""
         if self._asleep:
             if self._waking is not None:
                 self._waking.stop()

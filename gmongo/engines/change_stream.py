@@ -11,7 +11,7 @@ from gmongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, 
 
 
 def is_resumable(error: PyMongoError, wire_version: int) -> bool:
-    """Return True if a change stream resumes after this error of a `getMore` on a connection of `wire_version`."""
+    """Return True if a change stream resumes after this error of a `getMore` on a server with `wire_version`."""
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         if error.code == codes.CURSOR_NOT_FOUND or error.has_error_label(RESUMABLE_CHANGE_STREAM):
             return True

@@ -160,7 +160,7 @@ class ClientBulk:
                 result = cursor.next_document()
             except StopIteration:
                 return
-            batch.check_one(result)
+            batch.check_result(result)
             write = batch.taken[result["idx"]]
             if result["ok"]:
                 self._record_success(write, result)

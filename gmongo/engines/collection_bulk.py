@@ -1,4 +1,4 @@
-"""Collection bulk writes: runs of statements of one kind, batches that fit into a message, the sum of the replies."""
+"""Collection bulk writes: runs of equal kinds of statements, batches that fit into a message, sums of replies."""
 
 from __future__ import annotations
 
@@ -87,17 +87,17 @@ class _Run:
         self.retryable = self.retryable and retryable
 
 
-def inserts(documents: list[Value]) -> list[_Run]:
-    """Return a list with the single run of `insert_many`."""
+def insert_run(documents: list[Value]) -> _Run:
+    """Return the single run of `insert_many`."""
     run = _Run()
     run.kind = "insert"
     run.elements = documents
     run.indexes = list(range(len(documents)))
-    return [run]
+    return run
 
 
 def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
-    """Yield consecutive statements of one kind together, or all statements of one kind if not `ordered`."""
+    """Yield runs: consecutive statements of one kind, or all statements of one kind if not `ordered`."""
     if not ordered:
         by_kind = {kind: _Run() for kind in ("insert", "update", "delete")}
         for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):

@@ -52,7 +52,7 @@ class CursorKiller:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        executor.commands.orphan_taker = WeakMethod(self.take_unopened)
+        executor.commands.orphan_taker = WeakMethod(self.take_orphan)
         # Each entry consists of a cursor and the epoch (number of forks) in which the cursor was added.
         self._unpinned: deque[tuple[int, DroppedCursor]] = deque()
         self._pinned: deque[tuple[int, DroppedCursor]] = deque()
@@ -69,7 +69,7 @@ class CursorKiller:
             else:
                 # A pinned cursor has a separate queue, because `_unpinned` cursors may wait for its connection.
                 self._pinned.append((epoch, dropped))
-                hub.loop.run_callback_threadsafe(self._start, self._end_pinned)
+                hub.loop.run_callback_threadsafe(self._start, self._close_pinned)
             return
         self._unpinned.append((epoch, dropped))
         self._reap_soon()
@@ -79,7 +79,7 @@ class CursorKiller:
         if self._reaping != epoch and hub is not None:
             self._reaping = epoch
             # The event loop spawns the greenlet, because the finaliser may run in another thread.
-            hub.loop.run_callback_threadsafe(self._start, self._end_unpinned)
+            hub.loop.run_callback_threadsafe(self._start, self._close_unpinned)
 
     def _start(self, work: Callable[[], None]) -> None:
         greenlet = spawn(work)
@@ -87,41 +87,41 @@ class CursorKiller:
         greenlet.rawlink(self._restart_if_needed)
 
     def _restart_if_needed(self, ended: Greenlet[[], None] | None) -> None:
-        """Start another greenlet if a greenlet ended, or was killed before its start, before its queue was empty."""
+        """Start another greenlet if the ended greenlet has left cursors in its queue, for example after a kill."""
         self._running.discard(ended)
         self._reaping = None
         if self._pinned:
-            self._start(self._end_pinned)
+            self._start(self._close_pinned)
         if self._unpinned:
             self._reap_soon()
 
-    def take_unopened(self, opened: CursorReply) -> None:
+    def take_orphan(self, opened: CursorReply) -> None:
         """Take ownership of a cursor that the command of an interrupted operation opened."""
         self.take(DroppedCursor(opened.cursor_id, opened.namespace, opened.address, None, opened.pin))
 
     def reap(self) -> None:
         """Close all cursors in the queues. Then wait for the greenlets that are closing cursors."""
         try:
-            self._end_pinned()
-            self._end_unpinned()
+            self._close_pinned()
+            self._close_unpinned()
             joinall(self._running - {getcurrent()})
         finally:
             self._restart_if_needed(None)  # a finaliser or an error may have left cursors in the queue
 
-    def _end_pinned(self) -> None:
+    def _close_pinned(self) -> None:
         # One greenlet is started for each pinned cursor: while a greenlet waits for a server, other greenlets continue.
         while self._pinned:
             epoch, dropped = self._pinned.popleft()
-            self._end(epoch, [dropped])
+            self._close_group(epoch, [dropped])
 
-    def _end_unpinned(self) -> None:
+    def _close_unpinned(self) -> None:
         while self._unpinned:
-            self._end(*self._next_group())
+            self._close_group(*self._next_group())
 
     def _next_group(self) -> tuple[int, list[DroppedCursor]]:
-        """Remove the first cursor, and the others with an equal epoch, namespace and server, from the queue.
+        """Remove the first cursor from the queue, and all cursors with the same epoch, namespace and server.
 
-        An iteration would fail, because finalisers in other threads may append cursors concurrently.
+        Iteration over the queue would fail, because finalisers in other threads may append cursors concurrently.
         """
         epoch, first = self._unpinned.popleft()
         group = [first]
@@ -138,8 +138,8 @@ class CursorKiller:
         for ahead in list(self.reading):
             ahead.stop()
 
-    def _end(self, epoch: int, group: list[DroppedCursor]) -> None:
-        """Close cursors of one namespace and one server by one command. Ignore cursors of the parent process.
+    def _close_group(self, epoch: int, group: list[DroppedCursor]) -> None:
+        """Close cursors of one namespace and one server with one command. Ignore cursors of the parent process.
 
         A cursor with a pinned connection is the only cursor of its group.
         """

@@ -13,7 +13,7 @@ from gmongo.errors import ConfigurationError
 from gmongo.execution.executor import Executor
 
 
-class Iterable(Protocol):
+class PublicCursor(Protocol):
     """The parts of a public cursor that this module uses."""
 
     @property
@@ -28,7 +28,7 @@ class _Gate:
     Several greenlets may wait in ``__next__``, which unlike a generator may run concurrently.
     """
 
-    cursor: Iterable
+    cursor: PublicCursor
     is_open = True
 
     def __iter__(self) -> _Gate:
@@ -40,7 +40,7 @@ class _Gate:
         raise StopIteration
 
 
-def runs(cursor: Iterable) -> Iterator[Iterator[Value]]:
+def document_runs(cursor: PublicCursor) -> Iterator[Iterator[Value]]:
     """Yield runs of documents for ``itertools.chain.from_iterable``: the available documents, or else the gate.
 
     The chain returns the documents of a run without a call of a Python function. Several greenlets may share the chain:
@@ -82,5 +82,7 @@ def limits_each_iteration(mode: object, executor: Executor, tailable: bool, writ
     if tailable and mode == CURSOR_LIFETIME:
         raise ConfigurationError(f'a tailable cursor has no end: its timeout_mode must be "{ITERATION}"')
     if writes and mode == ITERATION:
-        raise ConfigurationError(f'a pipeline that writes returns nothing: its timeout_mode cannot be "{ITERATION}"')
+        raise ConfigurationError(
+            f'a pipeline with $out or $merge has no iteration: timeout_mode cannot be "{ITERATION}"'
+        )
     return bool(mode == ITERATION)

@@ -103,7 +103,7 @@ class ReadAhead:
                 try:
                     raise error
                 finally:
-                    del error  # the error refers to this frame, which would be a reference cycle
+                    del error  # the error refers to this frame, and must not form a cycle with the frame
             self.start(needed=True)
             self._wait(deadline)
         reply, size = self._arrived.popleft()
@@ -186,7 +186,7 @@ class ReadAhead:
     def _store_reply(self, operation: GetMoreAhead, reply: CursorReply) -> None:
         self.cursor_id = reply.cursor_id
         if self._left is not None:
-            self._left -= count(reply.batch)
+            self._left -= document_count(reply.batch)
         if self._operation is None:  # the cursor has ended
             return
         self._last_size = operation.size
@@ -196,7 +196,7 @@ class ReadAhead:
         self._operation = operation.next_get_more(reply) if more else None
 
     def _interrupted(self) -> AutoReconnect:
-        return AutoReconnect(f"{self._address}: the batch that was read ahead was interrupted")
+        return AutoReconnect(f"{self._address}: the read-ahead of a batch was interrupted")
 
     # The greenlet that uses the cursor
 
@@ -228,7 +228,7 @@ def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_session(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation if `session` is explicit, because the application determines the order of its commands."""
+    """Raise InvalidOperation for an explicit session, whose commands only the application may order."""
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
             "a cursor in an explicit session cannot read ahead: a session runs one command at a time, in the order of "
@@ -245,13 +245,13 @@ def refuse_inherited(epoch: int, executor: Executor) -> None:
         raise AutoReconnect("the cursor was opened before a fork, and belongs to the parent process")
 
 
-def count(batch: list[object] | Batch) -> int:
+def document_count(batch: list[object] | Batch) -> int:
     """Return the number of documents in a batch."""
     return batch.count() if isinstance(batch, Batch) else len(batch)
 
 
 def size_of_next(batch_size: int, left: int | None) -> int:
-    """Return the `batchSize` of the next `getMore`, of which 0 lets the server choose."""
+    """Return the `batchSize` of the next `getMore`. With 0, the server chooses the size."""
     if left is None:
         return batch_size
     return min(batch_size, left) if batch_size else left

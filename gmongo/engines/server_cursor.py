@@ -16,7 +16,7 @@ from gmongo._documents import Value
 from gmongo._server_facts import codes
 from gmongo.engines.cursor_killer import CursorKiller
 from gmongo.engines.cursor_resources import CursorResources
-from gmongo.engines.read_ahead import ReadAhead, count, size_of_next
+from gmongo.engines.read_ahead import ReadAhead, document_count, size_of_next
 from gmongo.engines.turn import Turn
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
@@ -36,7 +36,7 @@ class ServerCursor:
     :param limit: the maximum number of documents; 0 means no limit, a negative number means a single batch.
     :param batch_size: the maximum number of documents in each further batch; 0 lets the server choose.
     :param tailable: True if an empty batch ends an iteration. Otherwise the driver sends another `getMore`.
-    :param max_await_time_ms: the server's wait for new documents of a tailable cursor, in milliseconds.
+    :param max_await_time_ms: the maximum wait of the server for new documents of a tailable cursor, in milliseconds.
     :param raw: True to return batches as undecoded BSON.
     :param deadline: the deadline of the whole cursor; None if each iteration has its own time limit.
     :param exhaust: True if the server sends all further batches after a single `getMore`.
@@ -145,14 +145,14 @@ class ServerCursor:
     def _new_read_ahead(self) -> ReadAhead:
         left = None
         if self._limit:
-            left = self._limit - self.retrieved - (0 if self._batch is None else count(self._batch))
+            left = self._limit - self.retrieved - (0 if self._batch is None else document_count(self._batch))
         session = self.resources.share_session()
         operation = self._get_more(GetMoreAhead, 0)
         reading = self._cursor_killer.reading
         return ReadAhead(self._executor, reading, operation, session, self._deadline, self._batch_size, left)
 
     def _fetch_ahead(self) -> None:
-        """Send the next `getMore` immediately, because the application may then block the event loop."""
+        """Send the next `getMore` now, because the application may block the event loop afterwards."""
         if self.resources.ahead is not None and self.resources.ahead.start():
             sleep(0)
 
@@ -169,7 +169,7 @@ class ServerCursor:
     def advance(self, at_most_once: bool = False) -> bool:
         """Make the next document available in :attr:`documents`. One greenlet fetches a batch, and the others wait.
 
-        :param at_most_once: True to return False after an empty batch, as always for a tailable cursor.
+        :param at_most_once: True to return False after an empty batch. A tailable cursor always returns False then.
         :returns: False if no document remains, or if no document is available now.
         :raises AutoReconnect: the cursor ended early, because a greenlet was interrupted while it waited for a batch.
         """
@@ -191,8 +191,8 @@ class ServerCursor:
             if self._batch is not None:
                 self._decode_more(self._batch)
             else:
-                turn.has_found = self._fetch(deadline)
-        return turn.has_found
+                turn.has_documents = self._fetch(deadline)
+        return turn.has_documents
 
     def _decode_more(self, batch: Batch) -> None:
         self._work.checkpoint()  # an application that only iterates over documents would otherwise block the event loop
@@ -321,7 +321,7 @@ class ServerCursor:
 
     def drop(self) -> None:
         """Discard buffered documents, and hand the cursor to the cursor killer, without I/O and without a switch."""
-        # A running iteration may use the iterator, which must then yield no more documents.
+        # Exhaust the iterator, because an iteration in progress may still use it.
         for _document in self.documents:
             pass
         self._batch = None

@@ -57,7 +57,7 @@ class _Remnant:
 
 
 class SessionReaper:
-    """Queue of sessions and transactions that interrupted operations and finalisers have left, for a greenlet.
+    """Queue of sessions and transactions from interrupted operations and finalisers. A greenlet processes the queue.
 
     After the late replies to all interrupted commands, a session returns to the pool. If a `killSessions` command
     failed, the pool discards the session.

@@ -35,7 +35,7 @@ class _TooLongError(BaseException):
 
 
 class TransactionEnd:
-    """Commit and abort of the transactions of one session. A background greenlet sets `in_background`."""
+    """Commit and abort of the transactions of one session. `in_background` is True in a background greenlet."""
 
     __slots__ = ("_executor", "_in_background", "_state")
 
@@ -88,7 +88,7 @@ class TransactionEnd:
             if second_abort is not None and not transaction.active:
                 self._executor.sessions.hand_to_reaper(session, second_abort)
             transaction.unpin(reason)
-            reason = None  # the error refers to this frame, which would be a reference cycle
+            reason = None  # the error refers to this frame, and must not form a cycle with the frame
             self._executor.transaction_ended(transaction, None)
 
     def give_up(self, error: BaseException | None, deadline: float | None) -> None:
@@ -110,7 +110,7 @@ class TransactionEnd:
             if interruption is not too_long:
                 raise
         finally:
-            del too_long  # the error refers to this frame, which would be a reference cycle
+            del too_long  # the error refers to this frame, and must not form a cycle with the frame
 
     def abandon(self) -> None:
         """Let a background greenlet abort the transaction, and notify the observers, without a switch."""
@@ -146,7 +146,7 @@ class TransactionEnd:
             self._executor.sessions.hand_to_reaper(session, AbortAgain(self._state.transaction, session))
 
     def give_up_by_deadline(self, error: BaseException, deadline: float | None, seconds: float | None) -> None:
-        """Abort the transaction because of `error`, after `deadline` in the background and within `seconds`."""
+        """Abort the transaction because of `error`. After `deadline`, abort in the background, within `seconds`."""
         if not isinstance(error, Exception) or deadline is None or _clock.monotonic() < deadline:
             return self.give_up(error, deadline)
         background = TransactionEnd(self._executor, self._state.hand_over_transaction(), True)
@@ -201,7 +201,7 @@ def with_transaction(
                         return result
                 loop.back_off()
     finally:
-        loop.error = PyMongoError()  # the error refers to this frame, which would be a reference cycle
+        loop.error = PyMongoError()  # the error refers to this frame, and must not form a cycle with the frame
 
 
 class _RetryLoop:
@@ -237,14 +237,15 @@ class _RetryLoop:
             try:
                 self._ending.commit()
             except PyMongoError as error:
-                if not error.has_error_label(UNKNOWN_RESULT) or _is_max_time_expired(error):
+                code = getattr(error, "code", None)
+                if not error.has_error_label(UNKNOWN_RESULT) or code == codes.MAX_TIME_MS_EXPIRED:
                     if not self.retries_after(error):
                         raise
                     return False
                 if _clock.monotonic() >= self._end:
                     raise self._timeout(error)
                 if retries:
-                    # The specification forbids a backoff of the first retry only. A load balancer that closes all
+                    # The specification forbids a backoff only before the first retry. A load balancer that closes all
                     # connections would otherwise receive thousands of retries per second.
                     self._wait(retries - 1, error)
                 retries += 1
@@ -273,7 +274,3 @@ class _RetryLoop:
             timeout._add_error_label(label)
         timeout.__cause__ = error
         return timeout
-
-
-def _is_max_time_expired(error: PyMongoError) -> bool:
-    return getattr(error, "code", None) == codes.MAX_TIME_MS_EXPIRED

@@ -21,18 +21,18 @@ class Shared(Protocol):
 
 
 class Turn:
-    """Context manager for one step of the greenlet that reads `owner`. Others call :meth:`wait` during the step.
+    """Context manager for one step of the greenlet that reads `owner`. Other greenlets then call :meth:`wait`.
 
-    :ivar has_found: False if the step has found no document. :meth:`wait` returns this value in other greenlets.
+    :ivar has_documents: False if the step found no document. :meth:`wait` returns this value in other greenlets.
     """
 
-    __slots__ = ("_greenlet", "_outcome", "_owner", "has_found")
+    __slots__ = ("_greenlet", "_outcome", "_owner", "has_documents")
 
     def __init__(self, owner: Shared) -> None:
         self._owner = owner
         self._greenlet = getcurrent()
         self._outcome: AsyncResult[bool | Exception] | None = None  # None until another greenlet waits
-        self.has_found = True
+        self.has_documents = True
 
     def wait(self, deadline: float | None) -> bool:
         """Wait until the step has ended.
@@ -41,12 +41,10 @@ class Turn:
             greenlets may have taken the documents, or an exception may have interrupted the step.
         :raises InvalidOperation: a decoder or a listener in this step reads the cursor or stream again.
         :raises NetworkTimeout: the deadline passed.
-        :raises PyMongoError: a copy of the error of the step, as for BSONError.
+        :raises PyMongoError: a copy of the error of the step. The error may also be a BSONError.
         """
         if self._greenlet is getcurrent():
-            raise InvalidOperation(
-                "a type decoder or a listener cannot read the cursor or the stream that has called it"
-            )
+            raise InvalidOperation("a type decoder or a listener cannot read the cursor or the stream that called it")
         if self._outcome is None:
             self._outcome = AsyncResult()
         error = NetworkTimeout("timed out (timeoutMS) while another greenlet waited for documents of the same cursor")
@@ -63,4 +61,6 @@ class Turn:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._owner._turn = None
         if self._outcome is not None:  # waiting greenlets receive only driver and BSON errors
-            self._outcome.set(without_frames(error) if isinstance(error, (PyMongoError, BSONError)) else self.has_found)
+            self._outcome.set(
+                without_frames(error) if isinstance(error, (PyMongoError, BSONError)) else self.has_documents
+            )

@@ -95,7 +95,7 @@ class CommandEvents:
         self.is_enabled = enabled_check(self._logger, listeners)
 
     def monitored_reply(self, operation: MonitoredOperation, reply: DocumentDict) -> Document:
-        """Return a reply in the form of events and logs. Decode the whole reply only for listeners, which is slow."""
+        """Return the reply that events and logs show. Only for listeners, decode the whole reply, which is slow."""
         if self._listeners:
             reply = operation.reply_for_monitoring(reply)
         return reply
@@ -170,7 +170,7 @@ def _last_arguments(sent: SentCommand) -> tuple[int, Address, int, ObjectId | No
 
 
 def _failure(error: BaseException) -> tuple[DocumentDict, bool]:
-    """Convert an error to a document. Return also True if the document is a server reply, which may contain secrets."""
+    """Convert an error to a document. Also return True if the document is a server reply, which may contain secrets."""
     if isinstance(error, (OperationFailure, AutoReconnect)) and isinstance(error.details, Mapping):
         return dict(error.details), True
     return {"errmsg": str(error), "errtype": type(error).__name__}, False

@@ -30,7 +30,7 @@ _log = logging.getLogger("gmongo.events")
 _PATIENCE = 1.0
 # Seconds of an additional wait, in which other greenlets can run after the application has blocked the event loop.
 _GRACE = 0.05
-_MOST_LEFT = 10_000  # maximum number of events that wait for substitutes, above which the driver drops events
+_MAX_UNDELIVERED = 10_000  # maximum number of events that wait for substitutes, above which the driver drops events
 
 
 class _Turn:
@@ -65,7 +65,7 @@ class Delivery:
 
         :returns: False if the driver dropped the event, because listeners have not returned in time.
         """
-        if self._left >= _MOST_LEFT:
+        if self._left >= _MAX_UNDELIVERED:
             self._dropped += 1
             return False
         current = getcurrent()
@@ -115,7 +115,7 @@ class Delivery:
             # must deliver these events, because they block later events of other greenlets.
             self._events_by_greenlet.pop(current, None)
             if turn.size:
-                self._leave(turn)
+                self._hand_to_substitute(turn)
 
     def _publish_first(self, turn: _Turn) -> None:
         _turn, publish, arguments = self._events[0]
@@ -138,7 +138,7 @@ class Delivery:
             self._wake(self._events[0][0])
 
     def _wake(self, turn: _Turn) -> None:
-        """Start a substitute or wake the greenlet for the events of `turn`, which are now first. No greenlet switch."""
+        """Start a substitute or wake the greenlet for the events of `turn`, which are now first, without a switch."""
         if turn.context is not None:
             turn.substitute = Greenlet(turn.context.run, self._take_over, turn)
             turn.substitute.link(lambda greenlet: self._replace(greenlet, turn))
@@ -161,8 +161,8 @@ class Delivery:
 
     # Delivery by substitutes
 
-    def _leave(self, turn: _Turn) -> None:
-        """Let a substitute deliver the events of `turn` as soon as these events are first. No greenlet switch."""
+    def _hand_to_substitute(self, turn: _Turn) -> None:
+        """Let a substitute deliver the events of `turn` when these events are first, without a switch."""
         turn.context = copy_context()
         self._left += turn.size
         if self._events[0][0] is turn:
@@ -181,7 +181,7 @@ class Delivery:
             self._wake(turn)
 
     def _report_dropped(self) -> None:
-        if self._dropped and self._left < _MOST_LEFT:
+        if self._dropped and self._left < _MAX_UNDELIVERED:
             dropped, self._dropped = self._dropped, 0
             safely(_log.warning, "%d events were not delivered, because listeners did not return in time", dropped)
 

@@ -19,7 +19,7 @@ from gmongo.wire.address import Address
 
 DEBUG = logging.DEBUG
 INFO = logging.INFO
-# The second environment variable is a misspelling of PyMongo, which applications may use.
+# The second name is a misspelling in PyMongo, which applications may use.
 _LENGTH_VARIABLES = ("MONGODB_LOG_MAX_DOCUMENT_LENGTH", "MONGOB_LOG_MAX_DOCUMENT_LENGTH")
 _DEFAULT_LENGTH = 1000
 # Matches an incomplete escape sequence, after an even number of backslashes, at the end of a truncated JSON text.
@@ -58,7 +58,7 @@ class Structured(DocumentDict):
         self._lazy = lazy
         self.update(lazy)  # placeholders of the lazy values, which set the order of the fields
 
-    def _make(self) -> None:
+    def _convert_lazy_values(self) -> None:
         while self._lazy:
             name, (make, value) = self._lazy.popitem()
             self[name] = make(value)
@@ -72,7 +72,7 @@ def _converting_method(name: str) -> Callable[..., object]:
 
     @wraps(read)
     def convert_then_read(self: Structured, *arguments: object) -> object:
-        self._make()
+        self._convert_lazy_values()
         return read(self, *arguments)
 
     return convert_then_read
@@ -110,7 +110,7 @@ class Details:
 
 
 def log(logger: logging.Logger, text: object, structured: DocumentDict, level: int = DEBUG) -> None:
-    """Log a message, whose `text` is formatted later. The caller has checked that the logger is enabled."""
+    """Log a message. A handler formats `text` later. The caller has checked that the logger is enabled."""
     safely(_handle, logger, text, structured, level)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class NamedOperation(NamedTuple):
-    """Name and ID in log messages of an operation, or of an internal purpose, that needs a server."""
+    """Name and ID, for log messages, of an operation or an internal task that needs a server."""
 
     name: str
     operation_id: int | None = None
@@ -47,30 +47,30 @@ class SelectionEvents:
         self._logger = silence if silent else server_selection_log
         self.is_enabled = enabled_check(self._logger)
 
-    def started(self, purpose: SelectionRequest, topology: TopologyDescription) -> None:
-        self._log("Server selection started", purpose, topology)
+    def started(self, request: SelectionRequest, topology: TopologyDescription) -> None:
+        self._log("Server selection started", request, topology)
 
-    def succeeded(self, purpose: SelectionRequest, topology: TopologyDescription, address: Address) -> None:
-        self._log("Server selection succeeded", purpose, topology, **address_fields(address))
+    def succeeded(self, request: SelectionRequest, topology: TopologyDescription, address: Address) -> None:
+        self._log("Server selection succeeded", request, topology, **address_fields(address))
 
-    def failed(self, purpose: SelectionRequest, topology: TopologyDescription, error: BaseException) -> None:
-        self._log("Server selection failed", purpose, topology, failure=repr(error))
+    def failed(self, request: SelectionRequest, topology: TopologyDescription, error: BaseException) -> None:
+        self._log("Server selection failed", request, topology, failure=repr(error))
 
-    def waiting(self, purpose: SelectionRequest, topology: TopologyDescription, remaining: float) -> None:
+    def waiting(self, request: SelectionRequest, topology: TopologyDescription, remaining: float) -> None:
         message = "Waiting for suitable server to become available"
-        self._log(message, purpose, topology, INFO, remainingTimeMS=milliseconds(remaining))
+        self._log(message, request, topology, INFO, remainingTimeMS=milliseconds(remaining))
 
     def _log(
         self,
         message: str,
-        purpose: SelectionRequest,
+        request: SelectionRequest,
         topology: TopologyDescription,
         level: int = DEBUG,
         **extra: object,
     ) -> None:
         if not self._logger.isEnabledFor(level):
             return
-        selector, operation, operation_id = purpose
+        selector, operation, operation_id = request
         if operation_id is not None:
             extra["operationId"] = operation_id
         fields = {"message": message, "operation": operation, **extra}

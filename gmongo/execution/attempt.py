@@ -47,7 +47,7 @@ class AttemptOwner(Protocol):
 class Attempt:
     """One attempt of an operation. The retry decision reads the attributes of a failed attempt."""
 
-    # These class attributes are the default values, so that a fast `__init__` needs not set them.
+    # These class attributes are the default values, so that `__init__` is fast.
     selector: Selector = WRITABLE  # read preference, or WRITABLE for a write
     session: Session | None = None  # explicit session, or implicit session of a cursor
     address: Address | None = None  # server on which the attempt runs
@@ -79,7 +79,7 @@ class Attempt:
                 return self._run_pinned(pin, executor)
         limit = self.deadline
         if limit is not None:
-            limit = _deadline_to_connect(limit, topology)
+            limit = min(limit, _clock.monotonic() + topology.settings.server_selection_timeout)
         trace = operation.trace
         if self.address is None:
             server = topology.selector.select(topology, self.selector, operation, limit, self.avoided)
@@ -152,7 +152,7 @@ class Attempt:
         self.address, self.hello = pin.connection.address, pin.connection.hello
         if pin.connection.error is not None and not isinstance(pin.connection.error, PyMongoError):
             raise AutoReconnect(
-                f"{address_text(self.address)}: the connection is closed, as an earlier command on it was interrupted"
+                f"{address_text(self.address)}: an interruption of an earlier command has closed the connection"
             )
         if operation.trace is not None:
             operation.trace.pinned()
@@ -213,8 +213,3 @@ class Attempt:
         if self.session is not None:
             self.session.end_implicit()
         return self.session is not None and self.session.explicit is not None
-
-
-def _deadline_to_connect(deadline: float, topology: Topology) -> float:
-    """Return the deadline for server selection and the check-out, with the limit ``serverSelectionTimeoutMS``."""
-    return min(deadline, _clock.monotonic() + topology.settings.server_selection_timeout)

@@ -15,7 +15,7 @@ def backoff(retries: int, base: float, jitter: float) -> float:
     """Return the seconds to wait before a retry (BP-20 to BP-25).
 
     :param retries: number of earlier retries of the operation.
-    :param base: greatest backoff in seconds before the first retry, doubled by each further retry.
+    :param base: maximum backoff in seconds before the first retry. Each further retry doubles the maximum.
     :param jitter: random number from 0 to 1.
     """
     return jitter * min(MAX_BACKOFF, base * 2.0**retries)
@@ -25,7 +25,7 @@ class TokenBucket:
     """Token bucket that limits the retries of a client after overload errors (BP-55 to BP-60).
 
     A retry takes one token, and a successful operation returns 0.1 tokens. If most operations fail, the client soon
-    adds no load by retries. The bucket counts tenths of tokens, because floating-point sums of 0.1 are inexact.
+    stops retrying. The bucket counts tenths of tokens, because floating-point sums of 0.1 are inexact.
     """
 
     CAPACITY = 1000
@@ -54,7 +54,7 @@ class TokenBucket:
 class BackpressurePolicy:
     """Settings, token bucket and counters for the retries of one client.
 
-    :param base: greatest backoff in seconds before the first retry.
+    :param base: maximum backoff in seconds before the first retry.
     :param retargeting: True if retries deprioritize an overloaded server. Retries always deprioritize a mongos that
         returned an error.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class CommandRunner:
-    """Runs the commands of one client. The topology receives the cluster times of replies and the errors."""
+    """Runs the commands of one client. Passes errors and the cluster times of replies to the topology."""
 
     __slots__ = ("_events", "_fields", "_is_enabled", "_topology", "orphan_taker")
 
@@ -39,8 +39,8 @@ class CommandRunner:
         self._events = events
         self._is_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
-        # Returns the function that kills the cursors of interrupted operations, or None after its deletion.
-        self.orphan_taker: OrphanTaker = _no_killer
+        # Returns the function that kills the cursors of interrupted operations, or None after its owner was deleted.
+        self.orphan_taker: OrphanTaker = lambda: None
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
         """Run one command, and return the result of the operation.
@@ -58,7 +58,7 @@ class CommandRunner:
             self._fields.add_fields(command, attempt, connection)
             body = bson.encode(command, False, operation.context.codec_options)
             if len(body) > hello.max_command_size:
-                raise _too_large(operation, body, hello)
+                raise _too_large_error(operation, body, hello)
             request_id = next_request_id()
             buffers = operation.message(request_id, 0 if operation.acknowledged else MORE_TO_COME, body, hello)
             if self._is_enabled():
@@ -166,7 +166,7 @@ class CommandRunner:
                 is_own = isinstance(error, (PyMongoError, BSONError))
                 session.dirty = session.dirty or is_own
                 if not is_own or isinstance(error, NetworkTimeout) or _uses_cursor(attempt.operation):
-                    # so that the reaper ends the command or kills the cursor
+                    # the reaper later ends the command or kills the cursor
                     session.interrupted(connection.address)
                 else:
                     session = None
@@ -205,12 +205,8 @@ def _requires_reauthentication(error: BaseException, connection: Connection) -> 
     )
 
 
-def _too_large(operation: Operation, body: bytes, hello: Hello) -> DocumentTooLarge:
+def _too_large_error(operation: Operation, body: bytes, hello: Hello) -> DocumentTooLarge:
     return DocumentTooLarge(
         f"{operation.name} command is {len(body)} bytes, but the server takes documents "
         f"of at most {hello.max_bson_size} bytes"
     )
-
-
-def _no_killer() -> None:
-    return None

@@ -27,7 +27,7 @@ _PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
 
 
 class CommandFields:
-    """Adds to each command the fields that all kinds of commands have in common."""
+    """Adds the fields that all kinds of commands have in common."""
 
     __slots__ = ("_api", "_sessions", "_topology")
 
@@ -45,7 +45,7 @@ class CommandFields:
         operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
-        # In a transaction, only the first command has a read concern, and only its end has a write concern.
+        # In a transaction, only the first command has a read concern, and only commit and abort have a write concern.
         if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
             command["readConcern"] = context.read_concern
         if (
@@ -135,7 +135,7 @@ def _transaction_number(operation: Operation, server_session: ServerSession) -> 
 
 
 def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, min_round_trip_time: float) -> None:
-    """Set ``maxTimeMS`` so that the reply arrives before the deadline, after a round trip in seconds."""
+    """Set ``maxTimeMS`` so that the reply arrives before the deadline. `min_round_trip_time` is in seconds."""
     seconds_left = deadline - _clock.monotonic() - min_round_trip_time
     if seconds_left <= 0:
         message = f"{limit_text(deadline)} ended before {operation.name} was sent"

@@ -35,7 +35,7 @@ def deadline_after(seconds: float | None, option: str) -> float | None:
 
 @contextmanager
 def until(deadline: float | None) -> Iterator[None]:
-    """Limit the operations in the block by `deadline`, or by the deadline of an enclosing block if it is earlier."""
+    """Limit the operations in the block by `deadline`, or by an earlier deadline of an enclosing block."""
     outer = _current.get()
     if deadline is None or (outer is not None and outer <= deadline):
         yield
@@ -61,7 +61,7 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
 
     Specification: Client Side Operations Timeout.
 
-    :param seconds: time limit in seconds. 0 means no limit, also of the older timeouts such as ``socketTimeoutMS``.
+    :param seconds: time limit in seconds. 0 means no limit, and disables older timeouts such as ``socketTimeoutMS``.
         None changes nothing.
     :raises TypeError: `seconds` is not a number.
     :raises ValueError: `seconds` is negative.

@@ -55,13 +55,13 @@ class Executor:
         self.commands = CommandRunner(topology, events, self.sessions)
         self.policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
-        self._limit_option = "timeoutMS"  # option that sets `_timeout`, which error messages name
+        self._limit_option = "timeoutMS"  # option that sets `_timeout`, for error messages
         self._is_for_operation = False  # True if the executor runs a single operation with its own `timeout_ms`
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
         # waiting greenlet -> name of its operation, start of the backoff
         self.backing_off: dict[greenlet, tuple[str, float]] = {}
-        self.number = next(_numbers)  # number of the client in the process, which logs show
+        self.number = next(_numbers)  # number of the client in the process, for logs
         register_after_fork(self)
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:

@@ -166,7 +166,7 @@ class Observer:
     def wait_ended(
         self, trace: OperationTrace, phase: Phase, seconds: float, connecting: float, error: BaseException | None
     ) -> None:
-        """Handle the end of a wait of some seconds, with the seconds in which the pool established a connection."""
+        """Handle the end of a wait. `connecting` is the part of `seconds` in which the pool connected to the server."""
 
     def command_started(self, trace: OperationTrace, sent: SentCommand) -> None:
         """Handle a command that the driver is about to send."""
@@ -174,13 +174,13 @@ class Observer:
     def command_ended(
         self, trace: OperationTrace, sent: SentCommand, reply: Document | None, error: BaseException | None
     ) -> None:
-        """Handle the end of a command, with None if the server did not reply, or if no error occurred."""
+        """Handle the end of a command. `reply` is None after a failure, and `error` is None after a success."""
 
     def connection_used(self, trace: OperationTrace, address: Address, seconds: float) -> None:
-        """Handle the check-in of a connection after some seconds of use."""
+        """Handle the check-in of a connection after `seconds` of use."""
 
     def connection_made(self, address: Address, seconds: float) -> None:
-        """Handle a new connection, and the seconds of its establishment by an operation or a background greenlet."""
+        """Handle a connection that an operation or a background greenlet has established in `seconds`."""
 
     def attempt_failed(self, trace: OperationTrace, error: PyMongoError) -> None:
         """Handle a failed attempt that the executor will retry."""
@@ -189,11 +189,11 @@ class Observer:
         """Handle the start of a transaction."""
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        """Handle the commit or abort of a transaction, or its error."""
+        """Handle the commit, the abort or the failure of a transaction."""
 
 
 class Observers(Observer):
-    """Group of all observers of one client, which has the interface of a single observer.
+    """Group of all observers of one client, with the interface of a single observer.
 
     If an observer raises an exception, this class prints the exception, and the operation continues. An exception that
     another greenlet throws into the observer reaches the operation.

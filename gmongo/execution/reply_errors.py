@@ -70,7 +70,7 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
-    """Return a ProtocolError for an exception that a malformed reply caused, and not a custom type decoder."""
+    """Return a ProtocolError if a malformed reply caused `failure`, or return `failure` of a custom type decoder."""
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

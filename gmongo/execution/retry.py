@@ -92,9 +92,9 @@ class ExecutionSettings:
     """Retry options and timeout of a client.
 
     :param timeout: timeout of a whole operation in seconds; 0 means no limit, None means that no timeout is set.
-    :param max_adaptive_retries: greatest number of retries of an operation after overload errors.
-    :param base_backoff: greatest backoff in seconds before the first retry after an overload error.
-    :param overload_retargeting: True if retries deprioritize overloaded servers that are no mongos.
+    :param max_adaptive_retries: maximum number of retries of an operation after overload errors.
+    :param base_backoff: maximum backoff in seconds before the first retry after an overload error.
+    :param overload_retargeting: True if retries also deprioritize an overloaded server that is not a mongos.
     """
 
     retry_reads: bool = True
@@ -106,7 +106,7 @@ class ExecutionSettings:
 
 
 class FailedAttempt(Protocol):
-    """The attributes of a failed attempt on which the decision about a retry depends."""
+    """The attributes of a failed attempt on which the retry decision depends."""
 
     operation: Operation
     address: Address | None
@@ -117,7 +117,7 @@ class FailedAttempt(Protocol):
 
 
 class RetryPolicy:
-    """Rules of the client options about retries."""
+    """Retry rules from the client options."""
 
     __slots__ = ("_options", "_topology", "overload", "retry_writes")
 
@@ -194,7 +194,7 @@ class Retry:
         self.failed_on: frozenset[Address] = frozenset()
 
     def failed(self, error: PyMongoError, attempt: FailedAttempt) -> None:
-        """Add the specified labels to `error`, and set :attr:`delay`.
+        """Add the labels of the specifications to `error`, and set :attr:`delay`.
 
         If :attr:`delay` is None, there is no retry, and the application receives :attr:`error`.
         """

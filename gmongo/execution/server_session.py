@@ -55,8 +55,8 @@ class ServerSessionPool:
         self._idle: deque[ServerSession] = deque()
         self._epoch = 0
         self.in_use = 0  # number of acquired sessions
-        # Returns the function that ends interrupted commands and open transactions, or None after its deletion.
-        self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = _no_reaper
+        # Returns the function that ends interrupted commands and transactions, or None after its owner was deleted.
+        self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = lambda: None
 
     def __len__(self) -> int:
         return len(self._idle)
@@ -107,7 +107,7 @@ class ServerSessionPool:
             self.hand_to_reaper(session)
 
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
-        """Hand a session to the reaper, without a switch. `abort` aborts its transaction. None kills the session."""
+        """Hand a session to the reaper, without a switch. The reaper runs `abort`, or kills the session for None."""
         take = self.reaper()
         if take is not None:
             take(session, abort)
@@ -127,10 +127,6 @@ class ServerSessionPool:
         self._idle.clear()
         self.in_use = 0
         self._epoch += 1
-
-
-def _no_reaper() -> None:
-    return None
 
 
 class SessionOwner(Protocol):

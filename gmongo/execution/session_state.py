@@ -61,17 +61,17 @@ class SessionState:
         self._uses = 0  # number of operations in progress: a listener may run a nested operation in the session
         self.transaction = Transaction()
         self.limit: float | None = None  # deadline of `with_transaction`, or None
-        self.cluster_time: Document | None = None  # greatest cluster time in the replies
-        self.operation_time: Timestamp | None = None  # greatest operation time in the replies
+        self.cluster_time: Document | None = None  # latest cluster time in the replies
+        self.operation_time: Timestamp | None = None  # latest operation time in the replies
 
     @property
     def explicit(self) -> SessionState:
-        """This state itself, because the session is explicit. Implicit sessions have None."""
+        """This state. For an implicit session, the property is None."""
         return self
 
     @property
     def server_session(self) -> ServerSession:
-        """Session on the server, or InvalidOperation after the end of the session."""
+        """Session on the server. Raises InvalidOperation after the end of the session."""
         if self._server_session is None:
             raise InvalidOperation("Cannot use ended session")
         return self._server_session

@@ -163,7 +163,7 @@ class Transaction:
             self._end_sent = True
 
     def end_interrupted(self) -> None:
-        """Record the interruption of a commit or abort. Without a sent command, the transaction is in progress."""
+        """Record the interruption of a commit or abort. If no command was sent, the transaction stays in progress."""
         if not self._end_sent:
             self.state = State.IN_PROGRESS
 
@@ -181,7 +181,7 @@ class Transaction:
 
     @staticmethod
     def failed(error: PyMongoError) -> None:
-        """Add the label ``TransientTransactionError``, which lets the executor unpin, to a connection error."""
+        """Add the label ``TransientTransactionError`` to a connection error. The label makes the executor unpin."""
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
 

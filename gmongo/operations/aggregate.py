@@ -16,7 +16,7 @@ from gmongo.operations.models import checked_mapping
 from gmongo.wire.address import Address
 
 
-def writes(pipeline: Sequence[Document]) -> bool:
+def writes_result(pipeline: Sequence[Document]) -> bool:
     """Return True if the last stage of a pipeline, ``$out`` or ``$merge``, writes the result to a collection."""
     return bool(pipeline) and next(iter(checked_mapping("a stage of pipeline", pipeline[-1])), "") in ("$out", "$merge")
 
@@ -51,7 +51,7 @@ class Aggregate(CursorOperation):
         self.target = target
         self.pipeline = [stage if isinstance(stage, dict) else plain(stage) for stage in pipeline]
         self.fields = fields
-        self.takes_write_concern = writes(pipeline)
+        self.takes_write_concern = writes_result(pipeline)
         self.takes_session = acknowledged or not self.takes_write_concern
         self.retryable = not self.takes_write_concern
         has_size = batch_size is not None and self.retryable
@@ -59,7 +59,7 @@ class Aggregate(CursorOperation):
 
     @property
     def needs_retry_writes(self) -> bool:
-        return writes(self.pipeline)
+        return writes_result(self.pipeline)
 
     def command(self, hello: Hello) -> DocumentDict:
         return {"aggregate": self.target, "pipeline": self.pipeline, "cursor": self._cursor_field, **self.fields}

@@ -29,7 +29,7 @@ from gmongo.operations.models import (
     check_is_mapping,
     checked_change,
 )
-from gmongo.operations.write import ensure_id, needs_a_reply
+from gmongo.operations.write import ensure_id, needs_reply_error
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
 from gmongo.wire.reply_schema import COUNT, DOCUMENT, ERROR, check, unexpected
@@ -73,8 +73,8 @@ class Write:
         """The ``_id`` of the inserted document, or None for a raw document without ``_id``."""
         return self.document["document"].get("_id")
 
-    def refer_to(self, namespace_index: int) -> None:
-        """Set the index of the namespace in ``nsInfo``: the value of the first field, also in the encoded bytes."""
+    def set_namespace_index(self, namespace_index: int) -> None:
+        """Set the first field to the index of the namespace in ``nsInfo``, in the document and in the encoded bytes."""
         self.document[self.kind] = namespace_index
         start = 4 + 1 + len(self.kind) + 1
         number = _INT32.pack(namespace_index)
@@ -83,7 +83,7 @@ class Write:
 
 
 class Writes:
-    """Remaining operations of a client bulk write, encoded when a batch needs the operation."""
+    """Remaining operations of a client bulk write. An operation is encoded when a batch needs the operation."""
 
     __slots__ = ("_codec_options", "_encoded", "_models")
 
@@ -98,7 +98,7 @@ class Writes:
     def take(self, limits: Limits, command_size: int) -> list[Write]:
         """Remove and return as many operations as fit into one message, whose command has `command_size` bytes.
 
-        The list is empty if no operation remains, or if the next operation does not fit even alone.
+        The list is empty if no operation remains, or if even a message with only the next operation is too long.
         """
         taken: list[Write] = []
         namespaces: set[str] = set()
@@ -121,7 +121,7 @@ class Writes:
     def put_back(self, writes: Sequence[Write]) -> None:
         self._encoded.extendleft(reversed(writes))
 
-    def too_large(self, limits: Limits) -> DocumentTooLarge:
+    def too_large_error(self, limits: Limits) -> DocumentTooLarge:
         write = self._peek()
         assert write is not None
         return DocumentTooLarge(
@@ -141,8 +141,8 @@ class Writes:
 def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value]) -> None:
     """Check the size of the document in an unacknowledged operation, because the server would not report an error."""
     size, limit = len(write.encoded), limits.document_size
-    too_large = size > limit + sizes.COMMAND_OVERHEAD
-    if too_large or (size > limit and len(bson.encode(write.stored, False, codec_options)) > limit):
+    is_too_large = size > limit + sizes.COMMAND_OVERHEAD
+    if is_too_large or (size > limit and len(bson.encode(write.stored, False, codec_options)) > limit):
         raise DocumentTooLarge(
             f"the {write.kind} at index {write.index} is {size} bytes, but the server takes documents "
             f"of at most {limit} bytes"
@@ -171,11 +171,11 @@ def checked_models(models: object) -> list[_Model]:
 
 
 def check_unacknowledged_models(models: list[_Model]) -> None:
-    """Raise ConfigurationError if an option of an unacknowledged write may cause an error, which has no reply."""
+    """Raise ConfigurationError if an option may cause an error, because an unacknowledged write has no reply."""
     for model in models:
         for name, option in (("collation", "collation"), ("arrayFilters", "array_filters")):
             if getattr(model, option, None) is not None:
-                raise needs_a_reply(name)
+                raise needs_reply_error(name)
 
 
 def _document_of(model: _Model) -> DocumentDict:
@@ -222,7 +222,7 @@ _ONE = {
 
 
 class BulkWriteBatch(CursorOperation):
-    """One `bulkWrite` command with as many operations as fit into a message, whose reply has a cursor over the results.
+    """One `bulkWrite` command with as many operations as fit into a message. The reply has a cursor over the results.
 
     :param limits: the assumed limits, until the hello reply of the server contains the actual limits.
     :param operation_id: the operation ID of the whole bulk write in command events.
@@ -277,13 +277,13 @@ class BulkWriteBatch(CursorOperation):
             self.taken = self._writes.take(limits, self._size)
         self.limits = limits
         if not self.taken:
-            raise self._writes.too_large(limits)
+            raise self._writes.too_large_error(limits)
         numbers: dict[str, int] = {}
         work = LongWork()
         for write in self.taken:
             if not self.acknowledged:
                 check_size(write, limits, self.context.codec_options)
-            write.refer_to(numbers.setdefault(write.namespace, len(numbers)))
+            write.set_namespace_index(numbers.setdefault(write.namespace, len(numbers)))
             work.checkpoint()
         self._namespaces = list(numbers)
         self._fitted = True
@@ -310,10 +310,10 @@ class BulkWriteBatch(CursorOperation):
         opened = super().result(reply, address)
         if isinstance(opened.batch, list):
             for each in opened.batch:
-                self.check_one(each)
+                self.check_result(each)
         return opened
 
-    def check_one(self, result: Value) -> None:
+    def check_result(self, result: Value) -> None:
         """Check one document of the cursor, which contains the result of one operation."""
         check(result, _ONE, "a result")
         index = required_field(result, "idx", _ONE["idx"])

@@ -21,7 +21,7 @@ class GetMore(CursorOperation):
 
     :param pin: the pinned connection of the cursor, or None.
     :param batch_size: the maximum number of documents in the batch; 0 lets the server choose.
-    :param max_time_ms: the server's wait for new documents of a tailable cursor, in milliseconds.
+    :param max_time_ms: the maximum wait of the server for new documents of a tailable cursor, in milliseconds.
     """
 
     name = "getMore"
@@ -87,7 +87,7 @@ class GetMoreAhead(GetMore):
         return super().decode(body)
 
     def next_get_more(self, reply: CursorReply) -> GetMoreAhead:
-        """Return the `getMore` command for the next batch after the reply to this command."""
+        """Return the `getMore` command that follows this command and its `reply`."""
         context = context_of(reply.namespace, self.decoding)
         return GetMoreAhead(context, reply.cursor_id, reply.address, self.pin, comment=self.comment, raw=self.raw)
 
@@ -106,7 +106,7 @@ class ExhaustGetMore(GetMore):
 
 
 class KillCursors(Operation):
-    """`killCursors` command, which closes cursors on the server, or on the pinned connection `pin`."""
+    """`killCursors` command, which closes cursors of one server. `pin` is the pinned connection of the cursors."""
 
     name = "killCursors"
     retries_overload = False

@@ -17,7 +17,7 @@ _CONTEXT = OperationContext("admin", selector=ANY_SERVER)
 
 
 class EndSessions(Operation):
-    """`endSessions` command, which ends at most 10,000 unused sessions. The server ends a session after 30 minutes."""
+    """`endSessions` command, which ends at most 10,000 unused sessions before the session timeout of the server."""
 
     name = "endSessions"
     takes_session = False

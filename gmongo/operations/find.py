@@ -36,12 +36,12 @@ _MODIFIERS = {
     "$showRecordId": "showRecordId",
     "$snapshot": "snapshot",
 }
-# Fields of a legacy query that are no fields of the find command. The collection sets the read preference.
+# Fields of a legacy query that the find command does not have. The collection sets the read preference.
 _NO_MODIFIERS = ("$query", "$readPreference")
 
 
 def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
-    """Split a legacy query ``{"$query": ..., "$orderby": ...}`` into a filter, and `fields` with more command fields.
+    """Split a legacy query ``{"$query": ..., "$orderby": ...}`` into its filter, and `fields` with its modifiers.
 
     Return any other filter unchanged.
     """
@@ -122,7 +122,6 @@ class CursorOperation(Operation):
         return self._checked(reply, address)
 
     def _checked(self, reply: DocumentDict, address: Address) -> CursorReply:
-        """Check each field of the reply."""
         cursor = required_field(reply, "cursor", DOCUMENT)
         check(cursor, CURSOR, "a cursor")
         for name in ("id", "ns"):

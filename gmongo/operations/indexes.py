@@ -11,7 +11,7 @@ from gmongo.wire.reply_schema import DOCUMENT, DOCUMENTS, TEXT, unexpected
 
 
 def name_of(index_or_name: str | KeyOrList) -> str:
-    """Return the name `index_or_name`, or the default name of an index with these keys."""
+    """Return the name of an index: `index_or_name`, or the default name for these keys."""
     return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name, "index_or_name")
 
 
@@ -23,8 +23,8 @@ def names_created(reply: Document, count: int) -> list[str]:
     return [required_field(each, "name", TEXT, "an index of a reply") for each in created]
 
 
-def information(listed: Iterable[Document]) -> dict[str, DocumentDict]:
-    """Convert ``listIndexes`` documents to a mapping of names to options, with ``(field, direction)`` pairs as key."""
+def index_information(listed: Iterable[Document]) -> dict[str, DocumentDict]:
+    """Convert ``listIndexes`` documents to options by name. ``key`` is a list of ``(field, direction)`` pairs."""
     indexes: dict[str, DocumentDict] = {}
     for index in listed:
         options = dict(index)

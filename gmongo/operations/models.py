@@ -108,7 +108,7 @@ class InsertOne(_Model, Generic[DocumentType]):
 
 
 class _OtherBulk(Protocol):
-    """The methods of a bulk write of another library, such as mongomock."""
+    """The bulk write methods of another library, such as mongomock."""
 
     add_insert: Callable[..., object]
     add_update: Callable[..., object]

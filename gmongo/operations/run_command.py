@@ -1,4 +1,4 @@
-"""Operations that receive a complete command: from the application, or an administrative command of the driver."""
+"""Operations for complete commands: commands of the application, and administrative commands of the driver."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TITLES = {"create": "createCollection", "drop": "dropCollection"}
 
 
 class RunCommand(Operation):
-    """Operation that sends a command of the caller. The executor adds its fields, such as ``lsid``.
+    """Operation that sends a command of the caller. The executor adds fields such as ``lsid``.
 
     :param command: the command document, whose first field has the command name.
     :param selector_is_explicit: True if `context` has a read preference that the caller set for this command.
@@ -52,7 +52,7 @@ class RunCommand(Operation):
         options = self.context.codec_options
         reply: DocumentDict = bson.decode(body, options)
         if options is not DEFAULT_CODEC_OPTIONS and options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
-            # Decode the fields that the driver reads without the custom types of the application.
+            # Without the custom types of the application, decode the fields that the driver reads.
             plain_reply = bson.decode(body)
             if isinstance(reply, MutableMapping):
                 reply.update((name, plain_reply[name]) for name in OWN_FIELDS & plain_reply.keys())
@@ -62,7 +62,7 @@ class RunCommand(Operation):
 
 
 class _OwnCommand(RunCommand):
-    """Administrative command of the driver. The operation name is the command name, or a title."""
+    """Administrative command of the driver. The title is the name in the API specifications."""
 
     is_generic = False
 

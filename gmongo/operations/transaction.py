@@ -16,7 +16,7 @@ from gmongo.wire.address import Address
 
 
 class _EndTransaction(Operation):
-    """Base class of `commitTransaction` and `abortTransaction`, with retries even for ``retryWrites=False``."""
+    """Base class of `commitTransaction` and `abortTransaction`, which are retried even with ``retryWrites=False``."""
 
     is_write = True
     takes_write_concern = True

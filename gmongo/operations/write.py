@@ -72,7 +72,7 @@ class Statements:
                 self._ahead = document, body
                 break
             if room < 0 and len(body) > hello.max_message_size - sizes.COMMAND_OVERHEAD:
-                raise _too_large(body, hello)
+                raise _too_large_error(body, hello)
             taken.append(document)
             encoded.append(body)
             if room < next_turn:
@@ -89,7 +89,7 @@ class Statements:
             body = bson.encode(document if isinstance(document, dict) else plain(document), False, codec_options)
             # If the server sends no reply, it cannot report that a document is too large.
             if not self.has_reply and len(body) > hello.max_bson_size:
-                raise _too_large(body, hello)
+                raise _too_large_error(body, hello)
             yield document, body
 
 
@@ -97,13 +97,13 @@ def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> Non
     """Check the field names of an unacknowledged command or statement, because the server would not report errors."""
     for name in _NEED_A_REPLY:
         if name in fields:
-            raise needs_a_reply(name)
+            raise needs_reply_error(name)
     for command, name, version, release in _NEED_A_RELEASE:
         if command == kind and name in fields and hello.max_wire_version < version:
             raise ConfigurationError(f"{name} of an unacknowledged {kind} (w=0) needs MongoDB {release} or later")
 
 
-def needs_a_reply(name: str) -> ConfigurationError:
+def needs_reply_error(name: str) -> ConfigurationError:
     """Return the exception for the field `name`, which an unacknowledged write cannot use."""
     return ConfigurationError(f"{name} cannot be used with an unacknowledged write (w=0)")
 
@@ -114,7 +114,7 @@ def check_validation_not_bypassed(fields: Container[str]) -> None:
         raise OperationFailure("Cannot set bypass_document_validation with unacknowledged write concern")
 
 
-def _too_large(encoded: bytes, hello: Hello) -> DocumentTooLarge:
+def _too_large_error(encoded: bytes, hello: Hello) -> DocumentTooLarge:
     return DocumentTooLarge(
         f"BSON document too large ({len(encoded)} bytes) - the connected server supports "
         f"BSON document sizes up to {hello.max_bson_size} bytes."
@@ -249,7 +249,7 @@ class SingleWrite(_Write):
             statement = plain(statement)
         encoded = bson.encode(statement, False, self.context.codec_options)
         if len(encoded) > hello.max_bson_size and (not self.acknowledged or len(encoded) > hello.max_command_size):
-            raise _too_large(encoded, hello)
+            raise _too_large_error(encoded, hello)
         return [encoded]
 
     def result(self, reply: DocumentDict, address: Address) -> DocumentDict:
@@ -308,5 +308,5 @@ def update_statement(
 
 
 def delete_statement(filter: Document, *, limit: int, collation: Document | None, hint: Value) -> DocumentDict:
-    """Return a statement for ``deletes`` of a `delete` command: of one document (`limit` 1) or all (`limit` 0)."""
+    """Return a statement for ``deletes`` of a `delete` command. `limit` is 1 for one document, 0 for all documents."""
     return without_none({"q": filter, "limit": limit}, collation=collation, hint=hint)

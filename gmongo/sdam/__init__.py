@@ -2,5 +2,5 @@
 
 Modules with pure functions and values: `server_description`, `topology_description`, `transitions`, `selection`,
 `network_errors`, `round_trip_time`. Modules with state or greenlets: `topology`, `server_selector`,
-`application_errors`, `server`, `monitor`, `rtt_monitor`, `srv_monitor`.
+`application_errors`, `server`, `owned_monitor`, `monitor`, `rtt_monitor`, `srv_monitor`.
 """

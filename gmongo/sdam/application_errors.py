@@ -13,6 +13,7 @@ from gmongo._server_facts.labels import OVERLOADED
 from gmongo.cmap.connection import Connection
 from gmongo.errors import (
     ConnectionFailure,
+    NetworkTimeout,
     NotPrimaryError,
     OperationFailure,
     PoolClearedError,
@@ -20,7 +21,7 @@ from gmongo.errors import (
     PyMongoError,
     WriteConcernError,
 )
-from gmongo.sdam.network_errors import is_network_error, is_network_timeout
+from gmongo.sdam.network_errors import is_network_error
 from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription, topology_version_of
 from gmongo.sdam.settings import TopologySettings
@@ -56,13 +57,13 @@ def error_action(error: BaseException, during_handshake: bool, max_wire_version:
             return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
         of_server = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
         return ErrorAction.UNKNOWN_AND_CLEAR if of_server else ErrorAction.NOTHING
-    # This write concern error of a successful write is no NotPrimaryError, but reports a changed state of the server.
+    # A write concern error of a successful write is not a NotPrimaryError, but may report a state change of the server.
     changed = isinstance(error, WriteConcernError) and error.code in codes.STATE_CHANGE
     if changed or isinstance(error, NotPrimaryError):
         disconnects = max_wire_version < wire_versions.CONNECTIONS_SURVIVE_STEP_DOWN
         clears = disconnects or getattr(error, "code", None) in codes.SHUTDOWN
         return ErrorAction.UNKNOWN_AND_CLEAR if clears else ErrorAction.UNKNOWN
-    if is_network_error(error) and not is_network_timeout(error):
+    if is_network_error(error) and not isinstance(error, NetworkTimeout):
         return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
     return ErrorAction.NOTHING
 
@@ -87,7 +88,7 @@ class ErrorTarget(Protocol):
 
 
 def handle_error(topology: ErrorTarget, connection: Connection, error: BaseException, during_handshake: bool) -> None:
-    """Apply an error on a connection to the topology, unless the error is stale. Does not switch greenlets."""
+    """Apply a connection error to the topology, unless the error is stale. Does not switch greenlets."""
     server = topology.servers.get(connection.address)
     if server is None:
         return
@@ -104,7 +105,7 @@ def handle_error(topology: ErrorTarget, connection: Connection, error: BaseExcep
 
 def _is_stale_error(current: ServerDescription, server: Server, connection: Connection, error: BaseException) -> bool:
     """Return True if a clear or a newer topology version makes the error stale (SDAM specification)."""
-    if connection.generation < server.pool.generations.of(connection.service_id):
+    if connection.generation < server.pool.generations.generation_of(connection.service_id):
         return True
     return is_stale(current.topology_version, topology_version_of(error), equal_is_stale=True)
 

@@ -17,7 +17,7 @@ _KEPT = 100
 class SdamEvent(NamedTuple):
     """SDAM event of a server, or consecutive events with equal kinds and error classes.
 
-    `moment` is the time of the last merged event, and `first` of the first, as measured by :mod:`gmongo._clock`.
+    `moment` and `first` are the times of the last and the first merged event, as measured by :mod:`gmongo._clock`.
     `error` is the error of the last event, or None. `times` is the number of merged events.
     """
 

@@ -7,13 +7,11 @@ until the next check is due or requested.
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import bson
 from bson.errors import BSONError
-from gevent import get_hub
 
 from gmongo import _clock
 from gmongo._background import LongWork, RestartingGreenlet, Wakeup
@@ -26,6 +24,7 @@ from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.events.sdam import TopologyEvents
 from gmongo.sdam.hello_reply import HelloReply
 from gmongo.sdam.network_errors import is_network_error
+from gmongo.sdam.owned_monitor import OwnedMonitor
 from gmongo.sdam.round_trip_time import RoundTripTime
 from gmongo.sdam.rtt_monitor import RttMonitor
 from gmongo.sdam.server_description import ServerDescription, unknown
@@ -53,17 +52,16 @@ def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:
     return mode == "stream" or (mode == "auto" and faas_name(variables) is None)
 
 
-class Monitor:
-    """Monitor of one server. The weak reference to `owner`, which receives the results of checks, ends the monitor."""
+class Monitor(OwnedMonitor[MonitorOwner]):
+    """Monitor of one server. Reports the results of checks to its owner."""
 
     def __init__(
         self, address: Address, settings: TopologySettings, events: TopologyEvents, owner: MonitorOwner
     ) -> None:
+        super().__init__(owner)
         self.address = address
         self._settings = settings
         self._events = events
-        self._loop = get_hub().loop
-        self._owner = weakref.ref(owner, self._owner_was_deleted)
         self._wakeup = Wakeup()
         self._rtt = RoundTripTime()
         self._rtt_monitor: RttMonitor | None = None
@@ -77,7 +75,6 @@ class Monitor:
         # topology version of this result, because the server replies immediately to another topology version.
         self._outcome = ServerDescription(address)
         self._heartbeat: tuple[float, bool] | None = None  # start of the current heartbeat, and True if awaitable
-        self._stopped = False
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
@@ -100,7 +97,7 @@ class Monitor:
             return
         # During a check, the interrupted greenlet closes the connection. Between checks, no greenlet uses it.
         if self._checking:
-            connection.interrupt(self._cancelled())
+            connection.interrupt(self._cancel_error())
         else:
             self._connection = None
             connection.close()
@@ -117,9 +114,9 @@ class Monitor:
         """Stop the greenlet, and publish the failure of a heartbeat in progress. Call before the ServerClosed event."""
         connection = self._connection
         self.stop()
-        self._publish_heartbeat_failure(connection, self._cancelled())
+        self._publish_heartbeat_failure(connection, self._cancel_error())
 
-    def _cancelled(self) -> CheckCancelled:
+    def _cancel_error(self) -> CheckCancelled:
         return CheckCancelled(f"check of {address_text(self.address)} cancelled")
 
     def mark_forked(self, error: BaseException) -> None:
@@ -129,12 +126,6 @@ class Monitor:
             self._connection.mark_forked(error)
         if self._rtt_monitor is not None:
             self._rtt_monitor.mark_forked(error)
-
-    def _owner_was_deleted(self, _reference: object) -> None:
-        # Garbage collection may run in any thread and inside a critical section. A callback of the event loop does not.
-        # A stopped monitor may outlive its event loop.
-        if not self._stopped:
-            self._loop.run_callback_threadsafe(self.stop)
 
     # The greenlet
 
@@ -184,7 +175,7 @@ class Monitor:
     def _pause(self) -> None:
         """Sleep until the next check is due or requested, but at least for the minimum pause of 500 ms (SM-119)."""
         earliest = _clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
-        # The end of a check clears the wakeup. Without this check of `stop` in a listener, the sleep would be too long.
+        # A listener may have called `stop` before the end of the check cleared the wakeup. If so, do not sleep.
         if not self._stopped:
             self._wakeup.sleep(self._settings.heartbeat_frequency)
         while not self._stopped and _clock.monotonic() < earliest:
@@ -203,7 +194,7 @@ class Monitor:
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
             hello = self._request_hello(connection, previous, awaited)
         except (PyMongoError, BSONError) as error:
-            return self._failed(error)
+            return self._handle_failure(error)
         except BaseException:
             # after a kill or a timeout, report no server error, but close the unusable connection
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
@@ -217,7 +208,7 @@ class Monitor:
         self._start_rtt_monitor(hello)
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
-    def _failed(self, error: Exception) -> ServerDescription | None:
+    def _handle_failure(self, error: Exception) -> ServerDescription | None:
         self._rtt.reset()
         self._disconnect(error)
         if isinstance(error, CheckCancelled):

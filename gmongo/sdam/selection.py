@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PRIMARY, _PRIMARY_PREFERRED, _SECONDARY, _SECONDARY_PREFERRED, _NEAREST = range(5)
 
-# An idle primary writes a no-op entry once in this number of seconds (idleWritePeriodMS).
+# Interval in seconds at which an idle primary writes a no-op entry (idleWritePeriodMS).
 _IDLE_WRITE_PERIOD = 10.0
 _SMALLEST_MAX_STALENESS = 90
 
@@ -107,14 +107,12 @@ def _matching(topology: Candidates, selector: Selector, servers: list[ServerDesc
 def with_tags(servers: list[ServerDescription], tag_sets: Sequence[Document]) -> list[ServerDescription]:
     """Return the servers that match a tag set: the first tag set in the list that at least one server matches."""
     for tag_set in tag_sets:
-        matching = [server for server in servers if _has_tags(server.tags, tag_set)]
+        matching = [
+            server for server in servers if all(server.tags.get(name) == value for name, value in tag_set.items())
+        ]
         if matching:
             return matching
     return []
-
-
-def _has_tags(tags: Document, tag_set: Document) -> bool:
-    return all(tags.get(name) == value for name, value in tag_set.items())
 
 
 def with_allowed_staleness(

@@ -8,7 +8,7 @@ from gmongo.wire.address import Address
 
 
 class Server:
-    """Server of a topology, without a monitor behind a load balancer.
+    """Server of a topology. Behind a load balancer, the server has no monitor.
 
     After each change of the server description, the topology copies `supports_retryable_writes` from the description.
     """

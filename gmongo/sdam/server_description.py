@@ -51,7 +51,6 @@ def _member_type_of(hello: Document) -> int:
 
 
 def _addresses(hello: Document) -> Iterator[Address]:
-    """Yield the addresses of all members in a hello reply."""
     for field in ("hosts", "passives", "arbiters"):
         yield from map(parse_address, hello.get(field, ()))
 
@@ -157,9 +156,9 @@ class ServerDescription:
     me: Address | None = read_only("_me", "Address of the server in its replica set configuration.")
     set_version: int | None = read_only("_set_version", "Version of the replica set configuration.")
     election_id: ObjectId | None = read_only("_election_id", "ID of the election that made this server primary.")
-    max_bson_size: int = read_only("_max_bson_size", "Greatest size of a document in bytes.")
-    max_message_size: int = read_only("_max_message_size", "Greatest size of a message in bytes.")
-    max_write_batch_size: int = read_only("_max_write_batch_size", "Greatest number of writes in one command.")
+    max_bson_size: int = read_only("_max_bson_size", "Maximum size of a document in bytes.")
+    max_message_size: int = read_only("_max_message_size", "Maximum size of a message in bytes.")
+    max_write_batch_size: int = read_only("_max_write_batch_size", "Maximum number of writes in one command.")
     min_wire_version: int = read_only("_min_wire_version", "Lowest wire version that the server supports.")
     max_wire_version: int = read_only("_max_wire_version", "Highest wire version that the server supports.")
     logical_session_timeout_minutes: int | None = read_only(

@@ -18,9 +18,9 @@ from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import Seconds, limit_text
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
-# Greatest number of cache entries, one for each read preference. A new topology description clears the cache.
+# Maximum number of cache entries, one for each read preference. A new topology description clears the cache.
 _CHOICES_KEPT = 64
 _NEGLIGIBLE = 0.001  # seconds
 
@@ -48,7 +48,7 @@ class SelectingOperation(Protocol):
 
 
 class ServerSelector:
-    """Selects servers of a topology, which is a parameter of each method: an attribute would form a cycle."""
+    """Selects servers of a topology. The topology is a parameter, because an attribute would form a cycle."""
 
     def __init__(self, settings: TopologySettings) -> None:
         self._settings = settings
@@ -109,9 +109,9 @@ class ServerSelector:
             return server if is_known or not wait else None
 
         def explain_failure() -> str:
-            return f"server {address_text(address)}, which has the cursor or the transaction, is not known now"
+            return f"server {address_text(address)}, which has the cursor or the transaction, is Unknown"
 
-        return find() or self._wait(topology, find, self._end(deadline), explain_failure)
+        return find() or self._wait(topology, find, self._end_of_wait(deadline), explain_failure)
 
     @property
     def waiting(self) -> int:
@@ -149,7 +149,7 @@ class ServerSelector:
         self, topology: Selectable, request: SelectionRequest, deadline: float | None, deprioritized: frozenset[Address]
     ) -> list[Server]:
         log = self._events if self._is_logged() else None
-        end = self._end(deadline)
+        end = self._end_of_wait(deadline)
         self._events.waiting(request, topology.description, end - _clock.monotonic())
         try:
             return self._wait(
@@ -167,11 +167,11 @@ class ServerSelector:
     def _wait(
         self,
         topology: Selectable,
-        find: Callable[[], Found | None],
+        find: Callable[[], Result | None],
         end: float,
         explain_failure: Callable[[], str],
         operation: str | None = None,
-    ) -> Found:
+    ) -> Result:
         """Wait until `find` succeeds, and return its result.
 
         Every change of the topology wakes all waiters in order. The waiter keeps its place in the queue until `find`
@@ -193,18 +193,20 @@ class ServerSelector:
                 left = end - _clock.monotonic()
                 if left <= 0:
                     # `sleep` raises no timeout if a topology change arrives in the same loop iteration.
-                    raise self._timed_out(topology, explain_failure(), limit, end)
+                    raise self._timeout_error(topology, explain_failure(), limit, end)
                 topology.request_checks()
-                waiter.sleep(left, lambda: self._timed_out(topology, explain_failure(), limit, end))
+                waiter.sleep(left, lambda: self._timeout_error(topology, explain_failure(), limit, end))
         finally:
             self._queue.leave(waiter)
 
-    def _end(self, deadline: float | None) -> float:
+    def _end_of_wait(self, deadline: float | None) -> float:
         """Return the time at which server selection times out, as measured by :mod:`gmongo._clock`."""
         end = _clock.monotonic() + self._settings.server_selection_timeout
         return end if deadline is None else min(end, deadline)
 
-    def _timed_out(self, topology: Selectable, reason: str, limit: float, end: float) -> ServerSelectionTimeoutError:
+    def _timeout_error(
+        self, topology: Selectable, reason: str, limit: float, end: float
+    ) -> ServerSelectionTimeoutError:
         """Return the error for a wait that had a limit of `limit` seconds and ended at `end`."""
         timeout, description = self._settings.server_selection_timeout, topology.description
         if limit < timeout - _NEGLIGIBLE:

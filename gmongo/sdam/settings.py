@@ -33,10 +33,10 @@ class TopologySettings:
     :param server_selector: custom selector of the application, which filters the suitable servers.
     :param monitoring_mode: ``serverMonitoringMode``: ``auto``, ``poll`` or ``stream``.
     :param resolve: queries DNS, and returns settings with the seeds and options from DNS. None if the seeds are known.
-    :param srv_max_hosts: greatest number of hosts from SRV records; 0 means no limit.
+    :param srv_max_hosts: maximum number of hosts from SRV records; 0 means no limit.
     :param connection_made: called with the address and the establishment time in seconds of each new connection.
     :param silent: True if the client logs nothing and statistics omit the client.
-    :param srv_rescan_interval: least number of seconds between SRV queries.
+    :param srv_rescan_interval: minimum seconds between SRV queries.
     """
 
     seeds: tuple[Address, ...]

@@ -6,16 +6,14 @@ Specification: Polling SRV Records for mongos Discovery.
 from __future__ import annotations
 
 import logging
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Protocol
-
-from gevent import get_hub
 
 from gmongo._background import RestartingGreenlet, Wakeup
 from gmongo._safe_log import printable, safely
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
+from gmongo.sdam.owned_monitor import OwnedMonitor
 from gmongo.sdam.settings import TopologySettings
 from gmongo.wire.address import Address
 
@@ -40,19 +38,18 @@ class SrvOwner(Protocol):
         """Replace the hosts of the topology by the hosts from an SRV query."""
 
 
-class SrvMonitor:
-    """Queries DNS repeatedly, for an owner with a weak reference that ends the monitor.
+class SrvMonitor(OwnedMonitor[SrvOwner]):
+    """Queries DNS repeatedly, and reports the results to its owner.
 
     The interval is the longer of `srv_rescan_interval` and the time to live of the records. If the settings have no
     seeds yet, the monitor first queries DNS for the seeds, and ends if the query fails.
     """
 
     def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:
+        super().__init__(owner)
         assert settings.srv is not None
         self._records = settings.srv
         self._settings = settings
-        self._loop = get_hub().loop
-        self._owner = weakref.ref(owner, self._owner_was_deleted)
         self._wakeup = Wakeup()
         self._background = RestartingGreenlet(self._run)
 
@@ -61,12 +58,8 @@ class SrvMonitor:
         self._background.start()
 
     def stop(self) -> None:
-        """Stop the greenlet, without a switch."""
+        self._stopped = True
         self._background.stop()
-
-    def _owner_was_deleted(self, _reference: object) -> None:
-        # Garbage collection may run in any thread, but a greenlet must be killed in its own thread.
-        self._loop.run_callback_threadsafe(self.stop)
 
     def _run(self) -> None:
         if self._settings.resolve is not None:
@@ -76,6 +69,7 @@ class SrvMonitor:
             self._wakeup.sleep(interval)
             if self._should_run():
                 interval = self._rescan()
+        self._stopped = True
 
     def _find_seeds(self, resolve: Callable[[TopologySettings], TopologySettings]) -> None:
         try:

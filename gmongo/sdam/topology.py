@@ -20,7 +20,7 @@ from gmongo._fork import register_after_fork
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
-from gmongo.errors import AutoReconnect, InvalidOperation
+from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
 from gmongo.events.sdam import TopologyEvents
@@ -28,7 +28,6 @@ from gmongo.events.selection import NamedOperation
 from gmongo.sdam import application_errors
 from gmongo.sdam.event_log import EventLog
 from gmongo.sdam.monitor import Monitor
-from gmongo.sdam.network_errors import is_network_timeout
 from gmongo.sdam.selection import Selector
 from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription
@@ -208,7 +207,7 @@ class Topology:
 
     # Server selection
     def select_server(self, selector: Selector, name: str, deadline: float | None = None) -> Server:
-        """Select a server for a purpose that is not an operation of the application, with a name for logs."""
+        """Select a server for an internal task, which has `name` in logs."""
         return self.selector.select(self, selector, NamedOperation(name), deadline, frozenset())
 
     def ensure_open(self) -> None:
@@ -248,11 +247,11 @@ class Topology:
         # Critical section: if greenlets switched between Unknown and the clear, an operation that has selected the
         # server could check out an old connection.
         with self._delivery:
-            self.apply(description, error, interrupt=error is not None and is_network_timeout(error))
+            self.apply(description, error, interrupt=isinstance(error, NetworkTimeout))
         self._delivery.deliver(wait=False)  # a monitor does not wait for listener calls of other greenlets
 
     def is_polled(self) -> bool:
-        """Return True if the SRV monitor must query DNS for the hosts: not of replica sets and load balancers."""
+        """Return True if the SRV monitor must query DNS for hosts. Replica sets and load balancers need no query."""
         # `hub` is None in a forked child that has not used the client.
         in_use = self.hub is not None and self._opened
         return in_use and not self.settings.load_balanced and self.description.topology_type in POLLED
@@ -293,7 +292,7 @@ class Topology:
         self._delivery.deliver()
 
     def handle_error(self, connection: Connection, error: BaseException, during_handshake: bool = False) -> None:
-        """Apply an error on a connection to the topology, unless the error is stale."""
+        """Apply a connection error to the topology, unless the error is stale."""
         # Critical section: if greenlets switched after the check for staleness, an old error could replace the result
         # of a newer check.
         with self._delivery:
@@ -309,7 +308,7 @@ class Topology:
     def apply(self, new: ServerDescription, clear_cause: BaseException | None = None, interrupt: bool = False) -> None:
         """Apply a new server description to the topology description, servers and pool. Does not switch greenlets.
 
-        :param clear_cause: error because of which this method clears the pool of the server, or None.
+        :param clear_cause: error that clears the pool of the server; None means no clear.
         :param interrupt: True if the clear interrupts connections in use.
         """
         previous = self.description.get(new.address)
@@ -321,8 +320,8 @@ class Topology:
         if current is None:  # the new description removed the server from the topology
             return
         server = self.servers[new.address]
-        # Operations may use an arbiter or an uninitiated member only over a direct connection, so
-        # their pools become ready only in this case.
+        # Only a direct connection allows operations on an arbiter or an uninitiated member. Otherwise, the pool of such
+        # a server stays paused.
         if current.is_readable or (current.is_server_type_known and after.topology_type == TOPOLOGY_TYPE.Single):
             server.pool.ready()
         if clear_cause is not None:
@@ -331,7 +330,7 @@ class Topology:
     def _replace(
         self, after: TopologyDescription, changed: tuple[ServerDescription, ServerDescription] | None = None
     ) -> None:
-        """Replace the topology description, and record events in the order of the specification. No greenlet switch.
+        """Replace the topology description, and record events in the order of the specification, without a switch.
 
         :param changed: old and new description of the server that caused the change.
         """

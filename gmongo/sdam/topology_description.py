@@ -109,7 +109,7 @@ class TopologyDescription:
 
     @property
     def srv_max_hosts(self) -> int:
-        """Greatest number of hosts from SRV records. 0 means no limit."""
+        """Maximum number of hosts from SRV records. 0 means no limit."""
         return self._settings.srv_max_hosts
 
     @property

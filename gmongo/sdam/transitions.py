@@ -23,7 +23,7 @@ _NULL_ID = ObjectId("0" * 24)
 
 
 def is_stale(current: Document | None, new: Document | None, equal_is_stale: bool) -> bool:
-    """Return True if the topology version `new` is older than `current`, or equal with `equal_is_stale`.
+    """Return True if the topology version `new` is older than `current`, or equal if `equal_is_stale`.
 
     Return False if a topology version is missing, or if the versions come from different server processes.
     """
@@ -47,7 +47,7 @@ def with_srv_hosts(
 ) -> TopologyDescription:
     """Return the topology description after a DNS query. Known servers in `hosts` stay unchanged.
 
-    :param max_hosts: greatest number of hosts in the topology; 0 means no limit.
+    :param max_hosts: maximum number of hosts in the topology; 0 means no limit.
     :param sample: returns a random sample of a list of hosts.
     """
     known = topology.server_descriptions()

@@ -11,7 +11,7 @@ from gmongo._fork import forkables
 from gmongo._telemetry.slow import SlowOperations
 from gmongo._telemetry.text import exception_of
 from gmongo._version import __version__
-from gmongo.cmap.checked_out_report import checked_out, greenlet_name
+from gmongo.cmap.checked_out_report import checked_out_report, greenlet_name
 from gmongo.cmap.pool import Pool
 from gmongo.execution.executor import Executor
 from gmongo.sdam.event_log import SdamEvent
@@ -115,13 +115,13 @@ def _operations(executor: Executor) -> list[DocumentDict]:
         ]
         running += [
             _operation("connecting", None, label, each["greenlet"], each["seconds"], each["connection"])
-            for each in checked_out(pool.machine.pending)
+            for each in checked_out_report(pool.machine.pending)
         ]
         running += [
             _operation(
                 "on a connection", each["operation"], label, each["greenlet"], each["seconds"], each["connection"]
             )
-            for each in checked_out(pool.machine.in_use)
+            for each in checked_out_report(pool.machine.in_use)
         ]
     for waiting, (operation, since) in executor.backing_off.copy().items():
         running.append(_operation("back-off", operation, "", greenlet_name(waiting), now - since))

@@ -26,7 +26,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 def crc32c(data: Buffer, value: int = 0) -> int:
-    """Return the CRC-32C of `data` after data with the checksum `value`. Other greenlets run in between."""
+    """Return the CRC-32C of `data`. `value` is the checksum of preceding data. May switch greenlets."""
     view = memoryview(data)
     work = LongWork()
     value ^= 0xFFFFFFFF

@@ -113,16 +113,12 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
 def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
     """Call `work`, in a native thread for a large size, and return its result or its exception.
 
-    Another greenlet may have thrown an exception that this function raises.
+    This function raises only exceptions that another greenlet throws.
     """
     if size < _IN_A_THREAD:
         return result_or_exception(work, data, *arguments)
     outcome: bytes | Exception = get_hub().threadpool.apply(result_or_exception, (work, data, *arguments))
     return outcome
-
-
-def _uncompressed(data: bytes, size: int) -> bytes:
-    return data
 
 
 def _decompress_snappy(data: bytes, size: int) -> bytes:
@@ -160,7 +156,7 @@ def _decompress_zstd(data: bytes, size: int) -> bytes:
 
 
 _DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
-    NOOP: _uncompressed,
+    NOOP: lambda data, _size: data,
     SNAPPY: _decompress_snappy,
     ZLIB: _decompress_zlib,
     ZSTD: _decompress_zstd,

@@ -51,7 +51,7 @@ def connect(
 
 def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transport:
     """Open an unconnected socket, and return its transport."""
-    sock = _open(family)
+    sock = _open_socket(family)
     return Transport(sock, ref) if tls is None else tls.transport(sock, ref, host)
 
 
@@ -88,9 +88,9 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
 
 
 def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
-    """Query the gevent resolver of the application, or replace the default resolver by a native thread.
+    """Look up a host with the gevent resolver, or with a native thread instead of the default gevent resolver.
 
-    The default resolver always keeps the event loop alive, but this thread only if `ref` is true.
+    The default resolver always keeps the event loop alive. The thread keeps the loop alive only if `ref` is true.
     """
     resolver = get_hub().resolver
     if type(resolver) is Resolver:
@@ -102,18 +102,18 @@ def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Excepti
     return results
 
 
-def _open(family: int) -> _socket.socket:
+def _open_socket(family: int) -> _socket.socket:
     try:
         sock = _socket.socket(family)
         sock.setblocking(False)
         if family != _socket.AF_UNIX:
-            _tune(sock)
+            _set_options(sock)
     except OSError as error:  # such as "too many open files"
         raise TransportError(*error.args) from error
     return sock
 
 
-def _tune(sock: _socket.socket) -> None:
+def _set_options(sock: _socket.socket) -> None:
     sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
     sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE:

@@ -180,5 +180,5 @@ def _decode_op_reply(opcode: int, payload: memoryview) -> Reply:
     _flags, _cursor_id, _start, count = _OP_REPLY_FIELDS.unpack_from(payload)
     (size,) = _INT32.unpack_from(payload, 20)
     if count != 1 or size != len(payload) - 20:
-        raise ProtocolError(f"OP_REPLY has {count} documents and a first of {size} bytes, expected exactly one")
+        raise ProtocolError(f"OP_REPLY must be one document, but has {count} documents, the first with {size} bytes")
     return payload[20:], False

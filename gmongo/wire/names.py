@@ -15,7 +15,7 @@ _ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # DER encoding of the object ident
 
 
 class _Certificate(NamedTuple):
-    """Object with the method of a certificate that `verify_certificate_hostname` uses."""
+    """Object with the attribute of a certificate that `verify_certificate_hostname` reads."""
 
     extensions: x509.Extensions
 

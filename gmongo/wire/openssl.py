@@ -65,7 +65,8 @@ class Trust:
 class Session:
     """TLS session that shortens the next handshake, in which the server does not send its certificate.
 
-    :param valid_until: end of the certificate status, in seconds since 1970; None requires a full handshake.
+    :param valid_until: end of the validity of the certificate status, in seconds since 1970; None requires a full
+        handshake.
     """
 
     __slots__ = ("raw", "valid_until")
@@ -203,7 +204,7 @@ class OpenSslObject:
 
 
 def _verify(connection: SSL.Connection, certificate: crypto.X509, error_number: int, depth: int, ok: int) -> bool:
-    """Accept or reject a certificate of a chain, at last the server certificate (depth 0).
+    """Accept or reject a certificate of a chain. OpenSSL calls this function for the server certificate (depth 0) last.
 
     `ok` is 1 if OpenSSL found no error, otherwise 0.
     """

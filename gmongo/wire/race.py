@@ -175,7 +175,7 @@ class Race:
         return None
 
     def _drop(self, attempt: Attempt, error: TransportError) -> None:
-        """Close a failed attempt. After the last started attempt, the next attempt needs no delay."""
+        """Close a failed attempt. If it was the newest attempt, the next attempt starts without a delay."""
         now = _clock.monotonic()
         if attempt is self._attempts[-1]:
             self._next_start = now

@@ -113,7 +113,6 @@ class Batch:
 
 
 def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
-    """Yield the encoded documents in a part of an array."""
     while start < end:
         if array[start] != _DOCUMENT:
             raise _not_a_document(array[start])
@@ -172,7 +171,7 @@ def decode_cursor(
     """Decode a reply with a batch of documents.
 
     Decode a small reply completely. In a large reply, or with custom types, which must not apply to server fields,
-    ``cursor.firstBatch`` or ``cursor.nextBatch`` becomes a :class:`Batch`. `error_options` are for an error reply.
+    ``cursor.firstBatch`` or ``cursor.nextBatch`` becomes a :class:`Batch`. `error_options` apply to an error reply.
     """
     if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)
@@ -208,7 +207,7 @@ def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -
 
 
 def decodes_plainly(codec_options: CodecOptions[Value]) -> bool:
-    """Return True if server fields decode equally with these and with the default codec options."""
+    """Return True if these codec options decode server fields like the default codec options."""
     return codec_options.document_class is dict and codec_options.type_registry == DEFAULT_CODEC_OPTIONS.type_registry
 
 

@@ -1,6 +1,6 @@
 """Rules for the values of reply fields. A peer may send malformed replies.
 
-The driver checks only the fields that it reads. After a malformed reply, the driver closes only the connection.
+The driver checks only the fields that it reads. After a malformed reply, the driver closes only this connection.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from gmongo.wire.address import parse_address
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-# Greatest message size in bytes that a server may announce, which limits the memory for one reply. Current servers
-# announce a tenth, 48 MB.
+# Maximum message size in bytes that a server may announce, which limits the memory for one reply. Current servers
+# announce 48 MB, a tenth of this limit.
 _LARGEST_SIZE = 480_000_000
-_MOST_HOSTS = 256  # in a list of the reply. A replica set has at most 50 members
+_MOST_HOSTS = 256  # in one list of a hello reply. A replica set has at most 50 members
 _LARGEST_CLUSTER_TIME = 1024  # bytes. Every command contains the cluster time, which usually has about 100 bytes
 _LONGEST_HASH = 64
 _SHOWN = 100
@@ -39,7 +39,7 @@ def of_type(rule: str, *types: type) -> Check:
 
 
 def integer(lowest: int, highest: int = INT32_MAX) -> Check:
-    """Return a check that a value is an integer in a range, or the equal double of some servers."""
+    """Return a check that a value is an integer in a range, or an equal double, which some servers send."""
     rule = f"an integer from {lowest} to {highest}"
 
     def check(value: Value) -> str | None:
@@ -56,7 +56,7 @@ def is_integer(value: object) -> bool:
 
 
 def list_of(elements: str, is_valid: Callable[[Value], bool]) -> Check:
-    """Return a check that a value is a list whose elements, a plural noun in errors, all satisfy `is_valid`."""
+    """Return a check that all elements of a list satisfy `is_valid`. `elements` is a plural noun for error texts."""
     rule = f"a list of {elements}"
     return lambda value: None if isinstance(value, list) and all(map(is_valid, value)) else rule
 

@@ -64,13 +64,13 @@ def _authenticate(transport: Transport, proxy: Proxy) -> None:
     transport.send_raw(b"\x01" + _with_length(proxy.username, "username") + _with_length(proxy.password, "password"))
     _version, status = transport.read_raw(2)
     if status != 0:
-        raise TransportError("it refused proxyUsername and proxyPassword")
+        raise TransportError("the proxy rejected proxyUsername and proxyPassword")
 
 
 def _with_length(text: str | None, name: str) -> bytes:
     encoded = (text or "").encode()
     if len(encoded) > _LONGEST:
-        raise TransportError(f"the {name} is {len(encoded)} bytes long, but SOCKS5 takes {_LONGEST}")
+        raise TransportError(f"the {name} is {len(encoded)} bytes long, but SOCKS5 allows {_LONGEST}")
     return bytes([len(encoded)]) + encoded
 
 
@@ -88,7 +88,7 @@ def _request(transport: Transport, destination: Address) -> None:
     elif kind in (_IPV4, _IPV6):
         rest = 4 if kind == _IPV4 else 16
     else:
-        raise TransportError(f"its reply has an address of the unknown kind {kind}")
+        raise TransportError(f"the reply of the proxy has an address of the unknown kind {kind}")
     transport.read_raw(rest + 2)  # skip the local address of the connection from the proxy to the server
 
 
@@ -103,4 +103,4 @@ def _destination(host: str) -> bytes:
 
 def _check_version(version: int) -> None:
     if version != _VERSION:
-        raise TransportError(f"it does not speak SOCKS5 (version {version})")
+        raise TransportError(f"the proxy does not speak SOCKS5 (version {version})")

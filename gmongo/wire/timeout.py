@@ -21,7 +21,7 @@ _LATE = 0.05  # seconds. If a timer fires later, the application has blocked the
 
 
 class Seconds(float):
-    """Deadline or duration in seconds that also stores the limit of the operation from which it was computed.
+    """Deadline or duration in seconds, with the limit of the operation from which the value was computed.
 
     :ivar limit: the limit in seconds, and the name of the option or function that sets the limit.
     """
@@ -32,7 +32,7 @@ class Seconds(float):
 
 
 def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
-    """Return `value`, a deadline or duration, as :class:`Seconds` with the limit from which it was computed."""
+    """Return `value`, a deadline or duration, as :class:`Seconds` with the limit that determined the value."""
     seconds = Seconds(value)
     seconds.limit = limit
     return seconds
@@ -152,8 +152,6 @@ class TimeLimit:
 
 
 class _TimeoutBlock:
-    """Context manager that limits the duration of its body."""
-
     __slots__ = ("_limit", "_seconds")
 
     def __init__(self, limit: TimeLimit, seconds: float) -> None:
@@ -171,8 +169,8 @@ class _TimeoutBlock:
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[None]:
     """Return a context manager that raises `error` in its body after `seconds`, unless `seconds` is None.
 
-    The body raises no copy, so that callers can distinguish `error` from timeouts of the application. `ref` is True if
-    the timer keeps the event loop alive.
+    The body raises `error` itself, so that callers can distinguish `error` from timeouts of the application. `ref` is
+    True if the timer keeps the event loop alive.
     """
     if seconds is None:
         return _NO_LIMIT

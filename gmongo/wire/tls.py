@@ -45,7 +45,7 @@ class Tls:
         return self.context
 
     def transport(self, sock: _socket.socket, ref: bool, host: str) -> TlsTransport:
-        """Return a transport to a named server, which is encrypted after :meth:`TlsTransport.shake_hands`."""
+        """Return a transport to the server `host`. :meth:`TlsTransport.shake_hands` starts the encryption."""
         return TlsTransport(sock, ref, self, host)
 
     def session(self, host: str) -> ssl.SSLSession | None:

@@ -40,7 +40,7 @@ _CHUNK_SIZE = 512 * 1024
 class TransportError(OSError):
     """Error: a socket failed, was closed, or could not be opened.
 
-    Another greenlet or a timer threw an exception of another class, which may even be an ``OSError``, as of
+    Another greenlet or a timer may throw an exception of another class, even an ``OSError``: for example,
     ``gevent.Timeout(1, TimeoutError)``.
     """
 
@@ -249,8 +249,8 @@ class Transport:
     def receive(self, request_id: int, other_request_id: int | None = None) -> tuple[int, int, int, memoryview]:
         """Receive the next message, and return its request ID, responseTo, opcode, and payload without the header.
 
-        The payload is valid until :meth:`release`, and above 64 KiB also later. If an exception interrupts this method,
-        another call continues with the interrupted message. `other_request_id` is a second allowed responseTo.
+        The payload is valid until :meth:`release`. A payload above 64 KiB stays valid. If an exception interrupts this
+        method, another call continues with the interrupted message. `other_request_id` is a second allowed responseTo.
         """
         if self._large is not None:
             return self._receive_large(self._large, request_id, other_request_id)
@@ -282,7 +282,7 @@ class Transport:
 
     def _fill(self) -> None:
         """Read once from the socket into the buffer, which has space for its incomplete message."""
-        if self._waits_first:  # the reply has almost never arrived yet
+        if self._waits_first:  # usually, the reply has not yet arrived
             self._wait(self._readable)
         view = self._view
         if view is None:
@@ -300,7 +300,7 @@ class Transport:
     def _begin_large(self, length: int) -> memoryview:
         """Return separate memory with the received bytes of a message that is too long for the buffer."""
         assert self._view is not None
-        message = memoryview(_memory(length))
+        message = memoryview(_allocate(length))
         have = min(self._end - self._start, length)
         message[:have] = self._view[self._start : self._start + have]
         self._start += have
@@ -443,7 +443,7 @@ def without_frames(error: BaseException) -> BaseException:
         return TransportError(f"{type(error).__name__}: {error}")
 
 
-def _memory(length: int) -> bytearray | mmap.mmap:
+def _allocate(length: int) -> bytearray | mmap.mmap:
     """Return memory for a message, whose pages the operating system allocates at the first write.
 
     A wrong length wastes no memory, and the driver does not spend time to clear up to 48 MB.

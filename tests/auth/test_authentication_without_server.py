@@ -74,7 +74,7 @@ def test_shorter_of_operation_and_connect_timeout_limits_reauthentication(
     expected_limit: float | None,
 ) -> None:
     setup = AuthenticationSetup(connect_timeout, extra_login_seconds=60.0)
-    setup.authentication.again(operation_timeout)
+    setup.authentication.reauthenticate(operation_timeout)
     setup.login.authenticate_again.assert_called_once_with(setup.authentication._run, operation_timeout)
     assert recorded_limits == [expected_limit]
 

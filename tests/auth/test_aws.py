@@ -59,7 +59,7 @@ def test_sts_host_selects_region(host, region):
 
 @pytest.mark.parametrize("host", ["sts..com", ".amazonaws.com", "sts.amazonaws.", "", "x" * 256, 7])
 def test_invalid_sts_host_raises_operation_failure(host):
-    with pytest.raises(OperationFailure, match="impossible STS host"):
+    with pytest.raises(OperationFailure, match="invalid STS host name"):
         region_of(host)
 
 
@@ -139,10 +139,10 @@ def test_ecs_endpoint_provides_credentials(monkeypatch):
     ("status", "text", "message"),
     [
         (500, "", "answered GET /creds with status 500"),
-        (200, "no json", "did not answer with a JSON object"),
-        (200, "[]", "did not answer with a JSON object"),
-        (200, "{}", "answered without AccessKeyId"),
-        (200, json.dumps(credentials_document(Token=None)), "answered without Token"),
+        (200, "no json", "did not return a JSON object"),
+        (200, "[]", "did not return a JSON object"),
+        (200, "{}", "returned no AccessKeyId"),
+        (200, json.dumps(credentials_document(Token=None)), "returned no Token"),
     ],
 )
 def test_aws_credential_service_with_invalid_answer_raises_operation_failure(monkeypatch, status, text, message):

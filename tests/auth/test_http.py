@@ -100,4 +100,4 @@ def test_invalid_http_response_raises_operation_failure(response: bytes, reason:
 def test_json_response_that_is_no_object_raises_operation_failure(text: str) -> None:
     with Endpoint(lambda *_: (200, text)) as endpoint, pytest.raises(OperationFailure) as caught:
         request_json("a service", "GET", endpoint.url, {}, 5)
-    assert str(caught.value) == f"a service at {endpoint.host} did not answer with a JSON object"
+    assert str(caught.value) == f"a service at {endpoint.host} did not return a JSON object"

@@ -163,7 +163,7 @@ class FixedResult(OIDCCallback):
         (KeyError("mine"), KeyError, "mine"),
         (None, ValueError, "must return an OIDCCallbackResult with an access token, not NoneType"),
         (OIDCCallbackResult(7), ValueError, "must return an OIDCCallbackResult with an access token"),
-        (OIDCCallbackResult("t", -1), ValueError, "must not return a negative lifetime, was -1"),
+        (OIDCCallbackResult("t", -1), ValueError, "must not return a negative lifetime: -1"),
     ],
 )
 def test_error_or_invalid_result_of_oidc_callback_raises_error(server, result, error_class, message):
@@ -201,7 +201,7 @@ def test_callback_of_environment_test_reads_token_file(server, monkeypatch, tmp_
 
 def test_environment_test_without_variable_raises_configuration_error(monkeypatch):
     monkeypatch.delenv("OIDC_TOKEN_FILE", raising=False)
-    with pytest.raises(ConfigurationError, match="OIDC_TOKEN_FILE must name the file"):
+    with pytest.raises(ConfigurationError, match="OIDC_TOKEN_FILE must be the path"):
         fetch_from_environment({"ENVIRONMENT": "test"})
 
 

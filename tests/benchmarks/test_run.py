@@ -86,7 +86,7 @@ def test_run_rejects_unknown_operation_with_its_name():
     command = [sys.executable, "-m", "benchmarks", "--only", "find_two"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert "'find_two' is none of find_one, " in done.stderr
+    assert "'find_two' is not one of find_one, " in done.stderr
 
 
 def test_numbers_of_greenlets_depend_on_workload_and_option():

@@ -143,7 +143,7 @@ def take_connection_before_waiters(self: StateMachine) -> Any:
         (WaitQueue, "evict", return_none, SMALL, "a check-out waits for ever"),
         (StateMachine, "confirm", return_none, SMALL, "a check-out gets a broken connection"),
         (Delivery, "deliver", deliver_events_out_of_order, SWITCHING_LISTENERS, "events are out of order"),
-        (Delivery, "_leave", return_none, SWITCHING_LISTENERS, "events are not delivered"),
+        (Delivery, "_hand_to_substitute", return_none, SWITCHING_LISTENERS, "events are not delivered"),
         (StateMachine, "has_room", has_room_for(2, 2), PoolLimits(2, 2, 0, 1),
          "the pool establishes more connections than maxConnecting"),
         (StateMachine, "has_room", has_room_for(1, 2), PoolLimits(2, 1, 0, 1),

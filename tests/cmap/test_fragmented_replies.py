@@ -153,7 +153,7 @@ def test_reply_in_two_pieces_has_outcome_of_reply_in_one_piece(
         assert found[2] == "None"
     elif name.startswith("with extra"):
         assert found[0] == BODY
-        assert "more than the reply" in found[2]
+        assert "data after the reply" in found[2]
     else:
         assert isinstance(found[0], tuple)
         assert found[1] and found[2] != "None"

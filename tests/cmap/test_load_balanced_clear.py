@@ -74,7 +74,9 @@ def test_clear_of_service_keeps_draining_connection_of_other_service(new_pool: A
 def test_clear_of_service_closes_only_connections_to_service(pool: Pool, server: Any, recorder: Any) -> None:
     one, other = check_out_connection_to(SERVICE, server, pool), check_out_connection_to(OTHER_SERVICE, server, pool)
     seen: list[Any] = []
-    recorder.hooks["PoolCleared"] = lambda _event: seen.append((pool.generations.of(SERVICE), pool.stats()["state"]))
+    recorder.hooks["PoolCleared"] = lambda _event: seen.append(
+        (pool.generations.generation_of(SERVICE), pool.stats()["state"])
+    )
     recorder.clear()
     pool.clear(service_id=SERVICE)
     event = recorder.events[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -20,11 +21,13 @@ from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, ProtocolError
 from gmongo.read_preferences import Primary, Secondary
 from gmongo.sdam.monitor import Monitor
+from gmongo.sdam.owned_monitor import OwnedMonitor
 from gmongo.sdam.rtt_monitor import RttMonitor
 from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.server_selector import _reason
+from gmongo.sdam.srv_monitor import SrvMonitor
 from gmongo.sdam.topology import Topology, fork_error
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.timeout import seconds_of
@@ -57,14 +60,31 @@ def monitor() -> Iterator[Monitor]:
 
 
 @pytest.mark.parametrize("stopped", [True, False])
-def test_deletion_of_owner_uses_event_loop_only_if_monitor_is_not_stopped(stopped: bool) -> None:
+@pytest.mark.parametrize("srv", [True, False])
+def test_deletion_of_owner_uses_event_loop_only_if_monitor_is_not_stopped(srv: bool, stopped: bool) -> None:
     owner: Any = MonitorOwner()
-    monitor = Monitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock(), owner)
+    monitor: OwnedMonitor[Any]
+    if srv:
+        monitor = SrvMonitor(Mock(), owner)
+    else:
+        monitor = Monitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock(), owner)
     if stopped:
         monitor.stop()
     monitor._loop = Mock()
     del owner
     assert monitor._loop.run_callback_threadsafe.called is not stopped
+
+
+def test_deletion_of_owner_after_end_of_srv_polling_does_not_use_event_loop() -> None:
+    owner: Any = Mock(is_polled=lambda: False)
+    monitor = SrvMonitor(Mock(resolve=None), owner)
+    monitor.start()
+    monitor._background.greenlet.join()
+    monitor._loop = Mock()
+    del owner
+    gc.collect()
+    assert monitor._owner() is None
+    assert not monitor._loop.run_callback_threadsafe.called
 
 
 def test_load_balancer_is_known_after_fork() -> None:
@@ -284,6 +304,6 @@ def test_server_selection_timeout_error_names_time_and_option(timeout: float, se
         (9.0, " (serverSelectionTimeoutMS)"),
         (seconds_of((0.003, "timeoutMS"), 9.0), " of the limit of 3 ms (timeoutMS)"),
     ):
-        error = topology.selector._timed_out(topology, "nothing", timeout, end)
+        error = topology.selector._timeout_error(topology, "nothing", timeout, end)
         assert str(error).startswith(f"nothing, Timeout: {seconds_text}{option}, Topology Description: ")
     topology.close()

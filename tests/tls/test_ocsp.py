@@ -129,7 +129,7 @@ def test_client_accepts_or_rejects_certificate_as_test_plan_states(
             assert setup.accepts()
         else:
             assert (
-                "stapled OCSP response, and there is none" if has_must_staple and not server_staples else "revoked"
+                "stapled OCSP response, but there is none" if has_must_staple and not server_staples else "revoked"
             ) in (setup.refusal())
         for relaxed in RELAXED:
             assert setup.accepts(**relaxed)
@@ -156,7 +156,7 @@ def test_stapled_response_without_signer_certificate_is_rejected(tmp_path, autho
     [
         (b"junk", "cannot be read"),
         (b"\x30" * 70_000, "longer than"),
-        (ocsp.OCSPResponseBuilder.build_unsuccessful(ocsp.OCSPResponseStatus.TRY_LATER), "says TRY_LATER"),
+        (ocsp.OCSPResponseBuilder.build_unsuccessful(ocsp.OCSPResponseStatus.TRY_LATER), "reports TRY_LATER"),
     ],
 )
 def test_malformed_stapled_response_raises_transport_error(authority, staple, message):
@@ -392,7 +392,7 @@ def test_revocation_list_replaces_requests_to_responders(tmp_path, authority, re
         assert "certificate revoked" in setup.refusal(tlsCRLFile=tmp_path / "revoked.pem")
         assert not responder.requests
         setup.server.staple = responder.body
-        assert "revoked, by OCSP" in setup.refusal(tlsCRLFile=tmp_path / "good.pem")
+        assert "revoked, according to OCSP" in setup.refusal(tlsCRLFile=tmp_path / "good.pem")
 
 
 def test_password_for_unencrypted_certificate_key_is_ignored(tmp_path, authority):

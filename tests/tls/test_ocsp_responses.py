@@ -123,11 +123,11 @@ def test_single_responses_are_combined_to_status_and_validity(
     monkeypatch.setattr(_clock, "time", NOW.timestamp)
     if isinstance(expected, str):
         with pytest.raises(NoResponse) as caught:
-            responses._current([single_response(*each) for each in singles])
+            responses._combined_status([single_response(*each) for each in singles])
         assert str(caught.value) == f"the OCSP response {expected}"
         return
     revoked, until = expected
-    result = responses._current([single_response(*each) for each in singles])
+    result = responses._combined_status([single_response(*each) for each in singles])
     assert result == Response(revoked, -inf if until is None else (NOW + until).timestamp())
     assert result.is_conclusive is (revoked is not None) and result.is_valid is (until is not None)
 
@@ -141,7 +141,7 @@ def test_ocsp_response_is_valid_until_next_update(monkeypatch: pytest.MonkeyPatc
 CERTIFICATE = "the certificate of the OCSP responder"
 
 
-NOT_OF_ISSUER = "the signer of the OCSP response has no certificate of the issuer's"
+NOT_OF_ISSUER = "the issuer did not issue the certificate that signed the OCSP response"
 WRONG_SIGNATURE = "the signature of the OCSP response is wrong"
 
 
@@ -251,8 +251,8 @@ def test_revocation_check_returns_end_of_validity_or_raises_transport_error(auth
     assert until is not None and check(request, response) == until.timestamp()
     assert check(request, authority.response(request, UNKNOWN)) is None
     for certified, staple, message in (
-        (must, b"", "the server's certificate demands a stapled OCSP response, and there is none"),
-        (plain, authority.response(plain, REVOKED), "the server's certificate has been revoked, by OCSP"),
+        (must, b"", "the server's certificate requires a stapled OCSP response, but there is none"),
+        (plain, authority.response(plain, REVOKED), "the server's certificate has been revoked, according to OCSP"),
         (
             plain,
             authority.response(must),

@@ -78,11 +78,11 @@ def test_unreachable_proxy_fails_server_selection_with_proxy_address(server):
         ({}, "requires a username and password"),
         (
             {"proxyUsername": ACCOUNT[0], "proxyPassword": "a wrong secret"},
-            "it refused proxyUsername and proxyPassword",
+            "the proxy rejected proxyUsername and proxyPassword",
         ),
         (
             {"proxyUsername": "x" * 256, "proxyPassword": "y"},
-            "the username is 256 bytes long, but SOCKS5 takes 255",
+            "the username is 256 bytes long, but SOCKS5 allows 255",
         ),
     ],
 )

@@ -78,14 +78,16 @@ def test_extra_bytes_after_reply_in_pieces_set_connection_error(more_to_come: bo
     assert connection.mid_message is more_to_come
     assert isinstance(connection.error, ProtocolError) is (not more_to_come and not stream_is_clean)
     if connection.error is not None:
-        assert str(connection.error) == "the server sent more than the reply"
+        assert str(connection.error) == "the server sent data after the reply"
     if more_to_come:
         transport.receive.return_value = (10, 9, OP_MSG, op_msg_payload())
         with pytest.raises(InvalidOperation, match="is in the middle of another request"):
             connection.exchange(6, REQUEST, None, bson.decode)
         assert connection.exchange(6, STREAM, None, bson.decode) == {"ok": 1}
         assert transport.receive.call_args.args == (9, 5) and not connection.mid_message
-        assert (str(connection.error) == "the server sent more than the stream") is not stream_is_clean
+        assert (
+            str(connection.error) == "the server sent data after the last reply of the stream"
+        ) is not stream_is_clean
 
 
 @with_cases
@@ -247,11 +249,11 @@ def test_interrupted_reauthentication_sets_error(is_interrupted: bool) -> None:
         connection.reauthenticate(3.0)
         assert connection.error is None and connection.unanswered == 5
     else:
-        connection.authentication.again.side_effect = GreenletExit("x")
+        connection.authentication.reauthenticate.side_effect = GreenletExit("x")
         with pytest.raises(GreenletExit):
             connection.reauthenticate(3.0)
         assert isinstance(connection.error, GreenletExit) and connection.unanswered is None
-    connection.authentication.again.assert_called_once_with(3.0)
+    connection.authentication.reauthenticate.assert_called_once_with(3.0)
 
 
 @pytest.mark.parametrize("largest_reply", [500, 5000])

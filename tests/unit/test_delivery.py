@@ -242,7 +242,7 @@ def test_stuck_listener_delays_no_greenlet_and_no_event_is_lost(
 def test_events_above_limit_are_dropped(
     delivery: Delivery, short_listener_limit: None, monkeypatch: Any, caplog: Any
 ) -> None:
-    monkeypatch.setattr(delivery_module, "_MOST_LEFT", 20)
+    monkeypatch.setattr(delivery_module, "_MAX_UNDELIVERED", 20)
     listener = BlockingListener()
     hung = spawn(queue_and_deliver, delivery, (listener.block, 0))
     spawn(queue_and_deliver, delivery, (listener.received.append, 1)).get(timeout=5)

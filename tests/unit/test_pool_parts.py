@@ -17,7 +17,7 @@ from gevent import GreenletExit
 
 from gmongo import _clock
 from gmongo.cmap import background, pending_replies
-from gmongo.cmap.checked_out_report import checked_out, greenlet_name
+from gmongo.cmap.checked_out_report import checked_out_report, greenlet_name
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.generation import Generations
 from gmongo.cmap.pin import PinnedConnection
@@ -32,22 +32,22 @@ ONE, OTHER = ObjectId(), ObjectId()
 def test_service_has_own_generation_while_pool_has_connections_to_it() -> None:
     found = Generations()
     found.advance(ONE)  # no effect, because the pool has no connection to the service
-    assert (found.current, found.of(None), found.of(ONE)) == (0, 0, 0)
+    assert (found.current, found.generation_of(None), found.generation_of(ONE)) == (0, 0, 0)
     found.advance()
-    assert (found.current, found.of(None), found.of(ONE)) == (1, 1, 0)
+    assert (found.current, found.generation_of(None), found.generation_of(ONE)) == (1, 1, 0)
     assert [found.join(ONE), found.join(ONE), found.join(OTHER)] == [0, 0, 0]
     for _ in range(2):
         found.advance(ONE)
-    assert (found.of(ONE), found.of(OTHER), found.current, found.join(ONE)) == (2, 0, 1, 2)
+    assert (found.generation_of(ONE), found.generation_of(OTHER), found.current, found.join(ONE)) == (2, 0, 1, 2)
     for _ in range(2):
         found.leave(ONE)
-        assert found.of(ONE) == 2
+        assert found.generation_of(ONE) == 2
     found.leave(ONE)
-    assert found.of(ONE) == 0 and found.join(ONE) == 0
+    assert found.generation_of(ONE) == 0 and found.join(ONE) == 0
     found.leave(None)
     found.leave(ObjectId())
     found.advance(OTHER)
-    assert found.of(OTHER) == 1
+    assert found.generation_of(OTHER) == 1
 
 
 def checked_out_connection(connection_id: int, checked_out_at: float, holder: Any, **attributes: Any) -> Connection:
@@ -63,20 +63,20 @@ def test_report_lists_checked_out_connections_oldest_first(monkeypatch: pytest.M
     me = ref(gevent.getcurrent())
     first = checked_out_connection(1, 10.0, me, last_command="find", purpose=Purpose.CURSOR)
     second, third = checked_out_connection(2, 20.0, me), checked_out_connection(3, 5.0, None)
-    shown = checked_out({first, second, third})
+    shown = checked_out_report({first, second, third})
     assert [each["connection"] for each in shown] == [1, 2]
     assert shown[0] == {
         "connection": 1, "greenlet": greenlet_name(me()), "operation": "find", "purpose": "cursors", "seconds": 90.0,
     }  # fmt: skip
     assert (shown[1]["operation"], shown[1]["purpose"]) == (None, "other operations")
-    assert [each["connection"] for each in checked_out([second, first], 1)] == [1]
-    assert checked_out([second, first], 0) == [] == checked_out([])
+    assert [each["connection"] for each in checked_out_report([second, first], 1)] == [1]
+    assert checked_out_report([second, first], 0) == [] == checked_out_report([])
     # The report excludes a connection that no greenlet has taken yet.
-    assert checked_out([Connection(("h", 1))]) == []
+    assert checked_out_report([Connection(("h", 1))]) == []
 
 
 def test_greenlet_name_shows_state_and_function() -> None:
-    assert greenlet_name(None) == "a greenlet that is gone"
+    assert greenlet_name(None) == "a deleted greenlet"
     working = gevent.spawn(gevent.sleep, 10)
     name = str(working.name)
     assert greenlet_name(working) == f"{name} (sleep)"

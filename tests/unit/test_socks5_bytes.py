@@ -87,26 +87,26 @@ REFUSALS: Any = {**NUMBERS["wire.socks5"]["_REFUSALS"], 9: "refused with code 9"
 @pytest.mark.parametrize(
     ("proxy", "destination", "replies", "reason"),
     [
-        (PLAIN, BY_NAME, b"\x04\x00", "it does not speak SOCKS5 (version 4)"),
-        (PLAIN, BY_NAME, b"\x05\x00\x04\x00\x00\x01", "it does not speak SOCKS5 (version 4)"),
+        (PLAIN, BY_NAME, b"\x04\x00", "the proxy does not speak SOCKS5 (version 4)"),
+        (PLAIN, BY_NAME, b"\x05\x00\x04\x00\x00\x01", "the proxy does not speak SOCKS5 (version 4)"),
         (
             PLAIN, BY_NAME, b"\x05\xff",
             "the proxy requires a username and password, but gmongo offers the methods [0]",
         ),
         (WITH_ACCOUNT, BY_NAME, b"\x05\x01", "the proxy requires the method 1, but gmongo offers the methods [0, 2]"),
         (PLAIN, BY_NAME, b"\x05\x02", "the proxy requires the method 2, but gmongo offers the methods [0]"),
-        (WITH_ACCOUNT, BY_NAME, b"\x05\x02\x01\x01", "it refused proxyUsername and proxyPassword"),
-        (PLAIN, BY_NAME, b"\x05\x00\x05\x00\x00\x02", "its reply has an address of the unknown kind 2"),
+        (WITH_ACCOUNT, BY_NAME, b"\x05\x02\x01\x01", "the proxy rejected proxyUsername and proxyPassword"),
+        (PLAIN, BY_NAME, b"\x05\x00\x05\x00\x00\x02", "the reply of the proxy has an address of the unknown kind 2"),
         (PLAIN, BY_NAME, b"\x05\x00\x05\x00\x00\x01\x00", "closed"),
         (PLAIN, BY_NAME, b"", "closed"),
-        (PLAIN, ("h" * 256, 1), b"\x05\x00", "the host name is 256 bytes long, but SOCKS5 takes 255"),
+        (PLAIN, ("h" * 256, 1), b"\x05\x00", "the host name is 256 bytes long, but SOCKS5 allows 255"),
         (
             Proxy(("proxy", 1080), "u" * 256, "p"), BY_NAME, b"\x05\x02",
-            "the username is 256 bytes long, but SOCKS5 takes 255",
+            "the username is 256 bytes long, but SOCKS5 allows 255",
         ),
         (
             Proxy(("proxy", 1080), "u", "p" * 256), BY_NAME, b"\x05\x02",
-            "the password is 256 bytes long, but SOCKS5 takes 255",
+            "the password is 256 bytes long, but SOCKS5 allows 255",
         ),
         *((PLAIN, BY_NAME, bytes([5, 0, 5, code, 0, 1]), f"db:27017: {text}") for code, text in REFUSALS.items()),
     ],

@@ -102,12 +102,20 @@ SEQUENCE = b"\x01" + struct.pack("<i", 7) + b"ab\x00"
             op_reply_payload(1, EMPTY)[:-1],
             "OP_REPLY of 24 bytes after the header is too short for a document",
         ),
-        (OP_REPLY, op_reply_payload(0, EMPTY), "OP_REPLY has 0 documents and a first of 5 bytes, expected exactly one"),
-        (OP_REPLY, op_reply_payload(2, EMPTY), "OP_REPLY has 2 documents and a first of 5 bytes, expected exactly one"),
+        (
+            OP_REPLY,
+            op_reply_payload(0, EMPTY),
+            "OP_REPLY must be one document, but has 0 documents, the first with 5 bytes",
+        ),
+        (
+            OP_REPLY,
+            op_reply_payload(2, EMPTY),
+            "OP_REPLY must be one document, but has 2 documents, the first with 5 bytes",
+        ),
         (
             OP_REPLY,
             op_reply_payload(1, EMPTY, EMPTY),
-            "OP_REPLY has 1 documents and a first of 5 bytes, expected exactly one",
+            "OP_REPLY must be one document, but has 1 documents, the first with 5 bytes",
         ),
     ],
 )

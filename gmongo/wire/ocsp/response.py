@@ -53,9 +53,9 @@ def parse_response(request: Request, data: bytes) -> Response:
     try:
         response = ocsp.load_der_ocsp_response(data)
         if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
-            raise NoResponse(f"the OCSP responder says {response.response_status.name}")
+            raise NoResponse(f"the OCSP responder reports {response.response_status.name}")
         _check_signature(response, _signer(response, request.issuer))
-        return _current([each for each in response.responses if _is_about(each, request)])
+        return _combined_status([each for each in response.responses if _is_about(each, request)])
     except NoResponse:
         raise
     except Exception as error:  # the package cryptography raises various exceptions, such as KeyError
@@ -67,7 +67,7 @@ def _is_about(single: ocsp.OCSPSingleResponse, request: Request) -> bool:
     return certificate_id == request.id_with_hash(single.hash_algorithm)
 
 
-def _current(responses: list[ocsp.OCSPSingleResponse]) -> Response:
+def _combined_status(responses: list[ocsp.OCSPSingleResponse]) -> Response:
     """Return the combined status of single responses. If one response reports a revocation, the status is revoked."""
     if not responses:
         raise NoResponse("the OCSP response is not about the server's certificate")
@@ -98,7 +98,7 @@ def _signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certi
     try:
         delegate.verify_directly_issued_by(issuer)
     except (InvalidSignature, ValueError, TypeError) as error:
-        raise NoResponse("the signer of the OCSP response has no certificate of the issuer's") from error
+        raise NoResponse("the issuer did not issue the certificate that signed the OCSP response") from error
     now = datetime.fromtimestamp(_clock.time(), timezone.utc)
     if not delegate.not_valid_before_utc <= now <= delegate.not_valid_after_utc:
         raise NoResponse("the certificate of the OCSP responder has expired or is not valid yet")

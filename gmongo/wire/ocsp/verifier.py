@@ -18,11 +18,11 @@ from gmongo.wire.ocsp.response import NoResponse, Response, parse_response
 from gmongo.wire.tls import ocsp_log
 from gmongo.wire.transport import TransportError
 
-_REVOKED = "the server's certificate has been revoked, by OCSP"
+_REVOKED = "the server's certificate has been revoked, according to OCSP"
 
 
 class Verifier:
-    """Revocation checks of a client, with a cache of the answers, and possibly queries within `seconds`."""
+    """Revocation checks of a client, with a cache of the answers. `seconds` limits the queries to responders."""
 
     def __init__(self, queries_responders: bool, seconds: float) -> None:
         self._queries_responders = queries_responders
@@ -38,7 +38,7 @@ class Verifier:
         self._fetches.clear()
 
     def check(self, chain: Sequence[x509.Certificate], staple: bytes, wait: Callable[[Fetch], None]) -> float | None:
-        """Check the revocation status of a server certificate, which begins the chain, with a staple or b"".
+        """Check the revocation status of the first certificate in `chain`. `staple` is the stapled response, or empty.
 
         :returns: end of the validity of the answer, in seconds since 1970; None if no source has an answer; infinity if
             the certificate cannot be revoked.
@@ -62,7 +62,7 @@ class Verifier:
     def _from_staple(self, request: Request, staple: bytes) -> Response | None:
         if not staple:
             if request.must_be_stapled:
-                raise TransportError("the server's certificate demands a stapled OCSP response, and there is none")
+                raise TransportError("the server's certificate requires a stapled OCSP response, but there is none")
             return None
         try:
             answer = parse_response(request, staple)

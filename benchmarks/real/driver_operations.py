@@ -14,7 +14,7 @@ BULK = 1000  # models in one bulk write
 PIPELINE = [{"$match": {"active": True}}, {"$sort": {"_id": 1}}, {"$limit": 20}, {"$project": {"name": 1, "score": 1}}]
 
 
-def blocking(package: str, uri: str, client: Any) -> dict[str, Callable[[], int]]:
+def blocking_operations(package: str, uri: str, client: Any) -> dict[str, Callable[[], int]]:
     """Return the operations of a client with blocking methods. Each operation returns a number of documents.
 
     :param package: the name of the driver's package.
@@ -24,7 +24,7 @@ def blocking(package: str, uri: str, client: Any) -> dict[str, Callable[[], int]
     database = client[DATABASE]
     writes = database["transactions"]
     insert = driver.InsertOne
-    streams: dict[Any, Any] = {}  # the greenlet of the caller (of a thread: its main greenlet) -> its stream
+    streams: dict[Any, Any] = {}  # greenlet of the caller, or main greenlet of its thread -> change stream
 
     def transaction() -> int:
         with client.start_session() as session, session.start_transaction():
@@ -56,8 +56,8 @@ def blocking(package: str, uri: str, client: Any) -> dict[str, Callable[[], int]
     }
 
 
-def asynchronous(uri: str, client: Any) -> dict[str, Callable[[], Awaitable[int]]]:
-    """Return the operations of :func:`blocking` for an `AsyncMongoClient`."""
+def asynchronous_operations(uri: str, client: Any) -> dict[str, Callable[[], Awaitable[int]]]:
+    """Return the operations of :func:`blocking_operations` for an `AsyncMongoClient`."""
     from asyncio import current_task
 
     from pymongo import AsyncMongoClient, InsertOne
