@@ -155,16 +155,25 @@ def of_failed_check_out(reason: str) -> LogMessage:
 
 
 LOG: list[LogMessage] = [
-    *(STARTED, *of_new_connection(1)),
+    STARTED,
+    *of_new_connection(1),
     ("Connection pool for {name} cleared", {}),
-    *(of_connection(1, "checked in"), of_closed_connection(1, STALE)),
+    of_connection(1, "checked in"),
+    of_closed_connection(1, STALE),
     ("Connection pool ready for {name}", {}),
-    *(STARTED, *of_new_connection(2), of_connection(2, "checked in")),
-    *(STARTED, of_closed_connection(2, IDLE), *of_new_connection(3)),
-    *(STARTED, of_failed_check_out(TIMEOUT)),
-    *(of_connection(3, "checked in"), of_closed_connection(3, CLOSED)),
+    STARTED,
+    *of_new_connection(2),
+    of_connection(2, "checked in"),
+    STARTED,
+    of_closed_connection(2, IDLE),
+    *of_new_connection(3),
+    STARTED,
+    of_failed_check_out(TIMEOUT),
+    of_connection(3, "checked in"),
+    of_closed_connection(3, CLOSED),
     ("Connection pool closed for {name}", {}),
-    *(STARTED, of_failed_check_out(CLOSED)),
+    STARTED,
+    of_failed_check_out(CLOSED),
 ]
 
 

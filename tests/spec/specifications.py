@@ -39,9 +39,20 @@ These cases must fail.
 """
 
 DATA = (
-    *("corpus.json", "corpus-encrypted.json", "corpus-key-*.json", "corpus-schema.json"),
-    *("limits-*.json", "external-*.json", "*encryptedFields*.json", "key*-document.json", "key*-id.json"),
-    *("key-doc.json", "schema-*csfle*.json", "schema-qe*.json", "schema-[0-9l]*.json", "schemaVersion-required.json"),
+    "corpus.json",
+    "corpus-encrypted.json",
+    "corpus-key-*.json",
+    "corpus-schema.json",
+    "limits-*.json",
+    "external-*.json",
+    "*encryptedFields*.json",
+    "key*-document.json",
+    "key*-id.json",
+    "key-doc.json",
+    "schema-*csfle*.json",
+    "schema-qe*.json",
+    "schema-[0-9l]*.json",
+    "schemaVersion-required.json",
 )
 """Patterns for the names of files whose content no runner uses.
 

@@ -105,21 +105,50 @@ def option_names_with(condition: Any) -> set[str]:
 
 def test_options_have_documented_attributes_and_aliases() -> None:
     assert option_names_with(lambda option: option.secret) == {
-        *("proxyUsername", "proxyPassword", "tlsCertificateKeyFilePassword", "authMechanismProperties"),
-        *("username", "password", "auto_encryption_opts"),
+        "proxyUsername",
+        "proxyPassword",
+        "tlsCertificateKeyFilePassword",
+        "authMechanismProperties",
+        "username",
+        "password",
+        "auto_encryption_opts",
     }
     assert option_names_with(lambda option: option.protects) == {
-        *("srvAllowedHostsSuffix", "tls", "tlsCAFile", "tlsCRLFile", "tlsCertificateKeyFile", "authMechanism"),
-        *("tlsCertificateKeyFilePassword", "authSource", "username", "password", "auto_encryption_opts"),
+        "srvAllowedHostsSuffix",
+        "tls",
+        "tlsCAFile",
+        "tlsCRLFile",
+        "tlsCertificateKeyFile",
+        "authMechanism",
+        "tlsCertificateKeyFilePassword",
+        "authSource",
+        "username",
+        "password",
+        "auto_encryption_opts",
     }
     assert option_names_with(lambda option: option.source is Source.KEYWORD) == {
-        *("srv_host_validator", "server_selector", "driver", "server_api", "event_listeners", "username", "password"),
-        *("auto_encryption_opts", "read_preference", "document_class", "type_registry", "tzinfo", "tracing", "metrics"),
+        "srv_host_validator",
+        "server_selector",
+        "driver",
+        "server_api",
+        "event_listeners",
+        "username",
+        "password",
+        "auto_encryption_opts",
+        "read_preference",
+        "document_class",
+        "type_registry",
+        "tzinfo",
+        "tracing",
+        "metrics",
         "slow_operation_ms",
     }
     assert option_names_with(lambda option: option.insecure is True) == {
-        *("tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"),
-        *("tlsDisableCertificateRevocationCheck", "tlsDisableOCSPEndpointCheck"),
+        "tlsInsecure",
+        "tlsAllowInvalidCertificates",
+        "tlsAllowInvalidHostnames",
+        "tlsDisableCertificateRevocationCheck",
+        "tlsDisableOCSPEndpointCheck",
     }
     assert option_names_with(lambda option: option.insecure is False) == {"tls"}
     assert option_names_with(lambda option: option.decodes) == {"readPreferenceTags"}

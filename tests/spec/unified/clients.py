@@ -20,18 +20,37 @@ from tests.spec.unified.values import check_known
 
 _FIELDS = frozenset(
     {
-        *("id", "uriOptions", "useMultipleMongoses", "observeEvents", "ignoreCommandMonitoringEvents"),
-        *("observeSensitiveCommands", "storeEventsAsEntities", "observeLogMessages", "serverApi"),
-        *("awaitMinPoolSizeMS", "autoEncryptOpts", "observeTracingMessages"),
+        "id",
+        "uriOptions",
+        "useMultipleMongoses",
+        "observeEvents",
+        "ignoreCommandMonitoringEvents",
+        "observeSensitiveCommands",
+        "storeEventsAsEntities",
+        "observeLogMessages",
+        "serverApi",
+        "awaitMinPoolSizeMS",
+        "autoEncryptOpts",
+        "observeTracingMessages",
     }
 )
 
 _STORABLE = frozenset(
     {
-        *("PoolCreatedEvent", "PoolReadyEvent", "PoolClearedEvent", "PoolClosedEvent"),
-        *("ConnectionCreatedEvent", "ConnectionReadyEvent", "ConnectionClosedEvent"),
-        *("ConnectionCheckOutStartedEvent", "ConnectionCheckOutFailedEvent", "ConnectionCheckedOutEvent"),
-        *("ConnectionCheckedInEvent", "CommandStartedEvent", "CommandSucceededEvent", "CommandFailedEvent"),
+        "PoolCreatedEvent",
+        "PoolReadyEvent",
+        "PoolClearedEvent",
+        "PoolClosedEvent",
+        "ConnectionCreatedEvent",
+        "ConnectionReadyEvent",
+        "ConnectionClosedEvent",
+        "ConnectionCheckOutStartedEvent",
+        "ConnectionCheckOutFailedEvent",
+        "ConnectionCheckedOutEvent",
+        "ConnectionCheckedInEvent",
+        "CommandStartedEvent",
+        "CommandSucceededEvent",
+        "CommandFailedEvent",
     }
 )
 

@@ -20,15 +20,26 @@ SECONDS_TO_WAIT = 10
 
 _COMMAND = ("commandStartedEvent", "commandSucceededEvent", "commandFailedEvent")
 _POOL = (
-    *("poolCreatedEvent", "poolReadyEvent", "poolClearedEvent", "poolClosedEvent"),
-    *("connectionCreatedEvent", "connectionReadyEvent", "connectionClosedEvent"),
-    *("connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent"),
-    *("connectionCheckedOutEvent", "connectionCheckedInEvent"),
+    "poolCreatedEvent",
+    "poolReadyEvent",
+    "poolClearedEvent",
+    "poolClosedEvent",
+    "connectionCreatedEvent",
+    "connectionReadyEvent",
+    "connectionClosedEvent",
+    "connectionCheckOutStartedEvent",
+    "connectionCheckOutFailedEvent",
+    "connectionCheckedOutEvent",
+    "connectionCheckedInEvent",
 )
 _DISCOVERY = (
-    *("serverDescriptionChangedEvent", "topologyDescriptionChangedEvent"),
-    *("topologyOpeningEvent", "topologyClosedEvent"),
-    *("serverHeartbeatStartedEvent", "serverHeartbeatSucceededEvent", "serverHeartbeatFailedEvent"),
+    "serverDescriptionChangedEvent",
+    "topologyDescriptionChangedEvent",
+    "topologyOpeningEvent",
+    "topologyClosedEvent",
+    "serverHeartbeatStartedEvent",
+    "serverHeartbeatSucceededEvent",
+    "serverHeartbeatFailedEvent",
 )
 KINDS: Mapping[str, tuple[str, ...]] = {"command": _COMMAND, "cmap": _POOL, "sdam": _DISCOVERY}
 """Names of events by ``eventType``."""
