@@ -11,7 +11,7 @@ from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResu
 from gmongo.server_api import ServerApi
 from tests.spec.unified.deployments import TOKEN, RunningDeployment, without_user
 from tests.spec.unified.encryption import automatic
-from tests.spec.unified.events import Observer
+from tests.spec.unified.events import KINDS, Observer
 from tests.spec.unified.logs import LogCollector
 from tests.spec.unified.matching import Mismatch
 from tests.spec.unified.schema import FormatError
@@ -35,24 +35,7 @@ _FIELDS = frozenset(
     }
 )
 
-_STORABLE = frozenset(
-    {
-        "PoolCreatedEvent",
-        "PoolReadyEvent",
-        "PoolClearedEvent",
-        "PoolClosedEvent",
-        "ConnectionCreatedEvent",
-        "ConnectionReadyEvent",
-        "ConnectionClosedEvent",
-        "ConnectionCheckOutStartedEvent",
-        "ConnectionCheckOutFailedEvent",
-        "ConnectionCheckedOutEvent",
-        "ConnectionCheckedInEvent",
-        "CommandStartedEvent",
-        "CommandSucceededEvent",
-        "CommandFailedEvent",
-    }
-)
+_STORABLE = frozenset(f"{name[0].upper()}{name[1:]}" for kind in ("cmap", "command") for name in KINDS[kind])
 
 _OIDC = "MONGODB-OIDC"
 
