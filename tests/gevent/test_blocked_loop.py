@@ -30,7 +30,7 @@ ENDS = ("HeartbeatSucceeded", "HeartbeatFailed")
 PIECE = 1_000_000
 
 
-def has_input(connection):
+def has_unread_bytes(connection):
     """Return True if the socket of a connection has unread bytes."""
     return any(fcntl.ioctl(connection._transport._socket.fileno(), termios.FIONREAD, bytes(4)))
 
@@ -39,9 +39,9 @@ def block_loop(connection):
     """Block the event loop until the socket of a connection has unread bytes."""
     end = time.monotonic() + 20
     time.sleep(BLOCKED)
-    while not has_input(connection) and time.monotonic() < end:
+    while not has_unread_bytes(connection) and time.monotonic() < end:
         time.sleep(BLOCKED)
-    assert has_input(connection)
+    assert has_unread_bytes(connection)
 
 
 def connection_in_use(client):

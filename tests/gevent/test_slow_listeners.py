@@ -82,8 +82,7 @@ def deployment(request: pytest.FixtureRequest, virtual_time: VirtualTime) -> Ite
 
 
 THROWN = {"kill": gevent.GreenletExit, "Timeout": gevent.Timeout(0), "ApplicationTimeout": ApplicationTimeout}
-# The list lacks an Exception in a transaction: after this error, `with_transaction` waits until the
-# transaction is aborted.
+# The list omits an Exception in a transaction, because the end of the block then waits for the abort.
 CASES = [
     (operation, kind)
     for operation in OPERATIONS

@@ -52,7 +52,7 @@ def delete_client() -> None:
 
 
 def use_in_other_thread() -> None:
-    """Use a client in another native thread than the thread that created the client."""
+    """Use a client in a native thread that did not create the client."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
 

@@ -30,7 +30,7 @@ from tests.support.listeners import (
 from tests.support.recorder import short_name
 from tests.support.wait import becomes_true
 
-MOST_POINTS = 60
+MAX_SWITCHES = 60
 
 
 class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, ForwardingServerListener):
@@ -87,8 +87,8 @@ class Scenario:
     limited = True  # True: the greenlet waits with a timeout of the driver.
     closes = False  # True: the scenario closes the client.
     ends_cursors = False  # True: the server ends the cursor when its connection closes.
-    least_switches = 1
-    most_points = MOST_POINTS
+    min_switches = 1
+    max_switches = MAX_SWITCHES
 
     def deployment(self) -> Deployment:
         """Create the deployment for the runs of the scenario."""
@@ -97,18 +97,18 @@ class Scenario:
     def prepare(self, run_state: ScenarioRun) -> None:
         """Create the state that a run needs, before the greenlet starts."""
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         """Execute the operation, in the greenlet that the harness interrupts."""
 
     def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
         """Start the greenlet. Return a function that returns True for the greenlet that the harness interrupts."""
-        run_state.greenlet = gevent.Greenlet(self._act, run_state)
+        run_state.greenlet = gevent.Greenlet(self._run_and_keep_error, run_state)
         run_state.greenlet.start()
         return lambda each: each is run_state.greenlet
 
-    def _act(self, run_state: ScenarioRun) -> None:
+    def _run_and_keep_error(self, run_state: ScenarioRun) -> None:
         try:
-            self.act(run_state)
+            self.run_operation(run_state)
         except BaseException as error:
             # The greenlet keeps the error, because gevent prints a traceback if a greenlet raises.
             run_state.error = error
@@ -188,13 +188,13 @@ class Result:
 def run(
     scenario: Scenario,
     deployment: Deployment | RealDeployment,
-    point: int | None,
+    switch_number: int | None,
     kind: InterruptionKind | None,
     yields_in_events: bool = False,
 ) -> Result:
     """Run the scenario once, interrupt the greenlet at one switch, and check the invariants.
 
-    :param point: the number of the switch from 0, or None for a run without interruption.
+    :param switch_number: the number of the switch from 0, or None for a run without interruption.
     :param yields_in_events: True if the event listener switches to the hub in each event.
     """
     faults: list[str] = []
@@ -205,7 +205,7 @@ def run(
             run_state.warm()
         scenario.prepare(run_state)
         generation = run_state.pool.generation if run_state.client._topology.pools() else 0
-        with Tracer(point, kind, scenario.start(run_state)) as tracer:
+        with Tracer(switch_number, kind, scenario.start(run_state)) as tracer:
             tracer.start_second = partial(scenario.start_second, run_state)
             scenario.run_others(run_state)
             # The run has ended after the kill of the driver greenlet. The tracer does not trace the
@@ -222,13 +222,13 @@ def run(
         except AssertionError as error:
             faults.append(f"{error}")
         faults += checks.resource_faults(scenario, run_state, tracer, generation)
-        faults += before.remaining("transactions", *(() if scenario.ends_cursors else ("cursors",)))
+        faults += before.objects_left("transactions", *(() if scenario.ends_cursors else ("cursors",)))
         run_state.client.close()
         result, seen = Result(tracer), tracer.seen
         run_state.greenlet = run_state.error = None
         run_state.errors = []
-        faults += before.differences(seen, run_state)
-    assert not faults, f"{scenario.name}, {kind}, switch {point}: " + "; ".join(faults)
+        faults += before.unreleased_resources(seen, run_state)
+    assert not faults, f"{scenario.name}, {kind}, switch {switch_number}: " + "; ".join(faults)
     return result
 
 
@@ -247,13 +247,13 @@ def explore(
         if scenario.rehearses:
             run(scenario, deployment, None, None)
         switches = thrown = 0
-        while switches < scenario.most_points:
+        while switches < scenario.max_switches:
             result = run(scenario, deployment, switches, kind, yields_in_events)
             if not result.reached:  # the greenlet has ended before this switch
                 break
             switches += 1
             thrown += result.thrown
-        least = 0 if kind.moment == SPAWN else scenario.least_switches
+        least = 0 if kind.moment == SPAWN else scenario.min_switches
         assert switches >= least, f"{scenario.name} switches {switches} times only"
         return switches, thrown
 

@@ -98,7 +98,7 @@ class RunningTimeouts:
         cls.known[:] = [each for each in cls.known if each[1] is not timer]
 
     @classmethod
-    def of(cls, greenlet: Any, innermost: bool) -> BaseException | None:
+    def error_of(cls, greenlet: Any, innermost: bool) -> BaseException | None:
         """Return the error of a running timeout of the greenlet, or None if no timeout runs."""
         errors = [error for owner, _timer, error in cls.known if owner is greenlet]
         return errors[-1 if innermost else 0] if errors else None
