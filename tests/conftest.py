@@ -60,13 +60,13 @@ settings.load_profile("any machine")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep only the tests of the tier that ``--tier`` selects, and all tests of files that the command line names."""
     tiers = {path: tiers_of(config, path) for path in {item.path for item in items}}
-    wanted: list[pytest.Item] = []
+    selected: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item in items:
         tier = "long" if _is_long(item) else "default"
-        (wanted if tier in tiers[item.path] else others).append(item)
+        (selected if tier in tiers[item.path] else others).append(item)
     config.hook.pytest_deselected(items=others)
-    items[:] = wanted
+    items[:] = selected
 
 
 def _is_long(item: pytest.Item) -> bool:
@@ -145,8 +145,8 @@ def connect(recorder: Recorder) -> Iterator[Callable[..., Client]]:
 
     Close these clients at the end of the test.
     """
-    with clients_of(recorder) as make:
-        yield make
+    with clients_of(recorder) as create_client:
+        yield create_client
 
 
 @pytest.fixture
@@ -157,24 +157,24 @@ def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def head_start() -> float:
-    """Return how many seconds ``go`` waits after the start of a greenlet.
+    """Return the seconds for which `start_greenlet` waits after the start of a greenlet.
 
-    With 0, the greenlet runs to its first wait.
+    During a wait of 0 seconds, the greenlet runs to its first wait.
     """
     return 0
 
 
 @pytest.fixture
-def go(head_start: float) -> Iterator[Callable[..., gevent.Greenlet[..., Any]]]:
+def start_greenlet(head_start: float) -> Iterator[Callable[..., gevent.Greenlet[..., Any]]]:
     """Yield a function that starts a greenlet and then waits for `head_start` seconds, so that the greenlet can run."""
     greenlets: list[gevent.Greenlet[..., Any]] = []
 
-    def start(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> gevent.Greenlet[..., Any]:
+    def spawn_and_wait(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> gevent.Greenlet[..., Any]:
         greenlets.append(gevent.spawn(function, *arguments, **keywords))
         gevent.sleep(head_start)
         return greenlets[-1]
 
-    yield start
+    yield spawn_and_wait
     gevent.killall(greenlets, timeout=5)
 
 

@@ -55,7 +55,7 @@ def test_clear_starts_background_run_that_closes_stale_connections(new_pool: Any
 
 @pytest.mark.requirement("CMAP-175", "CMAP-176", "CMAP-172")
 def test_background_run_closes_idle_connection_while_handshakes_hang(
-    new_pool: Any, server: Any, recorder: Any, go: Any
+    new_pool: Any, server: Any, recorder: Any, start_greenlet: Any
 ) -> None:
     pool = new_pool(ready=False, min_pool_size=3, max_connecting=1, max_idle_time=0.02, background_interval=0.005)
     pool.ready()
@@ -133,10 +133,10 @@ def test_child_process_resets_backoff_of_parent(new_pool: Any, server: Any) -> N
 
 
 @pytest.mark.requirement("CMAP-45", "CMAP-169")
-def test_child_process_starts_next_pool_generation(new_pool: Any, go: Any) -> None:
+def test_child_process_starts_next_pool_generation(new_pool: Any, start_greenlet: Any) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
-    waiting = go(pool.check_out)
+    waiting = start_greenlet(pool.check_out)
     pool.mark_forked(lambda: AutoReconnect("forked"))
     pool.reset_after_fork()
     waiting.join(timeout=5)

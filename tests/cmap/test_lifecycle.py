@@ -157,12 +157,12 @@ def test_close_closes_available_connections_before_pool_closed_event(new_pool: A
 
 
 @pytest.mark.requirement("CMAP-69", "CMAP-75", "CMAP-197")
-def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorder: Any, start_greenlet: Any) -> None:
     """Close a pool while a check-out and a background run wait for the replies to their handshakes."""
     server.fail("handshake", *[hold_reply(Event())] * 2)
     pool = new_pool(min_pool_size=1, background_interval=60)
     server.wait_for("handshake")
-    checking_out = go(pool.check_out)
+    checking_out = start_greenlet(pool.check_out)
     eventually(lambda: len(server.commands("handshake")) == 2)
     pool.close()
     gevent.sleep(0)
@@ -176,7 +176,7 @@ def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorde
 
 
 @pytest.mark.requirement("CMAP-31", "CMAP-59", "CMAP-64", "CMAP-66", "CMAP-92")
-def test_pool_stats_have_state_connection_counts_and_waiters(new_pool: Any, server: Any, go: Any) -> None:
+def test_pool_stats_have_state_connection_counts_and_waiters(new_pool: Any, server: Any, start_greenlet: Any) -> None:
     pool = new_pool(max_pool_size=1)
     fill_pool(pool, 1)
     stats = pool.stats()
@@ -184,7 +184,7 @@ def test_pool_stats_have_state_connection_counts_and_waiters(new_pool: Any, serv
     assert (stats["available"], stats["waiting"], stats["oldest_wait"]) == (1, 0, None)
     assert service_counts(pool) == {}
     connection = pool.check_out()
-    go(pool.check_out)
+    start_greenlet(pool.check_out)
     stats = pool.stats()
     assert (stats["available"], stats["in_use"], stats["waiting"]) == (0, 1, 1)
     assert stats["oldest_wait"] >= 0
@@ -203,17 +203,19 @@ def test_pool_with_max_pool_size_zero_is_unlimited(new_pool: Any) -> None:
     assert [pool.check_out().id for _ in range(120)] == list(range(1, 121))
 
 
-def test_operation_count_includes_waiting_connecting_and_using_greenlets(new_pool: Any, server: Any, go: Any) -> None:
+def test_operation_count_includes_waiting_connecting_and_using_greenlets(
+    new_pool: Any, server: Any, start_greenlet: Any
+) -> None:
     gate = Event()
     pool = new_pool(max_pool_size=2, max_connecting=1)
     assert pool.operation_count == 0
     used = pool.check_out()
     assert pool.operation_count == 1
     server.fail("handshake", hold_reply(gate))
-    go(pool.check_out)
+    start_greenlet(pool.check_out)
     server.wait_for("handshake", 2)
     assert pool.operation_count == 2
-    go(pool.check_out)
+    start_greenlet(pool.check_out)
     assert pool.operation_count == 3
     pool.check_in(used)
     gate.set()

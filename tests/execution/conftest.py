@@ -32,7 +32,7 @@ def unlimited_server_checks(quick_checks: None) -> None:
 
 
 @pytest.fixture
-def in_time() -> Iterator[None]:
+def real_time_limit() -> Iterator[None]:
     """Raise an ``AssertionError`` in a test that runs for more than 60 seconds."""
     with gevent.Timeout(60, AssertionError("the operation exceeded its time limit")):
         yield
@@ -67,12 +67,12 @@ def cluster() -> Iterator[Deployment]:
 def connect(connect: Connect) -> Connect:
     """Return a function that creates clients whose backoff jitter is always 1."""
 
-    def make(*hosts: Any, **options: Any) -> Client:
+    def create_client(*hosts: Any, **options: Any) -> Client:
         client = connect(*hosts, **options)
         client._executor.overload.jitter = lambda: 1.0
         return client
 
-    return make
+    return create_client
 
 
 @pytest.fixture

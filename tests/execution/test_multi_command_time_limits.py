@@ -12,7 +12,7 @@ from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, send_no_reply
 from tests.support.wait import eventually
 
-pytestmark = pytest.mark.usefixtures("in_time")
+pytestmark = pytest.mark.usefixtures("real_time_limit")
 
 
 def test_backoff_shortens_max_time_ms_of_the_retry(server: ScriptedServer, connect: Connect) -> None:

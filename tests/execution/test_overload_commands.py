@@ -117,8 +117,8 @@ def test_kill_cursors_and_end_sessions_are_not_retried(
     next(cursor)
     fail(deployment, "killCursors", "endSessions")
     cursor.close()
-    # Let the client create a second session, which `close` ends with `endSessions`. The client ends
-    # the first session with `killSessions`.
+    # The client creates a second session, because `killSessions` ends the first session. `close`
+    # ends the second session with `endSessions`.
     client.db.c.find_one()
     client.close()
     assert len(deployment.commands.named("killCursors")) == 1

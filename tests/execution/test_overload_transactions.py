@@ -93,7 +93,7 @@ def test_retry_of_rejected_write_may_omit_transaction_number(
 ) -> None:
     """Let a server reject a write. The server for the retry does not support retryable writes.
 
-    Only for a possibly executed write, a retry checks the support of retryable writes (BP-A16).
+    A retry checks the support of retryable writes only if the server may have executed the write (BP-A16).
     """
     scripted.db.c.find_one()
     numbers = iter([True, False])

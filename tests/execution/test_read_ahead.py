@@ -319,7 +319,7 @@ def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: Scrip
     assert len(server.commands("getMore")) == 1
 
 
-def test_client_close_interrupts_pending_get_more(server: ScriptedServer, connect: Any, go: Any) -> None:
+def test_client_close_interrupts_pending_get_more(server: ScriptedServer, connect: Any, start_greenlet: Any) -> None:
     client = connect(server)
     server.fail("getMore", hold_reply(Event()))
     cursor = client.db.c.find().read_ahead()
@@ -327,11 +327,11 @@ def test_client_close_interrupts_pending_get_more(server: ScriptedServer, connec
     next(cursor)
     server.wait_for("getMore")
 
-    def read() -> None:
+    def read_until_interruption() -> None:
         with pytest.raises(AutoReconnect, match="interrupted"):
             next(cursor)
 
-    reader = go(read)
+    reader = start_greenlet(read_until_interruption)
     client.close()
     reader.get(timeout=1)
     assert not client._cursor_killer.reading

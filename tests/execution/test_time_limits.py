@@ -16,7 +16,7 @@ from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer
 
-pytestmark = pytest.mark.usefixtures("in_time")
+pytestmark = pytest.mark.usefixtures("real_time_limit")
 
 
 @pytest.mark.parametrize("operation", WITH_SESSION)

@@ -27,7 +27,7 @@ def waiting_callback(deployment: Deployment, client: Client) -> Iterator[tuple[C
     """
     entered = gevent.event.Event()
 
-    def run(session: ClientSession) -> Any:
+    def run_transaction(session: ClientSession) -> Any:
         def callback(session: ClientSession) -> None:
             client.db.c.insert_one({"_id": 1}, session=session)
             entered.set()
@@ -36,7 +36,7 @@ def waiting_callback(deployment: Deployment, client: Client) -> Iterator[tuple[C
         return session.with_transaction(callback)
 
     with client.start_session() as session:
-        yield session, (run, entered)
+        yield session, (run_transaction, entered)
 
 
 def test_kill_in_callback_does_not_wait_for_abort(

@@ -40,9 +40,9 @@ def streaming_connection(server: ScriptedServer) -> int:
     return [each.connection for each in server.received if "topologyVersion" in each.command][-1]
 
 
-def newer_version(version: dict[str, Any], by: int = 1) -> dict[str, Any]:
+def newer_version(version: dict[str, Any], increment: int = 1) -> dict[str, Any]:
     """Return a ``topologyVersion`` whose counter is higher than the counter of `version`."""
-    return {**version, "counter": Int64(version["counter"] + by)}
+    return {**version, "counter": Int64(version["counter"] + increment)}
 
 
 def wait_for_absent_events(seconds: float = 0.03) -> None:

@@ -401,7 +401,7 @@ def test_operation_copied_by_fork_is_not_retried(is_copied_by_fork: bool, monkey
     executor = executor_with()
     attempts: list[Any] = []
 
-    def run(attempt: Attempt, executor: Any) -> Any:
+    def run_attempt(attempt: Attempt, executor: Any) -> Any:
         attempts.append(attempt)
         attempt.epoch = 0
         if len(attempts) == 1:
@@ -409,7 +409,7 @@ def test_operation_copied_by_fork_is_not_retried(is_copied_by_fork: bool, monkey
             raise AutoReconnect("x")
         return "result"
 
-    monkeypatch.setattr(Attempt, "run", run)
+    monkeypatch.setattr(Attempt, "run", run_attempt)
     monkeypatch.setattr(Attempt, "belongs_to_parent", lambda _: is_copied_by_fork)
     monkeypatch.setattr(Retry, "failed", lambda *_: None)
     monkeypatch.setattr(Executor, "_next_attempt", lambda _, attempt, retry: attempt)

@@ -311,10 +311,10 @@ class TestLookup:
 
 
 def _resolver_that_raises(error: Exception) -> Any:
-    def resolve(name: str, record_type: str, lifetime: float) -> Any:
+    def raise_error(name: str, record_type: str, lifetime: float) -> Any:
         raise error
 
-    return resolve
+    return raise_error
 
 
 def test_plain_uri_does_not_import_dnspython(monkeypatch: pytest.MonkeyPatch) -> None:
