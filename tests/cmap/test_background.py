@@ -15,7 +15,6 @@ import pytest
 from gevent import subprocess
 from gevent.event import Event
 
-from gmongo.cmap.background import background_run
 from gmongo.errors import AutoReconnect
 from tests.cmap.harness import connection_counts, fill_pool, make_pool, owner_of
 from tests.support.server import ScriptedServer, cut_reply, hold_reply
@@ -30,17 +29,6 @@ def test_background_run_closes_idle_connections(new_pool: Any, server: Any, reco
     assert sorted(recorder.lines_starting_with("Closed")) == ["Closed 1 idle", "Closed 2 idle", "Closed 3 idle"]
     assert connection_counts(pool) == (0, 0, 0, 0)
     eventually(lambda: not server.peers)
-
-
-@pytest.mark.parametrize(
-    ("max_idle_time", "background_interval", "pause"),
-    [(0.001, 60, 0.1), (0.1, 60, 0.1), (3, 60, 3), (80, 60, 60), (None, 60, 60)],
-)
-def test_pause_between_background_runs_is_at_most_max_idle_time(
-    new_pool: Any, max_idle_time: float | None, background_interval: float, pause: float
-) -> None:
-    """Check also that the pause until the next background run is at least 0.1 seconds."""
-    assert background_run(new_pool(max_idle_time=max_idle_time, background_interval=background_interval)) == pause
 
 
 @pytest.mark.requirement("CMAP-173", "CMAP-174", "CMAP-191")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import gevent
@@ -189,12 +188,6 @@ def test_pool_stats_have_state_connection_counts_and_waiters(new_pool: Any, serv
     assert (stats["available"], stats["in_use"], stats["waiting"]) == (0, 1, 1)
     assert stats["oldest_wait"] >= 0
     pool.check_in(connection)
-
-
-@pytest.mark.requirement("CMAP-67", "CMAP-140", "CMAP-152")
-def test_clear_does_not_interrupt_connections_by_default() -> None:
-    parameters = inspect.signature(Pool.clear).parameters
-    assert parameters["interrupt"].default is False
 
 
 @pytest.mark.requirement("CMAP-07", "CMAP-110")

@@ -103,6 +103,12 @@ def assert_no_resource_in_use(client: Client) -> None:
     assert not client._executor.sessions.in_use
 
 
+def no_connection_or_session_in_use(client: Client) -> bool:
+    """Return True if the client uses no connection and no session, and reads no batch ahead."""
+    busy = any(stats["in_use"] for stats in client.pool_stats())
+    return not busy and client._executor.sessions.in_use == 0 and not client._cursor_killer.reading
+
+
 def run_in_greenlet(action: Callable[[], Any]) -> Any:
     """Run `action` in a new greenlet, and return the result."""
     return gevent.spawn(action).get(timeout=5)

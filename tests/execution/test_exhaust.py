@@ -20,7 +20,7 @@ import gmongo
 from gmongo import CursorType
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, ProtocolError, PyMongoError
 from gmongo.testing import Deployment
-from tests.execution.harness import count_open_cursors
+from tests.execution.harness import count_open_cursors, no_connection_or_session_in_use
 from tests.hostile.callback_server import EXHAUST_ALLOWED, MORE_TO_COME, CallbackServer, hello, message
 from tests.support.fail_points import fail
 from tests.support.pymongo_version import since
@@ -35,11 +35,6 @@ def many_documents(deployment: Deployment, client: Any) -> Any:
     client.db.c.insert_many([{"_id": number, "text": "x" * 10_000} for number in range(2000)])
     deployment.commands.clear()
     return client.db.c
-
-
-def no_connection_or_session_in_use(client: Any) -> bool:
-    """Return True if no connection and no session of the client is in use."""
-    return not any(stats["in_use"] for stats in client.pool_stats()) and client._executor.sessions.in_use == 0
 
 
 def ids_of(cursor: Any) -> list[Any]:

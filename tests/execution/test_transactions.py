@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import gevent
 import pytest
+from gevent.event import Event
 
 import gmongo
 from gmongo.client_session import ClientSession
@@ -19,38 +19,23 @@ from tests.support.wait import eventually
 TRANSIENT = "TransientTransactionError"
 
 
-@pytest.fixture
-def waiting_callback(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, Any]]:
-    """Yield a session, and a pair: a function that runs a transaction in the session, and an event.
+def test_kill_in_callback_does_not_wait_for_abort(deployment: Deployment, client: Client) -> None:
+    entered = Event()
 
-    The callback of the transaction sets the event, and then sleeps for 10 seconds.
-    """
-    entered = gevent.event.Event()
-
-    def run_transaction(session: ClientSession) -> Any:
-        def callback(session: ClientSession) -> None:
-            client.db.c.insert_one({"_id": 1}, session=session)
-            entered.set()
-            gevent.sleep(10)
-
-        return session.with_transaction(callback)
+    def insert_and_sleep(session: ClientSession) -> None:
+        client.db.c.insert_one({"_id": 1}, session=session)
+        entered.set()
+        gevent.sleep(10)
 
     with client.start_session() as session:
-        yield session, (run_transaction, entered)
-
-
-def test_kill_in_callback_does_not_wait_for_abort(
-    deployment: Deployment, client: Client, waiting_callback: Any
-) -> None:
-    session, (run, entered) = waiting_callback
-    working = gevent.spawn(run, session)
-    assert entered.wait(5)
-    delay_replies(deployment, "abortTransaction")
-    with gevent.Timeout(4):
-        working.kill()
-    assert not session.in_transaction
-    (pool,) = client.pool_stats()
-    assert (pool["in_use"], pool["waiting"]) == (0, 0)
+        working = gevent.spawn(session.with_transaction, insert_and_sleep)
+        assert entered.wait(5)
+        delay_replies(deployment, "abortTransaction")
+        with gevent.Timeout(4):
+            working.kill()
+        assert not session.in_transaction
+        (pool,) = client.pool_stats()
+        assert (pool["in_use"], pool["waiting"]) == (0, 0)
 
 
 def test_kill_during_backoff_of_with_transaction_leaves_no_transaction(

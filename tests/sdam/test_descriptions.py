@@ -11,12 +11,11 @@ import pytest
 from bson import ObjectId, Timestamp
 
 from gmongo import _clock
-from gmongo.client_options import ClientOptions
 from gmongo.read_preferences import Nearest, Secondary
 from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.server_description import ServerDescription
-from gmongo.sdam.topology_description import TopologyDescription, initial_description
-from gmongo.sdam.transitions import updated
+from gmongo.sdam.topology_description import TopologyDescription
+from tests.sdam.harness import topology_with
 from tests.support.cases import rows, with_cases
 
 A = ("a", 27017)
@@ -104,13 +103,6 @@ def test_server_descriptions_are_equal_if_fields_and_error_are_equal() -> None:
     assert ServerDescription(A, MEMBER, error=OSError("x")) == servers[-3]
     assert servers[0] != MEMBER
     assert len(set(servers)) == len(servers)
-
-
-def topology_with(*servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs&localThresholdMS=15") -> Any:
-    topology = initial_description(ClientOptions(uri, None, {}).topology())
-    for server in servers:
-        topology = updated(topology, server)
-    return topology
 
 
 def member_description(host: str, rtt: float = 0.001, **hello_fields: Any) -> ServerDescription:
