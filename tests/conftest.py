@@ -100,7 +100,7 @@ def pytest_runtest_logfinish() -> None:
 
 @pytest.fixture(autouse=True)
 def select_clock(request: pytest.FixtureRequest) -> None:
-    """Run a test in virtual time if its folder is in the list, and the test does not have the marker `real_time`."""
+    """Run a test of a folder in `_VIRTUAL` in virtual time, unless the test has the marker `real_time`."""
     tests = Path(__file__).parent
     folders = {request.path.relative_to(tests).parts[0]} if tests in request.path.parents else set()
     if folders & _VIRTUAL and request.node.get_closest_marker("real_time") is None:

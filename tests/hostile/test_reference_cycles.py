@@ -69,7 +69,7 @@ def run_with_exception_at(
 
     def act(request: Request) -> None:
         try:
-            scenario.act(run_state)
+            scenario.run_operation(run_state)
         except BaseException:
             return
 

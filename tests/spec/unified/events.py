@@ -200,11 +200,11 @@ def show(recorded: Recorded) -> str:
     return f"{name} {getattr(event, 'command_name', '')}({shown})"
 
 
-def _is_set(value: bool, actual: bool) -> tuple[Any, Any]:
+def _flag_pair(value: bool, actual: bool) -> tuple[Any, Any]:
     return value, actual
 
 
-def _description(required: Mapping[str, Any], description: Any) -> tuple[Any, Any]:
+def _type_pair(required: Mapping[str, Any], description: Any) -> tuple[Any, Any]:
     for attribute in ("server_type_name", "topology_type_name"):
         if hasattr(description, attribute):
             return required, {"type": getattr(description, attribute)}
@@ -221,12 +221,12 @@ _FIELDS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
     "reason": lambda required, event: (required, event.reason),
     "awaited": lambda required, event: (required, event.awaited),
     "interruptInUseConnections": lambda required, event: (required, event.interrupt_connections),
-    "hasServiceId": lambda required, event: _is_set(
+    "hasServiceId": lambda required, event: _flag_pair(
         required, isinstance(event.service_id, ObjectId) and any(event.service_id.binary)
     ),
-    "hasServerConnectionId": lambda required, event: _is_set(
+    "hasServerConnectionId": lambda required, event: _flag_pair(
         required, isinstance(event.server_connection_id, int) and event.server_connection_id > 0
     ),
-    "previousDescription": lambda required, event: _description(required, event.previous_description),
-    "newDescription": lambda required, event: _description(required, event.new_description),
+    "previousDescription": lambda required, event: _type_pair(required, event.previous_description),
+    "newDescription": lambda required, event: _type_pair(required, event.new_description),
 }

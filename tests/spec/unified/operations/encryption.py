@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.raw_bson import RawBSONDocument
 
@@ -21,8 +22,6 @@ def _key(document: RawBSONDocument | None) -> Any:
 
 
 def _decoded(document: RawBSONDocument) -> dict[str, Any]:
-    import bson
-
     return bson.decode(document.raw, DEFAULT_CODEC_OPTIONS)
 
 
