@@ -39,7 +39,7 @@ def real_time_limit() -> Iterator[None]:
 
 
 @pytest.fixture
-def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def backoffs(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Replace the sleep before a retry.
 
     Return a list that records the backoff of each retry in seconds.
@@ -88,5 +88,5 @@ def server() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def scripted(server: ScriptedServer, connect: Connect) -> Client:
+def scripted_client(server: ScriptedServer, connect: Connect) -> Client:
     return connect(f"mongodb://{server.name}")

@@ -404,9 +404,9 @@ def test_interruption_during_compression_closes_connection_without_draining(
     def raise_interruption(*_arguments: object) -> None:
         raise interruption
 
-    with ScriptedServer() as scripted:
-        scripted.hello_extra = {"compression": ["zlib"]}
-        client = connect(scripted, compressors="zlib", drainLateReplies=True)
+    with ScriptedServer() as scripted_client:
+        scripted_client.hello_extra = {"compression": ["zlib"]}
+        client = connect(scripted_client, compressors="zlib", drainLateReplies=True)
         monkeypatch.setattr("gmongo.cmap.server_connection.compressed", raise_interruption)
         with pytest.raises(type(interruption)) as caught:
             client.db.command("ping")

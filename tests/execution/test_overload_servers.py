@@ -23,7 +23,7 @@ def wait_for_discovery(client: Client, count: int) -> Client:
 @pytest.mark.requirement("BP-26", "BP-28", "BP-37", "BP-48")
 @pytest.mark.parametrize("retargeting", [False, True])
 def test_retry_uses_another_mongos_with_and_without_retargeting(
-    cluster: Deployment, connect: Connect, sleeps: list[float], retargeting: bool
+    cluster: Deployment, connect: Connect, backoffs: list[float], retargeting: bool
 ) -> None:
     client = wait_for_discovery(connect(cluster, localThresholdMS=1000, enableOverloadRetargeting=retargeting), 2)
     for _ in range(ROUNDS):
@@ -36,7 +36,7 @@ def test_retry_uses_another_mongos_with_and_without_retargeting(
 
 @pytest.mark.requirement("BP-26", "BP-27")
 def test_retries_continue_if_every_mongos_is_overloaded(
-    cluster: Deployment, connect: Connect, sleeps: list[float]
+    cluster: Deployment, connect: Connect, backoffs: list[float]
 ) -> None:
     client = wait_for_discovery(connect(cluster, localThresholdMS=1000), 2)
     fail(cluster, "ping")
@@ -48,7 +48,7 @@ def test_retries_continue_if_every_mongos_is_overloaded(
 
 
 @pytest.mark.requirement("BP-48")
-def test_overloaded_get_more_is_retried_on_same_server(connect: Connect, sleeps: list[float]) -> None:
+def test_overloaded_get_more_is_retried_on_same_server(connect: Connect, backoffs: list[float]) -> None:
     with Deployment.replica_set(3) as members:
         options = {"localThresholdMS": 1000, "enableOverloadRetargeting": True}
         client = wait_for_discovery(connect(members, **options), 3)
@@ -59,4 +59,4 @@ def test_overloaded_get_more_is_retried_on_same_server(connect: Connect, sleeps:
         assert cursor.address is not None
         address = f"{cursor.address[0]}:{cursor.address[1]}"
         assert receiving_members(members, "getMore") == [address] * 4
-        assert sleeps == [0.1, 0.2, 0.4]
+        assert backoffs == [0.1, 0.2, 0.4]

@@ -43,7 +43,7 @@ def test_timeout_block_overrides_timeout_ms(server: ScriptedServer, connect: Con
     assert second <= 1000 < first
 
 
-def test_greenlet_spawned_in_timeout_block_has_no_deadline(server: ScriptedServer, scripted: Client) -> None:
+def test_greenlet_spawned_in_timeout_block_has_no_deadline(server: ScriptedServer, scripted_client: Client) -> None:
     with gmongo.timeout(10):
-        gevent.spawn(scripted.db.c.find_one).get()
+        gevent.spawn(scripted_client.db.c.find_one).get()
     assert "maxTimeMS" not in server.commands("find")[0]

@@ -55,14 +55,14 @@ def test_kill_during_backoff_of_with_transaction_leaves_no_transaction(
 
 
 def test_overload_error_in_callback_retries_only_the_operation(
-    deployment: Deployment, client: Client, sleeps: list[float]
+    deployment: Deployment, client: Client, backoffs: list[float]
 ) -> None:
     fail(deployment, "insert", times=3, labels=[*BOTH, TRANSIENT])
     calls: list[Any] = []
     with client.start_session() as session:
         session.with_transaction(lambda s: calls.append(client.db.c.insert_one({}, session=s)))
     assert len(calls) == 1
-    assert sleeps == [0.1, 0.2, 0.4]
+    assert backoffs == [0.1, 0.2, 0.4]
 
 
 def test_end_of_transaction_block_commits_or_aborts(deployment: Deployment, client: Client) -> None:

@@ -21,7 +21,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.execution.executor import Executor
 from gmongo.testing import Deployment
 from tests.gevent.switching.harness import EventRecorder
-from tests.gevent.switching.tracing import SecondStarter
+from tests.gevent.switching.tracing import SecondGreenletStarter
 from tests.support.wait import becomes_true
 
 COUNT = 9
@@ -180,7 +180,7 @@ def read_concurrently(
     def start_others() -> None:
         entered.extend(gevent.spawn(read, cursor, iterator, taken) for _ in range(other_count))
 
-    with gevent.Timeout(10), SecondStarter(switch_number, first, start_others, kills) as entry:
+    with gevent.Timeout(10), SecondGreenletStarter(switch_number, first, start_others, kills) as entry:
         first.start()
         first.join()
         gevent.joinall(entered)

@@ -25,7 +25,7 @@ from gmongo.events.delivery import Delivery
 _NO_SECTIONS = frozenset({"_publish_ready"})
 
 
-class Sections:
+class CriticalSections:
     """Records of the critical sections that run in a block of :func:`record_switches`.
 
     :ivar count: Number of entries of all greenlets into critical sections.
@@ -106,9 +106,9 @@ class Sections:
 
 
 @contextmanager
-def record_switches() -> Iterator[Sections]:
+def record_switches() -> Iterator[CriticalSections]:
     """While the block runs, record each greenlet switch in a critical section."""
-    sections = Sections()
+    sections = CriticalSections()
     methods: dict[str, Any] = {
         name: sections.wrap_method(method)
         for name, method in vars(StateMachine).items()

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 Fault = Callable[["ServerConnection", bytes], None]
 
 
-def cut_reply(at: int) -> Fault:
-    """Return a fault that sends the first `at` bytes of the reply and then closes the connection."""
+def cut_reply(byte_count: int) -> Fault:
+    """Return a fault that sends the first `byte_count` bytes of the reply and then closes the connection."""
 
     def fault(peer: ServerConnection, message: bytes) -> None:
-        peer.send(message[:at])
+        peer.send(message[:byte_count])
         peer.close()
 
     return fault

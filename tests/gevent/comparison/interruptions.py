@@ -43,22 +43,23 @@ class Scenario:
 
     :param operation: function that executes the operation with a client.
     :param options: the options of the client.
-    :param warm: True if the pool has an available connection at the start.
-    :param full: True if a second greenlet uses the only connection, and a third greenlet also waits for the connection.
+    :param starts_with_connection: True if the pool has an available connection at the start.
+    :param pool_is_full: True if a second greenlet uses the only connection, and a third greenlet
+        also waits for the connection.
     """
 
     def __init__(
         self,
         operation: Callable[[Any], Any],
         *,
-        warm: bool = True,
-        full: bool = False,
+        starts_with_connection: bool = True,
+        pool_is_full: bool = False,
         options: dict[str, Any] | None = None,
     ) -> None:
         self.operation = operation
-        self.warm = warm
-        self.full = full
-        self.width = 1 if full else 2
+        self.starts_with_connection = starts_with_connection
+        self.pool_is_full = pool_is_full
+        self.width = 1 if pool_is_full else 2
         self.options = {"maxPoolSize": self.width, **(options or {})}
 
 
@@ -69,12 +70,12 @@ def run_transaction(client: Any) -> None:
 
 
 SCENARIOS = {
-    "first use": Scenario(lambda client: client.test.facts.find_one({"_id": 5}), warm=False),
+    "first use": Scenario(lambda client: client.test.facts.find_one({"_id": 5}), starts_with_connection=False),
     "find_one": Scenario(lambda client: client.test.facts.find_one({"_id": 5})),
     "insert_one": Scenario(lambda client: client.test.written.insert_one({"a": 1})),
     "find and getMore": Scenario(lambda client: list(client.test.facts.find(batch_size=3))),
     "transaction": Scenario(run_transaction),
-    "check-out from a full pool": Scenario(lambda client: client.test.facts.find_one({"_id": 5}), full=True),
+    "check-out from a full pool": Scenario(lambda client: client.test.facts.find_one({"_id": 5}), pool_is_full=True),
 }
 
 
@@ -101,16 +102,16 @@ class Run:
     def run(self, switch_number: int, kind: InterruptionKind) -> Tracer:
         scenario, client = self.scenario, self.client
         before = open_transactions(self.deployment)
-        if scenario.warm:
+        if scenario.starts_with_connection:
             client.test.facts.find_one({"_id": 1})
-        if scenario.full:
+        if scenario.pool_is_full:
             self.others.append(gevent.spawn(client.admin.command, "ping"))
             becomes_true(lambda: self.event_counter.pings)
         greenlet = gevent.Greenlet(self._run_operation)
         with Tracer(switch_number, kind, lambda each: each is greenlet) as tracer:
             greenlet.start()
             gevent.sleep(0)
-            if scenario.full:
+            if scenario.pool_is_full:
                 self.others.append(gevent.spawn(client.test.facts.find_one, {"_id": 6}))
             gevent.joinall([greenlet], timeout=LIMIT)
         self._await_others()
@@ -210,7 +211,7 @@ def count_losses(runs: list[Run]) -> Counter[str]:
     return tally
 
 
-def fill(deployment: Deployment) -> None:
+def insert_documents(deployment: Deployment) -> None:
     """Insert the documents. Make the server delay each ping, so that several pings overlap."""
     with driver.MongoClient(deployment.uri) as client:
         client.test.facts.insert_many([{"_id": number, "of": number} for number in range(8)])
@@ -240,7 +241,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()  # later garbage collections skip the frozen objects
     with Deployment.replica_set(members=1) as deployment:
-        fill(deployment)
+        insert_documents(deployment)
         found = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}
         every = [run for runs in found.values() for run in runs]
         gevent.joinall([run.closing for run in every], raise_error=True)

@@ -81,7 +81,7 @@ class Scenario:
     wraps = False  # True: the operation may raise another error, whose cause is the interruption.
     options: dict[str, Any] = {}  # Options of the client.
     limits = {"socketTimeoutMS": 20000, "waitQueueTimeoutMS": 20000}
-    warm = True  # True: the pool has an available connection at the start.
+    starts_with_connection = True  # True: the pool has an available connection at the start.
     clears = False  # True: the scenario clears the pool.
     survives = False  # True: a driver greenlet is interrupted, and the driver continues its work.
     limited = True  # True: the greenlet waits with a timeout of the driver.
@@ -164,14 +164,14 @@ class ScenarioRun:
     def pool(self) -> Any:
         return self.client._topology.pools()[0]
 
-    def warm(self) -> None:
+    def open_connection(self) -> None:
         assert self.db.facts.find_one({"_id": 1}) == {"_id": 1, "of": 1}
 
     def find_server(self) -> Any:
         return self.client._topology.select_server(self.client.read_preference, "test")
 
 
-class Result:
+class RunResult:
     """The result of a run, which :func:`explore` uses.
 
     :ivar reached: True if the greenlet has reached the chosen switch.
@@ -191,7 +191,7 @@ def run(
     switch_number: int | None,
     kind: InterruptionKind | None,
     yields_in_events: bool = False,
-) -> Result:
+) -> RunResult:
     """Run the scenario once, interrupt the greenlet at one switch, and check the invariants.
 
     :param switch_number: the number of the switch from 0, or None for a run without interruption.
@@ -201,8 +201,8 @@ def run(
     with gevent.Timeout(20):
         before = checks.Resources(deployment)
         run_state = ScenarioRun(scenario, deployment, yields_in_events)
-        if scenario.warm:
-            run_state.warm()
+        if scenario.starts_with_connection:
+            run_state.open_connection()
         scenario.prepare(run_state)
         generation = run_state.pool.generation if run_state.client._topology.pools() else 0
         with Tracer(switch_number, kind, scenario.start(run_state)) as tracer:
@@ -224,7 +224,7 @@ def run(
         faults += checks.resource_faults(scenario, run_state, tracer, generation)
         faults += before.objects_left("transactions", *(() if scenario.ends_cursors else ("cursors",)))
         run_state.client.close()
-        result, seen = Result(tracer), tracer.seen
+        result, seen = RunResult(tracer), tracer.seen
         run_state.greenlet = run_state.error = None
         run_state.errors = []
         faults += before.unreleased_resources(seen, run_state)
@@ -243,7 +243,7 @@ def explore(
     Return the number of switches, and the number of runs in which the harness has thrown an error.
     """
     with nullcontext(real_deployment) if real_deployment is not None else scenario.deployment() as deployment:
-        _fill(deployment)
+        _insert_facts(deployment)
         if scenario.rehearses:
             run(scenario, deployment, None, None)
         switches = thrown = 0
@@ -258,7 +258,7 @@ def explore(
         return switches, thrown
 
 
-def _fill(deployment: Deployment | RealDeployment) -> None:
+def _insert_facts(deployment: Deployment | RealDeployment) -> None:
     with MongoClient(deployment.uri) as client:
         client.test.facts.delete_many({})
         client.test.facts.insert_many([{"_id": number, "of": number} for number in range(8)])

@@ -222,7 +222,7 @@ def tolerate_missing_search(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return call_without_error
 
 
-def transact(session: Any, more: Callable[[Any], Any] = lambda session: None) -> Any:
+def update_in_transaction(session: Any, more: Callable[[Any], Any] = lambda session: None) -> Any:
     def update(session: Any) -> Any:
         more(session)
         return session.client.operations.work.update_many(LARGER, SET, session=session).modified_count
@@ -312,7 +312,7 @@ SESSION = rows(
     "session",
     end_session=(lambda s: s.end_session(), None),
     start_transaction=(in_with_block(lambda s: put(s.start_transaction(), lambda block: read_and_write(s))), None),
-    with_transaction=(in_with_block(transact), 2),
+    with_transaction=(in_with_block(update_in_transaction), 2),
 ) | rows(
     "transaction",
     __exit__=(lambda s: s.__exit__(None, None, None), None),
@@ -497,7 +497,7 @@ CALLBACKS = {
         "collection", lambda c: c.insert_many(yielding([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
     ),
     "transaction callback": OperationRow(
-        "session", in_with_block(lambda s: transact(s, lambda _session: gevent.sleep(0))), 2
+        "session", in_with_block(lambda s: update_in_transaction(s, lambda _session: gevent.sleep(0))), 2
     ),
     "file of write": OperationRow("upload", in_with_block(lambda f: f.write(SlowFile(CONTENT))), None),
     "target of download": OperationRow("bucket", lambda b: b.download_to_stream(1, SlowFile()), None),

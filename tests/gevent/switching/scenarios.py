@@ -28,7 +28,7 @@ OVERLOAD_LABELS = ["SystemOverloadedError", "RetryableError"]
 
 class EmptyPool(Scenario):
     name = "check-out from an empty pool"
-    warm = False
+    starts_with_connection = False
 
     def prepare(self, run_state: ScenarioRun) -> None:
         run_state.find_server()
@@ -39,7 +39,7 @@ class EmptyPool(Scenario):
 
 class FirstUse(Scenario):
     name = "first use of a client"
-    warm = False
+    starts_with_connection = False
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
         return run_state.db.facts.find_one({"_id": 5})
@@ -47,7 +47,7 @@ class FirstUse(Scenario):
 
 class BrokenIdleConnection(EmptyPool):
     name = "check-out that closes an idle connection"
-    warm = True
+    starts_with_connection = True
     options = {"maxIdleTimeMS": 1}
 
     def prepare(self, run_state: ScenarioRun) -> None:
@@ -492,7 +492,7 @@ class ConnectionAfterLateReply(EmptyPool):
 
     name = "find on a drained connection"
     options = {"drainLateReplies": True, "maxPoolSize": 1}
-    warm = True
+    starts_with_connection = True
 
     def run_others(self, run_state: ScenarioRun) -> None:
         gevent.sleep(0)
@@ -548,7 +548,7 @@ class LateReply(DriverGreenlet):
 
 class MonitorCheck(DriverGreenlet):
     name = "monitor check"
-    warm = False
+    starts_with_connection = False
     options = {"heartbeatFrequencyMS": 500}
     max_switches = 6
 
@@ -578,7 +578,7 @@ class StreamingMonitor(MonitorCheck):
 class Populate(DriverGreenlet):
     name = "population of a pool"
     options = {"minPoolSize": 2}
-    warm = False
+    starts_with_connection = False
     min_switches = 2
 
     def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:

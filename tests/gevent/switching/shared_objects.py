@@ -14,7 +14,7 @@ from bson import Timestamp
 
 from gmongo.errors import InvalidOperation
 from tests.gevent.switching.harness import Scenario, ScenarioRun
-from tests.gevent.switching.operations import CONTENT, OBJECTS, SlowFile, refill, transact
+from tests.gevent.switching.operations import CONTENT, OBJECTS, SlowFile, refill, update_in_transaction
 from tests.support.wait import becomes_true
 
 Call = Callable[[Any], Any]
@@ -93,7 +93,7 @@ def check_session(run_state: ScenarioRun, session: Any, first: Any, second: Any)
     if not session.has_ended:
         if session.in_transaction:
             session.abort_transaction()
-        assert transact(session) in (0, 2)
+        assert update_in_transaction(session) in (0, 2)
         session.end_session()
 
 
@@ -138,7 +138,7 @@ IN_SESSIONS: dict[str, Call] = {
     "commit_transaction": lambda session: session.commit_transaction(),
     "abort_transaction": lambda session: session.abort_transaction(),
     "end_session": lambda session: session.end_session(),
-    "with_transaction": transact,
+    "with_transaction": update_in_transaction,
     "advance_operation_time": lambda session: session.advance_operation_time(Timestamp(1, 1)),
 }
 SHARED = [

@@ -147,7 +147,7 @@ class Tracer:
             self.traced_greenlet.throw(error)
 
 
-class SecondStarter(Tracer):
+class SecondGreenletStarter(Tracer):
     """Tracer that starts other greenlets at a switch of the first greenlet.
 
     :param kills: True to kill the first greenlet after the other greenlets have started.

@@ -10,7 +10,7 @@ from gmongo import MongoClient
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult
 from gmongo.server_api import ServerApi
 from tests.spec.unified.deployments import TOKEN, RunningDeployment, without_user
-from tests.spec.unified.encryption import automatic
+from tests.spec.unified.encryption import auto_encryption_options
 from tests.spec.unified.events import KINDS, Observer
 from tests.spec.unified.logs import LogCollector
 from tests.spec.unified.matching import Mismatch
@@ -40,7 +40,7 @@ _STORABLE = frozenset(f"{name[0].upper()}{name[1:]}" for kind in ("cmap", "comma
 _OIDC = "MONGODB-OIDC"
 
 
-class Token(OIDCCallback):
+class TokenCallback(OIDCCallback):
     """OIDC callback that returns the only token that the simulated deployments accept."""
 
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
@@ -136,7 +136,7 @@ def _connection(
         check_known(api, {"version", "strict", "deprecationErrors"}, "a server API")
         options["server_api"] = ServerApi(api["version"], api.get("strict"), api.get("deprecationErrors"))
     if "autoEncryptOpts" in spec:
-        options["auto_encryption_opts"] = automatic(spec["autoEncryptOpts"])
+        options["auto_encryption_opts"] = auto_encryption_options(spec["autoEncryptOpts"])
     return _uri(spec, deployment, options), options
 
 
@@ -156,5 +156,5 @@ def _without_placeholders(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _placeholder_value(name: str, options: Mapping[str, Any]) -> Any:
     if name == "authMechanismProperties" and options.get("authMechanism") == _OIDC:
-        return {"OIDC_CALLBACK": Token()}
+        return {"OIDC_CALLBACK": TokenCallback()}
     raise FormatError(f"the runner has no value for the placeholder of the option {name}")

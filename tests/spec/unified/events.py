@@ -120,13 +120,13 @@ class Observer(ForwardingListener):
             self._hidden_requests.add(event.request_id)
         return name in SENSITIVE or event.request_id in self._hidden_requests
 
-    def of_kind(self, kind: str) -> list[Recorded]:
+    def events_of_kind(self, kind: str) -> list[Recorded]:
         """Return the recorded events whose ``eventType`` is `kind`."""
         return [recorded for recorded in self.events if recorded[0] in KINDS[kind]]
 
     def shown(self) -> str:
         """Return all recorded events as text."""
-        return "".join(f"\n  {show(recorded)}" for recorded in self.events)
+        return "".join(f"\n  {event_text(recorded)}" for recorded in self.events)
 
     def wait_until(self, condition: Callable[[], bool], seconds: float = SECONDS_TO_WAIT) -> bool:
         """Wait for events until a condition is true.
@@ -154,7 +154,7 @@ class EventMatcher:
         ((required, fields),) = expected.items()
         name, event = recorded
         if name != required:
-            raise Mismatch(f"the event must be {required} {fields}, was {show(recorded)}")
+            raise Mismatch(f"the event must be {required} {fields}, was {event_text(recorded)}")
         for field, value in fields.items():
             if field not in _FIELDS:
                 raise FormatError(f"unknown field {field} of {required}")
@@ -177,8 +177,8 @@ class EventMatcher:
         :raises Mismatch: An event is missing or surplus, or does not match.
         """
         kind = expected.get("eventType", "command")
-        actual, required = recorder.of_kind(kind), expected["events"]
-        text = "".join(f"\n  {show(recorded)}" for recorded in actual)
+        actual, required = recorder.events_of_kind(kind), expected["events"]
+        text = "".join(f"\n  {event_text(recorded)}" for recorded in actual)
         for index, event in enumerate(required):
             if index >= len(actual):
                 raise Mismatch(
@@ -192,7 +192,7 @@ class EventMatcher:
             raise Mismatch(f"{len(actual) - len(required)} surplus {kind} events of {expected['client']}:{text}")
 
 
-def show(recorded: Recorded) -> str:
+def event_text(recorded: Recorded) -> str:
     """Return an event as text."""
     name, event = recorded
     fields = ("command", "reply", "failure", "reason", "awaited", "previous_description", "new_description")
