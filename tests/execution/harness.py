@@ -44,7 +44,6 @@ def delay_replies(
 
 
 def error_reply(code: int, *labels: str, message: str = "scripted") -> dict[str, Any]:
-    """Return an error reply with the given code, labels and message."""
     return {"ok": 0, "code": code, "errmsg": f"{message} {code}", "errorLabels": list(labels)}
 
 
@@ -71,7 +70,6 @@ def tokens_of(client: Client) -> float:
 
 
 def set_tokens(client: Client, tokens: float) -> None:
-    """Set the number of tokens in the token bucket of a client."""
     client._executor.overload.bucket.missing = TokenBucket.CAPACITY * 10 - round(tokens * 10)
 
 

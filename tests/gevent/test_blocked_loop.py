@@ -19,8 +19,7 @@ from gmongo.errors import AutoReconnect
 from gmongo.testing import DeploymentProcess
 from gmongo.wire import connect as wire_connect
 from gmongo.wire.transport import Transport
-from tests.gevent.failure_recorder import FailureRecorder
-from tests.support.recorder import short_name
+from tests.support.recorder import Recorder, short_name
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
@@ -30,8 +29,21 @@ ENDS = ("HeartbeatSucceeded", "HeartbeatFailed")
 PIECE = 1_000_000
 
 
+class FailureRecorder(Recorder):
+    """Recorder with properties for failed commands, servers marked Unknown, and cleared pools."""
+
+    @property
+    def failures(self):
+        return self.events_named("CommandFailed")
+
+    @property
+    def server_faults(self):
+        changes = self.events_named("ServerDescriptionChanged")
+        unknown = [event for event in changes if not event.new_description.is_server_type_known]
+        return unknown + self.events_named("PoolCleared")
+
+
 def has_unread_bytes(connection):
-    """Return True if the socket of a connection has unread bytes."""
     return any(fcntl.ioctl(connection._transport._socket.fileno(), termios.FIONREAD, bytes(4)))
 
 
@@ -61,7 +73,6 @@ def read_succeeds(client):
 
 def client_with_connection(deployment, *recorders, **options):
     """Return a client that has an available connection, and clear its recorders."""
-
     with MongoClient(deployment.uri) as patient:
         patient.test.c.insert_one({"_id": 1})
     client = MongoClient(deployment.uri, event_listeners=recorders, **options)

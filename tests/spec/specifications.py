@@ -154,7 +154,6 @@ def all_files() -> tuple[SpecFile, ...]:
 
 @cache
 def files_of_kind(kind: str) -> tuple[SpecFile, ...]:
-    """Return all files whose kind is `kind`."""
     assert kind in KINDS
     return tuple(file for file in all_files() if file.kind == kind)
 

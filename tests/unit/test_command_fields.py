@@ -34,7 +34,6 @@ ADDRESS = ("h", 1)
 
 @pytest.fixture(autouse=True)
 def fixed_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fix the clock at 1000 seconds."""
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
 
 

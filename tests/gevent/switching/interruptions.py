@@ -89,12 +89,10 @@ class RunningTimeouts:
 
     @classmethod
     def begin(cls, timer: Any, error: BaseException) -> None:
-        """Add a timeout that starts in the current greenlet to the list."""
         cls.known.append((getcurrent(), timer, error))
 
     @classmethod
     def end(cls, timer: Any) -> None:
-        """Remove a timeout from the list."""
         cls.known[:] = [each for each in cls.known if each[1] is not timer]
 
     @classmethod

@@ -193,7 +193,6 @@ class EventMatcher:
 
 
 def event_text(recorded: Recorded) -> str:
-    """Return an event as text."""
     name, event = recorded
     fields = ("command", "reply", "failure", "reason", "awaited", "previous_description", "new_description")
     shown = ", ".join(f"{field}={getattr(event, field)!s:.300}" for field in fields if hasattr(event, field))

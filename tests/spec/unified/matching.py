@@ -51,7 +51,6 @@ class Matcher:
             _check_value(expected, actual, path)
 
     def matches(self, expected: Any, actual: Any, is_root: bool = True) -> bool:
-        """Return True if the actual value matches the expected value."""
         try:
             self.check(expected, actual, is_root)
         except Mismatch:
