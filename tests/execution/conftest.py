@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import gevent
 import pytest
 
 from gmongo.testing import Deployment
@@ -29,13 +28,6 @@ def no_switch_in_critical_sections() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def unlimited_server_checks(quick_checks: None) -> None:
     """Let monitors check servers without a minimum interval between checks."""
-
-
-@pytest.fixture
-def real_time_limit() -> Iterator[None]:
-    """Raise an ``AssertionError`` in a test that runs for more than 60 seconds."""
-    with gevent.Timeout(60, AssertionError("the operation exceeded its time limit")):
-        yield
 
 
 @pytest.fixture

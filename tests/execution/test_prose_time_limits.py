@@ -24,8 +24,6 @@ from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
-pytestmark = pytest.mark.usefixtures("real_time_limit")
-
 
 @pytest.fixture
 def standalone() -> Iterator[Deployment]:

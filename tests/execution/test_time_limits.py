@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gevent
-import gevent.event
 import pytest
 
 import gmongo
@@ -15,8 +14,6 @@ from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, send_no_reply
 from tests.support.wait import eventually
-
-pytestmark = pytest.mark.usefixtures("real_time_limit")
 
 
 @pytest.mark.parametrize("operation", WITH_SESSION)
