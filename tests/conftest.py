@@ -63,13 +63,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     selected: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item in items:
-        tier = "long" if _is_long(item) else "default"
+        tier = "long" if _is_long_test(item) else "default"
         (selected if tier in tiers[item.path] else others).append(item)
     config.hook.pytest_deselected(items=others)
     items[:] = selected
 
 
-def _is_long(item: pytest.Item) -> bool:
+def _is_long_test(item: pytest.Item) -> bool:
     one_in = item.get_closest_marker("one_in")
     if one_in is not None and crc32(item.nodeid.encode()) % one_in.args[0]:
         return True

@@ -77,7 +77,7 @@ def test_ready_on_ready_pool_publishes_no_event(new_pool: Any, recorder: Any) ->
 
 
 @pytest.mark.requirement("CMAP-80", "CMAP-81")
-def test_background_run_creates_no_connection_before_pool_ready_listeners_return(new_pool: Any, recorder: Any) -> None:
+def test_no_connection_is_created_before_pool_ready_listener_returns(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(ready=False, min_pool_size=2, background_interval=0.001)
     during: list[list[str]] = []
 

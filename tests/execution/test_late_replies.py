@@ -19,6 +19,7 @@ from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment
 from tests.execution.harness import delay_replies
+from tests.support.greenlets import living_greenlets
 from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder
 from tests.support.server import ScriptedServer, cursor_reply
@@ -290,16 +291,10 @@ def test_client_close_closes_draining_connection(client, server, pool_recorder):
 
 
 def test_kill_of_greenlet_that_drains_closes_connection(client, server, pool_recorder):
-    """Kill the greenlet that drains the connection before the greenlet starts, as
-    ``gevent.killall`` may.
-    """
-    before = {each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)}
+    """Kill the greenlet before its first switch."""
+    known = set(living_greenlets())
     interrupt_late_find(client, server)
-    readers = [
-        each
-        for each in gc.get_objects()
-        if issubclass(type(each), gevent.Greenlet) and each not in before and "_read" in repr(each._run)
-    ]
+    readers = set(living_greenlets("_read")) - known
     assert readers
     gevent.killall(readers)
     eventually(lambda: connection_counts(client) == (0, 0, 0, 0))

@@ -130,7 +130,7 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
     """The loop is blocked until ``connectTimeoutMS`` has passed, so the driver sends its hello after this time."""
 
     def start_connecting(transport, address):
-        # Blocks the loop while this greenlet waits for the TCP connection.
+        # The new greenlet blocks the loop while this greenlet waits for the TCP connection.
         blockers.append(gevent.spawn(time.sleep, BLOCKED))
         return real(transport, address)
 

@@ -221,12 +221,12 @@ class Interruption(BaseException):
 def test_interrupted_decoder_loses_no_document(setup: ReaderSetup, kind: str, failing_number: int | None) -> None:
     failed: set[int] = set()
 
-    def fail(number: int) -> None:
+    def raise_for_number(number: int) -> None:
         if failing_number in (number, None) and number not in failed:
             failed.add(number)
             raise Interruption
 
-    setup.decoder.on_decode = fail
+    setup.decoder.on_decode = raise_for_number
     cursor, taken = KINDS[kind](setup), list[int]()
     iterator = iter(cursor)
     for take in (cursor, iterator) * COUNT * 2:
@@ -243,11 +243,11 @@ def test_interrupted_decoder_loses_no_document(setup: ReaderSetup, kind: str, fa
 @pytest.mark.parametrize("failing_number", NUMBERS)
 @pytest.mark.parametrize("kind", [kind for kind in DECODED if "changes" not in kind])
 def test_decoding_error_ends_cursor(setup: ReaderSetup, kind: str, failing_number: int) -> None:
-    def fail(number: int) -> None:
+    def raise_for_number(number: int) -> None:
         if number == failing_number:
             raise ValueError("no such number")
 
-    setup.decoder.on_decode = fail
+    setup.decoder.on_decode = raise_for_number
     open_before = setup.open_cursors()
     cursor, taken = KINDS[kind](setup), list[int]()
     with pytest.raises(InvalidBSON, match="no such number"):
@@ -259,11 +259,11 @@ def test_decoding_error_ends_cursor(setup: ReaderSetup, kind: str, failing_numbe
 
 
 def test_decoding_error_of_change_stream_skips_one_change(setup: ReaderSetup) -> None:
-    def fail(number: int) -> None:
+    def raise_for_number(number: int) -> None:
         if number == 4:
             raise ValueError("no such number")
 
-    setup.decoder.on_decode = fail
+    setup.decoder.on_decode = raise_for_number
     changes, taken = KINDS["decoded changes"](setup), list[int]()
     for _ in NUMBERS:
         try:

@@ -97,7 +97,7 @@ def test_interruption_of_public_operation_at_any_switch_loses_nothing(scenario, 
 
 @pytest.mark.one_in(16)
 @scenarios(SHARED)
-def test_call_of_second_greenlet_at_any_switch_waits_or_raises_invalid_operation(scenario, real_deployment):
+def test_concurrent_call_waits_or_raises_invalid_operation(scenario, real_deployment):
     explore_scenario(scenario, SECOND, real_deployment)
 
 

@@ -102,9 +102,7 @@ def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes_c
 @pytest.mark.requirement("SM-89", "SM-90", "SM-112", "SM-121")
 @pytest.mark.parametrize("closes_clients", [True, False], ids=["closed", "dropped"])
 @pytest.mark.parametrize("stage", ["handshake", "hello"])
-def test_closed_or_dropped_clients_of_silent_server_release_resources_immediately(
-    stage: str, closes_clients: bool
-) -> None:
+def test_client_of_silent_server_releases_resources_at_close_or_drop(stage: str, closes_clients: bool) -> None:
     with ScriptedServer(streams=True) as server:
         before = eventually(count_resources)
         server.fail(stage, *[send_no_reply] * 50)

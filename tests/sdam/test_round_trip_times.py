@@ -126,7 +126,7 @@ def test_round_trip_time_is_continuously_updated(connect: Any, stream_server: Sc
 
 
 @pytest.mark.requirement("SM-75", "SM-82")
-def test_reply_to_rtt_monitor_publishes_no_event_and_does_not_change_server_description(
+def test_reply_to_rtt_monitor_causes_no_event_or_description_change(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
     client = connect(stream_server, heartbeat_interval=0.02)

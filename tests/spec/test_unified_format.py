@@ -56,7 +56,7 @@ def _marks(file: SpecFile) -> list[Any]:
 
 
 @pytest.mark.parametrize(("file", "index"), failing_cases())
-def test_case_of_folder_valid_fail_fails(file: SpecFile, index: int, deployments: Deployments) -> None:
+def test_case_in_folder_valid_fail_fails(file: SpecFile, index: int, deployments: Deployments) -> None:
     document = read(file)
     # For missing credentials, libmongocrypt raises ValueError instead of FormatError.
     with pytest.raises((FormatError, AssertionError, ValueError)):

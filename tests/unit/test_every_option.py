@@ -78,7 +78,7 @@ def _comparable(value: Any) -> object:
 
 
 def client_state(host: str, options: dict[str, Any]) -> dict[str, object]:
-    """Return the options that each part of a client has received, the metadata, the credential and the seeds."""
+    """Return the options of each part of a client, the metadata, the credential and the seeds."""
     made = ClientOptions(host, None, options)
     names = [name for name, _ in inspect.getmembers(ClientOptions, lambda each: isinstance(each, property))]
     found = {

@@ -24,8 +24,8 @@ def cluster_time_document(**fields: Any) -> dict[str, Any]:
     return {"clusterTime": Timestamp(1, 1), **fields}
 
 
-def signed_cluster_time(mac: Any = b"x", key: Any = 1) -> dict[str, Any]:
-    return cluster_time_document(signature={"hash": mac, "keyId": key})
+def signed_cluster_time(hash_value: Any = b"x", key: Any = 1) -> dict[str, Any]:
+    return cluster_time_document(signature={"hash": hash_value, "keyId": key})
 
 
 # The maximum number of bytes for unknown fields of a cluster time.

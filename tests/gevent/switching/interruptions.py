@@ -39,8 +39,8 @@ class InterruptionKind(NamedTuple):
     :ivar error_factories: functions that create the errors: the first for the chosen switch, the
         others for the following switches. None to throw the error of a running timeout of the
         driver.
-    :ivar innermost: If several timeouts of the driver run, True to throw the error of the innermost
-        timeout, False for the outermost timeout.
+    :ivar innermost: True to throw the error of the innermost running timeout of the driver, False
+        for the outermost timeout.
     """
 
     name: str

@@ -82,7 +82,7 @@ def _settings_of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, 
 def _satisfied_requirement(
     level: Sequence[Mapping[str, Any]], topology: str, number: str, auth: bool
 ) -> Mapping[str, Any] | None:
-    properties = DeploymentProperties(topology, number, auth, MECHANISMS if auth else (), _parameters_can_be)
+    properties = DeploymentProperties(topology, number, auth, MECHANISMS if auth else (), _can_have_parameters)
     return next((each for each in level if not unmet_requirements(each, properties)), None)
 
 
@@ -115,16 +115,16 @@ def unmet_requirements(requirement: Mapping[str, Any], properties: DeploymentPro
         "serverParameters": properties.has_parameters,
         "auth": lambda required: required == properties.auth,
         "authMechanism": lambda name: name.upper() in properties.mechanisms,
-        "csfle": _encryption_can_be,
+        "csfle": _can_have_encryption,
     }
     return [f"{name} {value}" for name, value in requirement.items() if not checks[name](value)]
 
 
-def _encryption_can_be(required: bool | Mapping[str, Any]) -> bool:
+def _can_have_encryption(required: bool | Mapping[str, Any]) -> bool:
     if isinstance(required, bool):
         return required is (LIBMONGOCRYPT is not None)
     return LIBMONGOCRYPT is not None and version(required["minLibmongocryptVersion"]) <= LIBMONGOCRYPT
 
 
-def _parameters_can_be(required: Mapping[str, Any]) -> bool:
+def _can_have_parameters(required: Mapping[str, Any]) -> bool:
     return all(name in _SETTABLE or _PARAMETERS.get(name) == value for name, value in required.items())
