@@ -28,7 +28,7 @@ from tests.support.server import ScriptedServer
 
 V4, V6 = _socket.AF_INET, _socket.AF_INET6
 LIMIT = 1.0  # the time limit of one connection attempt, in seconds
-TOLERANCE = 0.01  # seconds by which a race may end later, because each sleep takes at least 1 ms
+TOLERANCE = 0.01  # seconds, because each sleep takes at least 1 ms
 START = ("a0", "a1", "a2", "a3", "a4")
 
 

@@ -52,7 +52,7 @@ class ClientEntity:
 
     :param spec: Definition of the entity in the file.
     :param deployment: Deployment to which the client connects.
-    :param defaults: Default client options, for options that the definition does not contain.
+    :param defaults: Client options that apply unless the definition contains them.
     """
 
     def __init__(self, spec: Mapping[str, Any], deployment: RunningDeployment, defaults: Mapping[str, Any]) -> None:

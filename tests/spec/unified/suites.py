@@ -10,7 +10,7 @@ from bson.json_util import JSONOptions, loads
 
 from tests.spec.specifications import SpecFile, files_of_kind
 
-# The files expect two retries, as the final Client Backpressure specification. gmongo has another
+# The files expect two retries, like the final Client Backpressure specification. gmongo has another
 # default. The backoff is short, because a simulated server needs no time to recover.
 CLIENT_OPTIONS: Mapping[str, Any] = {"maxAdaptiveRetries": 2, "baseBackoffMS": 5}
 """Default options of all clients."""
