@@ -17,6 +17,7 @@ from gmongo.cmap.pool import Pool
 from gmongo.errors import PyMongoError
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
+from tests.cmap.harness import PoolOwner
 from tests.spec.unified.threads import Thread
 from tests.support.listeners import ForwardingPoolListener
 from tests.support.server import ScriptedServer
@@ -56,21 +57,6 @@ class EventRecorder(ForwardingPoolListener):
             while sum(event["type"] == kind for event in self.events) < count:
                 self._changed.clear()
                 self._changed.wait()
-
-
-class PoolOwner:
-    """Owner of a pool, which replaces the topology.
-
-    After a failed handshake, the owner clears the pool.
-    """
-
-    pool: Pool
-
-    def connection_established(self, connection: Connection) -> None:
-        pass
-
-    def establishment_failed(self, connection: Connection, error: Exception) -> None:
-        self.pool.clear(error)
 
 
 class FailPoint:
