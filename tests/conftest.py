@@ -60,16 +60,16 @@ settings.load_profile("any machine")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep only the tests of the tier that ``--tier`` selects, and all tests of files that the command line names."""
     tiers = {path: tiers_of(config, path) for path in {item.path for item in items}}
-    wanted: list[pytest.Item] = []
+    selected: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item in items:
-        tier = "long" if _is_long(item) else "default"
-        (wanted if tier in tiers[item.path] else others).append(item)
+        tier = "long" if _is_long_test(item) else "default"
+        (selected if tier in tiers[item.path] else others).append(item)
     config.hook.pytest_deselected(items=others)
-    items[:] = wanted
+    items[:] = selected
 
 
-def _is_long(item: pytest.Item) -> bool:
+def _is_long_test(item: pytest.Item) -> bool:
     one_in = item.get_closest_marker("one_in")
     if one_in is not None and crc32(item.nodeid.encode()) % one_in.args[0]:
         return True
@@ -100,7 +100,7 @@ def pytest_runtest_logfinish() -> None:
 
 @pytest.fixture(autouse=True)
 def select_clock(request: pytest.FixtureRequest) -> None:
-    """Run a test in virtual time if its folder is in the list, and the test does not have the marker `real_time`."""
+    """Run a test of a folder in `_VIRTUAL` in virtual time, unless the test has the marker `real_time`."""
     tests = Path(__file__).parent
     folders = {request.path.relative_to(tests).parts[0]} if tests in request.path.parents else set()
     if folders & _VIRTUAL and request.node.get_closest_marker("real_time") is None:
@@ -145,8 +145,8 @@ def connect(recorder: Recorder) -> Iterator[Callable[..., Client]]:
 
     Close these clients at the end of the test.
     """
-    with clients_of(recorder) as make:
-        yield make
+    with clients_of(recorder) as create_client:
+        yield create_client
 
 
 @pytest.fixture
@@ -157,24 +157,24 @@ def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def head_start() -> float:
-    """Return how many seconds ``go`` waits after the start of a greenlet.
+    """Return the seconds for which `start_greenlet` waits after the start of a greenlet.
 
-    With 0, the greenlet runs to its first wait.
+    During a wait of 0 seconds, the greenlet runs to its first wait.
     """
     return 0
 
 
 @pytest.fixture
-def go(head_start: float) -> Iterator[Callable[..., gevent.Greenlet[..., Any]]]:
+def start_greenlet(head_start: float) -> Iterator[Callable[..., gevent.Greenlet[..., Any]]]:
     """Yield a function that starts a greenlet and then waits for `head_start` seconds, so that the greenlet can run."""
     greenlets: list[gevent.Greenlet[..., Any]] = []
 
-    def start(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> gevent.Greenlet[..., Any]:
+    def spawn_and_wait(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> gevent.Greenlet[..., Any]:
         greenlets.append(gevent.spawn(function, *arguments, **keywords))
         gevent.sleep(head_start)
         return greenlets[-1]
 
-    yield start
+    yield spawn_and_wait
     gevent.killall(greenlets, timeout=5)
 
 

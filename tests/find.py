@@ -32,13 +32,13 @@ def search(query: str) -> list[str]:
     if _RULE.fullmatch(query):
         return find_proofs().get(query, [])
     if query.endswith(".py"):
-        return list(dict.fromkeys(_of_file(query.removeprefix("./").removeprefix("gmongo/"))))
-    words = list(filter(None, map(_letters, query.split())))
-    return [*_with_words(words), *_of_mutations(words)]
+        return list(dict.fromkeys(_tests_of_file(query.removeprefix("./").removeprefix("gmongo/"))))
+    words = list(filter(None, map(_letters_and_digits, query.split())))
+    return [*_tests_with_words(words), *_tests_of_mutations(words)]
 
 
-def _of_file(file: str) -> Iterator[str]:
-    # Imported only here, because the import reads all conformance pages.
+def _tests_of_file(file: str) -> Iterator[str]:
+    # The import is local, because it reads all conformance pages.
     from tests.mutations.tables import AREAS
 
     for mutations in AREAS.values():
@@ -49,38 +49,38 @@ def _of_file(file: str) -> Iterator[str]:
     package, _, name = module.rpartition(".")
     imports = (rf"from {module} import", rf"from {package} import .*\b{name}\b", rf"import {module}\b")
     imported = re.compile(rf"^\s*(?:{'|'.join(imports)})")
-    for path in _files():
+    for path in _test_files():
         if any(map(imported.match, path.read_text("utf-8").splitlines())):
             yield path.relative_to(ROOT).as_posix()
 
 
-def _with_words(words: list[str]) -> Iterator[str]:
-    for path in _files():
+def _tests_with_words(words: list[str]) -> Iterator[str]:
+    for path in _test_files():
         tree = ast.parse(path.read_text("utf-8"))
         where = path.relative_to(ROOT).as_posix()
         about = f"{where} {ast.get_docstring(tree) or ''}"
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
                 own = f"{node.name} {ast.get_docstring(node) or ''}"
-                if _contains(f"{about} {own}", words) and _contains(own, words, any_of_them=True):
+                if _contains_words(f"{about} {own}", words) and _contains_words(own, words, any_word=True):
                     yield f"{where}::{node.name}"
 
 
-def _of_mutations(words: list[str]) -> Iterator[str]:
+def _tests_of_mutations(words: list[str]) -> Iterator[str]:
     from tests.mutations.tables import AREAS
 
     for mutations in AREAS.values():
         for mutation in mutations:
-            if _contains(mutation.what, words):
+            if _contains_words(mutation.what, words):
                 yield f"{' '.join(dict.fromkeys(mutation.targets))}  # {mutation.what}"
 
 
-def _contains(text: str, words: Iterable[str], any_of_them: bool = False) -> bool:
-    there = _letters(text)
-    return (any if any_of_them else all)(word in there for word in words)
+def _contains_words(text: str, words: Iterable[str], any_word: bool = False) -> bool:
+    there = _letters_and_digits(text)
+    return (any if any_word else all)(word in there for word in words)
 
 
-def _letters(text: str) -> str:
+def _letters_and_digits(text: str) -> str:
     """Return the letters and digits of a text.
 
     A search for ``back-off``, ``back_off`` or ``backoff`` therefore has equal results.
@@ -88,7 +88,7 @@ def _letters(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "", text.lower())
 
 
-def _files() -> list[Path]:
+def _test_files() -> list[Path]:
     return sorted(TESTS.rglob("test_*.py"))
 
 

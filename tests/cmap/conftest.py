@@ -42,11 +42,11 @@ def new_pool(server: ScriptedServer, recorder: PoolRecorder) -> Iterator[Callabl
     """
     pools: list[Pool] = []
 
-    def make(**options: Any) -> Pool:
+    def create_pool(**options: Any) -> Pool:
         pools.append(make_pool(server.address, recorder, **options))
         return pools[-1]
 
-    yield make
+    yield create_pool
     recorder.hooks.clear()
     for pool in pools:
         pool.close()

@@ -1,4 +1,4 @@
-"""Explorer of a pool: run the greenlets of the pool in every possible order of steps.
+"""Explorer of a pool, which runs the greenlets of the pool in every possible order of steps.
 
 A greenlet of the pool runs only when a step switches to the greenlet. A step runs a callback of the
 event loop, accepts or refuses a connection, or interrupts a check-out. Other steps clear, close or

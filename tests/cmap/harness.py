@@ -75,9 +75,9 @@ def owner_of(pool: Pool) -> PoolOwner:
     return owner
 
 
-def run_other_greenlets(passes: int = 5) -> None:
+def run_other_greenlets(rounds: int = 5) -> None:
     """Let all other greenlets run until each greenlet waits for I/O or a timer."""
-    for _ in range(passes):
+    for _ in range(rounds):
         gevent.sleep(0)
 
 

@@ -15,7 +15,6 @@ import pytest
 from gevent import subprocess
 from gevent.event import Event
 
-from gmongo.cmap.background import background_run
 from gmongo.errors import AutoReconnect
 from tests.cmap.harness import connection_counts, fill_pool, make_pool, owner_of
 from tests.support.server import ScriptedServer, cut_reply, hold_reply
@@ -32,17 +31,6 @@ def test_background_run_closes_idle_connections(new_pool: Any, server: Any, reco
     eventually(lambda: not server.peers)
 
 
-@pytest.mark.parametrize(
-    ("max_idle_time", "background_interval", "pause"),
-    [(0.001, 60, 0.1), (0.1, 60, 0.1), (3, 60, 3), (80, 60, 60), (None, 60, 60)],
-)
-def test_pause_between_background_runs_is_at_most_max_idle_time(
-    new_pool: Any, max_idle_time: float | None, background_interval: float, pause: float
-) -> None:
-    """Check also that the pause until the next background run is at least 0.1 seconds."""
-    assert background_run(new_pool(max_idle_time=max_idle_time, background_interval=background_interval)) == pause
-
-
 @pytest.mark.requirement("CMAP-173", "CMAP-174", "CMAP-191")
 def test_clear_starts_background_run_that_closes_stale_connections(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(background_interval=3600)
@@ -55,7 +43,7 @@ def test_clear_starts_background_run_that_closes_stale_connections(new_pool: Any
 
 @pytest.mark.requirement("CMAP-175", "CMAP-176", "CMAP-172")
 def test_background_run_closes_idle_connection_while_handshakes_hang(
-    new_pool: Any, server: Any, recorder: Any, go: Any
+    new_pool: Any, server: Any, recorder: Any, start_greenlet: Any
 ) -> None:
     pool = new_pool(ready=False, min_pool_size=3, max_connecting=1, max_idle_time=0.02, background_interval=0.005)
     pool.ready()
@@ -133,10 +121,10 @@ def test_child_process_resets_backoff_of_parent(new_pool: Any, server: Any) -> N
 
 
 @pytest.mark.requirement("CMAP-45", "CMAP-169")
-def test_child_process_starts_next_pool_generation(new_pool: Any, go: Any) -> None:
+def test_child_process_starts_next_pool_generation(new_pool: Any, start_greenlet: Any) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
-    waiting = go(pool.check_out)
+    waiting = start_greenlet(pool.check_out)
     pool.mark_forked(lambda: AutoReconnect("forked"))
     pool.reset_after_fork()
     waiting.join(timeout=5)

@@ -62,11 +62,11 @@ def test_check_in_to_another_pool_and_second_check_in_raise_invalid_operation(ne
 @pytest.mark.requirement("CMAP-178")
 @pytest.mark.parametrize("how_block_ends", ["return", "exception", "kill", "timeout"])
 def test_each_end_of_with_block_checks_connection_in(
-    new_pool: Any, recorder: Any, go: Any, how_block_ends: str
+    new_pool: Any, recorder: Any, start_greenlet: Any, how_block_ends: str
 ) -> None:
     pool = new_pool()
 
-    def use() -> None:
+    def use_connection() -> None:
         limit = gevent.Timeout(0.01 if how_block_ends == "timeout" else None)
         # `limit` starts its timer after the check-out.
         with suppress(gevent.Timeout), checked_out(pool), limit:
@@ -74,7 +74,7 @@ def test_each_end_of_with_block_checks_connection_in(
                 raise ZeroDivisionError
             gevent.sleep(60 if how_block_ends != "return" else 0)
 
-    task = go(use)
+    task = start_greenlet(use_connection)
     recorder.wait_for("CheckedOut")
     if how_block_ends == "kill":
         task.kill()
@@ -85,7 +85,7 @@ def test_each_end_of_with_block_checks_connection_in(
 
 @pytest.mark.requirement("CMAP-179")
 def test_failed_and_interrupted_operations_check_in_each_connection(
-    new_client: Any, server: Any, recorder: Any, go: Any
+    new_client: Any, server: Any, recorder: Any, start_greenlet: Any
 ) -> None:
     client = new_client(retryReads=False)
     server.replies["count"] = {"ok": 0, "code": 2, "errmsg": "no"}
@@ -94,7 +94,7 @@ def test_failed_and_interrupted_operations_check_in_each_connection(
     with pytest.raises(PyMongoError):
         client.db.command("count", "c")
     server.fail("find", send_no_reply)
-    task = go(client.db.c.find_one)
+    task = start_greenlet(client.db.c.find_one)
     server.wait_for("find", 2)
     task.kill()
     with pytest.raises(ZeroDivisionError):

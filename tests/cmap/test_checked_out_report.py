@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterator
 from typing import Any
 
 import gevent
@@ -18,12 +17,6 @@ from gmongo.errors import WaitQueueTimeoutError
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, hold_reply
 from tests.support.wait import eventually
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with gevent.Timeout(15), ScriptedServer() as server:
-        yield server
 
 
 def find_slowly(client: MongoClient[Any]) -> Any:

@@ -26,7 +26,7 @@ def test_clear_of_service_without_load_balancer_raises_invalid_operation(new_poo
     assert not recorder.events_named("PoolCleared")
 
 
-@pytest.mark.requirement("CMAP-51", "CMAP-140", "CMAP-141", "CMAP-142", "CMAP-143")
+@pytest.mark.requirement("CMAP-51", "CMAP-67", "CMAP-140", "CMAP-141", "CMAP-142", "CMAP-143")
 def test_clear_increments_generation_and_keeps_used_connection(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     fill_pool(pool, 2)
@@ -56,10 +56,10 @@ def test_clear_of_paused_pool_publishes_no_event(new_pool: Any, recorder: Any) -
 
 
 @pytest.mark.requirement("CMAP-52", "CMAP-146", "CMAP-149", "CMAP-150", "CMAP-235")
-def test_clear_fails_all_waiters_immediately(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_clear_fails_all_waiters_immediately(new_pool: Any, server: Any, recorder: Any, start_greenlet: Any) -> None:
     pool = new_pool(max_pool_size=1, wait_queue_timeout=None)
     pool.check_out()
-    waiting = [go(pool.check_out) for _ in range(3)]
+    waiting = [start_greenlet(pool.check_out) for _ in range(3)]
     recorder.clear()
     pool.clear(AutoReconnect("the original error"))
     gevent.sleep(0)
@@ -79,7 +79,7 @@ def test_clear_fails_all_waiters_immediately(new_pool: Any, server: Any, recorde
 @pytest.mark.requirement("CMAP-115", "CMAP-116", "CMAP-147", "CMAP-148")
 @pytest.mark.parametrize("operation", ["read", "write"])
 def test_operation_evicted_from_wait_queue_by_clear_is_retried(
-    new_client: Any, server: Any, recorder: Any, go: Any, operation: str
+    new_client: Any, server: Any, recorder: Any, start_greenlet: Any, operation: str
 ) -> None:
     """Check that the evicted operation succeeds, that the server stays known, and that only one
     clear occurs.
@@ -91,7 +91,7 @@ def test_operation_evicted_from_wait_queue_by_clear_is_retried(
     pool = client._topology.pools()[0]
     connection = pool.check_out()
     run = client.db.c.find_one if operation == "read" else lambda: client.db.c.insert_one({"_id": 1})
-    task = go(run)
+    task = start_greenlet(run)
     assert pool.stats()["waiting"] == 1
     recorder.hooks["Failed"] = lambda _event: pool.ready()
     pool.clear(AutoReconnect("gone"))
@@ -106,18 +106,19 @@ def test_operation_evicted_from_wait_queue_by_clear_is_retried(
 # Tests of a clear with `interruptInUseConnections`
 
 
-@pytest.mark.requirement("CMAP-152", "CMAP-153", "CMAP-154", "CMAP-155", "CMAP-159", "CMAP-191", "CMAP-204")
+@pytest.mark.requirement("CMAP-152", "CMAP-153", "CMAP-154", "CMAP-155", "CMAP-156", "CMAP-159", "CMAP-191")
+@pytest.mark.requirement("CMAP-204")
 def test_interrupting_clear_fails_running_commands(
-    virtual_time: VirtualTime, new_pool: Any, server: Any, recorder: Any, go: Any
+    virtual_time: VirtualTime, new_pool: Any, server: Any, recorder: Any, start_greenlet: Any
 ) -> None:
-    pool = new_pool()
+    pool = new_pool(background_interval=3600)
     server.fail("ping", send_no_reply, send_no_reply)
 
-    def use() -> None:
+    def use_connection() -> None:
         with checked_out(pool) as connection:
             ping(connection, None)
 
-    tasks = [go(use), go(use)]
+    tasks = [start_greenlet(use_connection), start_greenlet(use_connection)]
     server.wait_for("ping", 2)
     recorder.clear()
     started = virtual_time.monotonic()
@@ -159,27 +160,15 @@ def test_interrupting_clear_keeps_connections_of_new_generation(new_pool: Any, s
     assert ping(new[0])["ok"] == 1
 
 
-@pytest.mark.requirement("CMAP-156", "CMAP-154")
-def test_interrupting_clear_does_not_wait_for_background_run(new_pool: Any, server: Any, go: Any) -> None:
-    pool = new_pool(background_interval=3600)
-    server.fail("ping", send_no_reply)
-    connection = pool.check_out()
-    checking_out = go(ping, connection, None)
-    server.wait_for("ping")
-    pool.clear(interrupt=True)
-    checking_out.join(timeout=1)
-    assert isinstance(checking_out.exception, PoolClearedError)
-
-
 @pytest.mark.requirement("CMAP-158", "CMAP-160")
 def test_monitor_timeout_interrupts_command_and_operation_is_retried(
-    new_client: Any, server: Any, recorder: Any, go: Any
+    new_client: Any, server: Any, recorder: Any, start_greenlet: Any
 ) -> None:
     client = new_client(heartbeatFrequencyMS=500, connectTimeoutMS=150, serverMonitoringMode="poll")
     client.db.c.find_one()
     server.fail("find", send_no_reply)
     server.fail("hello", send_no_reply)
-    task = go(client.db.c.find_one, {"_id": 7})
+    task = start_greenlet(client.db.c.find_one, {"_id": 7})
     assert task.get(timeout=10) == {"_id": 7}
     cleared = recorder.events_named("PoolCleared")
     assert [event.interrupt_connections for event in cleared] == [True]

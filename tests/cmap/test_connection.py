@@ -69,11 +69,13 @@ def test_closed_connection_rejects_commands_and_second_check_in(new_pool: Any, s
 
 
 @pytest.mark.requirement("CMAP-23", "CMAP-24")
-def test_second_request_on_busy_connection_raises_invalid_operation(new_pool: Any, server: Any, go: Any) -> None:
+def test_second_request_on_busy_connection_raises_invalid_operation(
+    new_pool: Any, server: Any, start_greenlet: Any
+) -> None:
     gate = Event()
     server.fail("ping", hold_reply(gate))
     connection = new_pool().check_out()
-    first = go(ping, connection)
+    first = start_greenlet(ping, connection)
     server.wait_for("ping")
     with pytest.raises(InvalidOperation):
         ping(connection, name="pong")
@@ -84,11 +86,13 @@ def test_second_request_on_busy_connection_raises_invalid_operation(new_pool: An
 
 
 @pytest.mark.requirement("CMAP-27", "CMAP-33", "CMAP-34", "CMAP-35", "CMAP-36", "CMAP-58", "CMAP-63", "CMAP-65")
-def test_connection_counts_of_pool_follow_connection_states(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_connection_counts_of_pool_follow_connection_states(
+    new_pool: Any, server: Any, recorder: Any, start_greenlet: Any
+) -> None:
     gate = Event()
     server.fail("handshake", hold_reply(gate))
     pool = new_pool()
-    checking_out = go(pool.check_out)
+    checking_out = start_greenlet(pool.check_out)
     server.wait_for("handshake")
     assert connection_counts(pool) == (1, 1, 0, 0)
     assert recorder.event_lines[-1] == "Created 1"

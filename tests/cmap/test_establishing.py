@@ -60,11 +60,11 @@ def test_ready_and_checked_out_events_have_handshake_duration(
 
 @pytest.mark.requirement("CMAP-200", "CMAP-201")
 def test_checked_out_duration_includes_wait_queue_time(
-    virtual_time: VirtualTime, new_pool: Any, recorder: Any, go: Any
+    virtual_time: VirtualTime, new_pool: Any, recorder: Any, start_greenlet: Any
 ) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
-    checking_out = go(pool.check_out)
+    checking_out = start_greenlet(pool.check_out)
     gevent.sleep(0.03)
     pool.check_in(connection)
     checking_out.get(timeout=5)

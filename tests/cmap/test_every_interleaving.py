@@ -36,7 +36,11 @@ def run_exploration(limits: PoolLimits, depth: int, until_violation: str | None 
 
 SMALL = PoolLimits(2, 1, 1, 1)
 SWITCHING_LISTENERS = PoolLimits(
-    *(2, 1, 0, 1, frozenset(("interrupt", "close"))),
+    check_outs=2,
+    max_pool_size=1,
+    min_pool_size=0,
+    max_connecting=1,
+    steps_allowed=frozenset(("interrupt", "close")),
     listener_switches=frozenset(("ConnectionCreated", "ConnectionClosed", "ConnectionCheckedIn")),
 )
 # One waiter receives the connection that the pool opens in the background.

@@ -1,6 +1,4 @@
-"""The result of an exchange does not depend on whether the reply arrives in one piece or in
-several.
-"""
+"""An exchange has the same result if the reply arrives in one piece or in several pieces."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ from tests.support.tls import server_context
 
 REQUEST_ID = 7
 LONGEST = 4_000
-SECONDS = 5  # the timeout of an exchange
+SECONDS = 5  # timeout of an exchange
 BODY = bson.encode({"ok": 1, "text": "x" * 100})
 
 

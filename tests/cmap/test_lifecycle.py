@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import gevent
@@ -78,7 +77,7 @@ def test_ready_on_ready_pool_publishes_no_event(new_pool: Any, recorder: Any) ->
 
 
 @pytest.mark.requirement("CMAP-80", "CMAP-81")
-def test_background_run_creates_no_connection_before_pool_ready_listeners_return(new_pool: Any, recorder: Any) -> None:
+def test_no_connection_is_created_before_pool_ready_listener_returns(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(ready=False, min_pool_size=2, background_interval=0.001)
     during: list[list[str]] = []
 
@@ -157,12 +156,12 @@ def test_close_closes_available_connections_before_pool_closed_event(new_pool: A
 
 
 @pytest.mark.requirement("CMAP-69", "CMAP-75", "CMAP-197")
-def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorder: Any, start_greenlet: Any) -> None:
     """Close a pool while a check-out and a background run wait for the replies to their handshakes."""
     server.fail("handshake", *[hold_reply(Event())] * 2)
     pool = new_pool(min_pool_size=1, background_interval=60)
     server.wait_for("handshake")
-    checking_out = go(pool.check_out)
+    checking_out = start_greenlet(pool.check_out)
     eventually(lambda: len(server.commands("handshake")) == 2)
     pool.close()
     gevent.sleep(0)
@@ -176,7 +175,7 @@ def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorde
 
 
 @pytest.mark.requirement("CMAP-31", "CMAP-59", "CMAP-64", "CMAP-66", "CMAP-92")
-def test_pool_stats_have_state_connection_counts_and_waiters(new_pool: Any, server: Any, go: Any) -> None:
+def test_pool_stats_have_state_connection_counts_and_waiters(new_pool: Any, server: Any, start_greenlet: Any) -> None:
     pool = new_pool(max_pool_size=1)
     fill_pool(pool, 1)
     stats = pool.stats()
@@ -184,17 +183,11 @@ def test_pool_stats_have_state_connection_counts_and_waiters(new_pool: Any, serv
     assert (stats["available"], stats["waiting"], stats["oldest_wait"]) == (1, 0, None)
     assert service_counts(pool) == {}
     connection = pool.check_out()
-    go(pool.check_out)
+    start_greenlet(pool.check_out)
     stats = pool.stats()
     assert (stats["available"], stats["in_use"], stats["waiting"]) == (0, 1, 1)
     assert stats["oldest_wait"] >= 0
     pool.check_in(connection)
-
-
-@pytest.mark.requirement("CMAP-67", "CMAP-140", "CMAP-152")
-def test_clear_does_not_interrupt_connections_by_default() -> None:
-    parameters = inspect.signature(Pool.clear).parameters
-    assert parameters["interrupt"].default is False
 
 
 @pytest.mark.requirement("CMAP-07", "CMAP-110")
@@ -203,17 +196,19 @@ def test_pool_with_max_pool_size_zero_is_unlimited(new_pool: Any) -> None:
     assert [pool.check_out().id for _ in range(120)] == list(range(1, 121))
 
 
-def test_operation_count_includes_waiting_connecting_and_using_greenlets(new_pool: Any, server: Any, go: Any) -> None:
+def test_operation_count_includes_waiting_connecting_and_using_greenlets(
+    new_pool: Any, server: Any, start_greenlet: Any
+) -> None:
     gate = Event()
     pool = new_pool(max_pool_size=2, max_connecting=1)
     assert pool.operation_count == 0
     used = pool.check_out()
     assert pool.operation_count == 1
     server.fail("handshake", hold_reply(gate))
-    go(pool.check_out)
+    start_greenlet(pool.check_out)
     server.wait_for("handshake", 2)
     assert pool.operation_count == 2
-    go(pool.check_out)
+    start_greenlet(pool.check_out)
     assert pool.operation_count == 3
     pool.check_in(used)
     gate.set()

@@ -26,7 +26,9 @@ EXPECTED: ContextVar[Any] = ContextVar("EXPECTED")
 
 
 @pytest.mark.requirement("CMAP-06")
-def test_listener_runs_in_greenlet_and_context_that_caused_event(new_pool: Any, recorder: Any, go: Any) -> None:
+def test_listener_runs_in_greenlet_and_context_that_caused_event(
+    new_pool: Any, recorder: Any, start_greenlet: Any
+) -> None:
     pool, faults, contexts = new_pool(max_pool_size=2), [], []
 
     def check_greenlet(event: Any) -> None:
@@ -41,28 +43,30 @@ def test_listener_runs_in_greenlet_and_context_that_caused_event(new_pool: Any, 
         EXPECTED.set(getcurrent())
         check_out_and_yield(pool)
 
-    tasks = [go(use_in_context) for _ in range(10)]
+    tasks = [start_greenlet(use_in_context) for _ in range(10)]
     gevent.joinall(tasks, timeout=5, raise_error=True)
     assert faults == []
     assert all(contexts.count(task) in (3, 5) for task in tasks)
 
 
 @pytest.mark.requirement("CMAP-143", "CMAP-146", "CMAP-149", "CMAP-153", "CMAP-154", "CMAP-155")
-def test_clear_takes_effect_before_pool_cleared_listener_returns(new_pool: Any, recorder: Any, go: Any) -> None:
+def test_clear_takes_effect_before_pool_cleared_listener_returns(
+    new_pool: Any, recorder: Any, start_greenlet: Any
+) -> None:
     """Check that the pool is cleared while the listener of PoolClearedEvent still waits.
 
     The pool publishes later events only after the listener has returned.
     """
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
-    waiting = go(pool.check_out)
+    waiting = start_greenlet(pool.check_out)
     recorder.clear()
     gate = Event()
     recorder.hooks["PoolCleared"] = lambda _event: gate.wait()
-    clearing = go(pool.clear, interrupt=True)
+    clearing = start_greenlet(pool.clear, interrupt=True)
     assert not connection.usable
     assert pool.stats()["waiting"] == 0
-    checking_in = go(pool.check_in, connection)
+    checking_in = start_greenlet(pool.check_in, connection)
     assert connection_counts(pool) == (0, 0, 0, 0)
     assert recorder.event_lines == ["PoolCleared"]
     gate.set()
@@ -74,7 +78,7 @@ def test_pool_without_listeners_queues_no_events(new_pool: Any, monkeypatch: Any
     pool = new_pool()
     pool._events.is_enabled = lambda: False
     recorded: list[Any] = []
-    monkeypatch.setattr(delivery_module.Delivery, "record", lambda _delivery, *what: recorded.append(what))
+    monkeypatch.setattr(delivery_module.Delivery, "record", lambda _delivery, *event: recorded.append(event))
     pool.check_in(pool.check_out())
     pool.check_in(pool.check_out())
     assert recorded == []

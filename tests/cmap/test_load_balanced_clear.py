@@ -60,9 +60,9 @@ def test_clear_of_service_keeps_draining_connection_of_other_service(new_pool: A
     one, other = check_out_connection_to(SERVICE, server, pool), check_out_connection_to(OTHER_SERVICE, server, pool)
     server.fail("ping", send_no_reply, send_no_reply)
     for connection in (one, other):
-        asking = gevent.spawn(ping, connection)
+        pinging = gevent.spawn(ping, connection)
         server.wait_for("ping", connection.id)
-        asking.kill()
+        pinging.kill()
         connection.expect_late_reply(lambda body: None, False)
         pool.check_in(connection)
     assert pool.stats()["draining"] == 2
@@ -89,10 +89,12 @@ def test_clear_of_service_closes_only_connections_to_service(pool: Pool, server:
 
 
 @pytest.mark.requirement("CMAP-165", "CMAP-164")
-def test_clear_of_service_does_not_evict_waiters(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_clear_of_service_does_not_evict_waiters(
+    new_pool: Any, server: Any, recorder: Any, start_greenlet: Any
+) -> None:
     pool = new_pool(load_balanced=True, max_pool_size=1)
     connection = check_out_connection_to(SERVICE, server, pool)
-    waiting = go(pool.check_out)
+    waiting = start_greenlet(pool.check_out)
     pool.clear(service_id=SERVICE)
     assert pool.stats()["waiting"] == 1
     pool.check_in(connection)
@@ -101,29 +103,29 @@ def test_clear_of_service_does_not_evict_waiters(new_pool: Any, server: Any, rec
 
 
 @pytest.mark.requirement("CMAP-168")
-def test_connection_gets_generation_at_end_of_handshake(pool: Pool, server: Any, go: Any) -> None:
+def test_connection_gets_generation_at_end_of_handshake(pool: Pool, server: Any, start_greenlet: Any) -> None:
     check_out_connection_to(SERVICE, server, pool)
     gate = Event()
     server.fail("handshake", hold_reply(gate))
-    asking = go(pool.check_out)
+    pinging = start_greenlet(pool.check_out)
     server.wait_for("handshake", 2)
     pool.clear(service_id=SERVICE)
     gate.set()
-    connection = asking.get(timeout=5)
+    connection = pinging.get(timeout=5)
     assert connection.generation == 1
     pool.check_in(connection)
     assert connection_counts(pool) == (2, 0, 1, 1)  # the pool keeps the second connection, whose generation is current
 
 
 @pytest.mark.requirement("CMAP-157", "CMAP-161")
-def test_clear_with_interrupt_keeps_connections_of_other_services(pool: Pool, server: Any, go: Any) -> None:
+def test_clear_with_interrupt_keeps_connections_of_other_services(pool: Pool, server: Any, start_greenlet: Any) -> None:
     one, other = check_out_connection_to(SERVICE, server, pool), check_out_connection_to(OTHER_SERVICE, server, pool)
     gate = Event()
     server.fail("ping", hold_reply(gate), hold_reply(gate))
-    asking = [go(ping, connection) for connection in (one, other)]
+    pinging = [start_greenlet(ping, connection) for connection in (one, other)]
     server.wait_for("ping", 2)
     pool.clear(service_id=SERVICE, interrupt=True)
-    asking[0].join(timeout=5)
-    assert isinstance(asking[0].exception, PoolClearedError)
+    pinging[0].join(timeout=5)
+    assert isinstance(pinging[0].exception, PoolClearedError)
     gate.set()
-    assert asking[1].get(timeout=5)["ok"] == 1
+    assert pinging[1].get(timeout=5)["ok"] == 1

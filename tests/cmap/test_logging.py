@@ -132,39 +132,48 @@ CLOSED = "Connection pool was closed"
 STARTED: LogMessage = ("Checkout started for connection to {name}", {})
 
 
-def of_connection(number: int, what: str, more: str = "", **fields: Any) -> LogMessage:
-    text = f"Connection {what}: address={{name}}, driver-generated ID={number}{more}"
+def connection_message(number: int, action: str, suffix: str = "", **fields: Any) -> LogMessage:
+    text = f"Connection {action}: address={{name}}, driver-generated ID={number}{suffix}"
     return text, {"driverConnectionId": number, **fields}
 
 
-def of_new_connection(number: int) -> list[LogMessage]:
+def new_connection_messages(number: int) -> list[LogMessage]:
     """Return the log messages of a check-out that creates a connection, except the first message."""
     return [
-        of_connection(number, "created"),
-        of_connection(number, "ready", ", established in={ms} ms"),
-        of_connection(number, "checked out", ", duration={ms} ms"),
+        connection_message(number, "created"),
+        connection_message(number, "ready", ", established in={ms} ms"),
+        connection_message(number, "checked out", ", duration={ms} ms"),
     ]
 
 
-def of_closed_connection(number: int, reason: str) -> LogMessage:
-    return of_connection(number, "closed", f". Reason: {reason}", reason=reason)
+def closed_connection_message(number: int, reason: str) -> LogMessage:
+    return connection_message(number, "closed", f". Reason: {reason}", reason=reason)
 
 
-def of_failed_check_out(reason: str) -> LogMessage:
+def failed_check_out_message(reason: str) -> LogMessage:
     return f"Checkout failed for connection to {{name}}. Reason: {reason}. Duration: {{ms}} ms", {"reason": reason}
 
 
 LOG: list[LogMessage] = [
-    *(STARTED, *of_new_connection(1)),
+    STARTED,
+    *new_connection_messages(1),
     ("Connection pool for {name} cleared", {}),
-    *(of_connection(1, "checked in"), of_closed_connection(1, STALE)),
+    connection_message(1, "checked in"),
+    closed_connection_message(1, STALE),
     ("Connection pool ready for {name}", {}),
-    *(STARTED, *of_new_connection(2), of_connection(2, "checked in")),
-    *(STARTED, of_closed_connection(2, IDLE), *of_new_connection(3)),
-    *(STARTED, of_failed_check_out(TIMEOUT)),
-    *(of_connection(3, "checked in"), of_closed_connection(3, CLOSED)),
+    STARTED,
+    *new_connection_messages(2),
+    connection_message(2, "checked in"),
+    STARTED,
+    closed_connection_message(2, IDLE),
+    *new_connection_messages(3),
+    STARTED,
+    failed_check_out_message(TIMEOUT),
+    connection_message(3, "checked in"),
+    closed_connection_message(3, CLOSED),
     ("Connection pool closed for {name}", {}),
-    *(STARTED, of_failed_check_out(CLOSED)),
+    STARTED,
+    failed_check_out_message(CLOSED),
 ]
 
 

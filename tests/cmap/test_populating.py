@@ -30,13 +30,13 @@ def test_ready_pool_opens_min_pool_size_connections(new_pool: Any, recorder: Any
 
 @pytest.mark.requirement("CMAP-91", "CMAP-94", "CMAP-238")
 def test_hanging_handshake_of_background_run_does_not_delay_check_out(
-    new_pool: Any, server: Any, recorder: Any, go: Any
+    new_pool: Any, server: Any, recorder: Any, start_greenlet: Any
 ) -> None:
     gate = Event()
     server.fail("handshake", hold_reply(gate))
     pool = new_pool(min_pool_size=5, max_connecting=2, **SOON)
     server.wait_for("handshake")
-    checked_out = go(pool.check_out)
+    checked_out = start_greenlet(pool.check_out)
     # The server does not reply to the handshake of connection 1.
     assert checked_out.get(timeout=5).id == 2
     pool.check_in(checked_out.value)

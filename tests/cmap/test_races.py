@@ -28,13 +28,15 @@ from tests.support.server import ScriptedServer
 
 V4, V6 = _socket.AF_INET, _socket.AF_INET6
 LIMIT = 1.0  # the time limit of one connection attempt, in seconds
-TOLERANCE = 0.01  # seconds by which a race may end later, because each sleep takes at least 1 ms
+TOLERANCE = 0.01  # seconds, because each sleep takes at least 1 ms
 START = ("a0", "a1", "a2", "a3", "a4")
 
 
 class AddressResponse(NamedTuple):
-    """The response of an address to a TCP SYN: ``accept`` or ``refuse`` after `delay` seconds, or
-    ``drop``.
+    """Response of an address to a TCP SYN.
+
+    :ivar kind: ``accept``, ``refuse`` or ``drop``.
+    :ivar delay: seconds until the address accepts or refuses the connection.
     """
 
     kind: str
@@ -45,19 +47,19 @@ class ScriptedTransport:
     """A transport without a socket. The response of the address decides whether the connection succeeds."""
 
     def __init__(self, responses: dict[str, AddressResponse]) -> None:
-        self._behaviours = responses
+        self._responses = responses
         self._timer: Any = None
         self.closed = False
 
     def start_connecting(self, address: Any) -> bool:
-        self._behaviour = self._behaviours[address[0]]
-        self._due = _clock.monotonic() + self._behaviour.delay
+        self._response = self._responses[address[0]]
+        self._due = _clock.monotonic() + self._response.delay
         return self.is_connected()
 
     def is_connected(self) -> bool:
-        if self._behaviour.kind == "drop" or _clock.monotonic() < self._due:
+        if self._response.kind == "drop" or _clock.monotonic() < self._due:
             return False
-        if self._behaviour.kind == "refuse":
+        if self._response.kind == "refuse":
             raise TransportError("refused")
         return True
 
@@ -65,7 +67,7 @@ class ScriptedTransport:
         if self._timer is not None:
             self._timer.close()
             self._timer = None
-        if callback is not None and self._behaviour.kind != "drop":
+        if callback is not None and self._response.kind != "drop":
             self._timer = get_hub().loop.timer(max(self._due - _clock.monotonic(), 0.0))
             self._timer.start(callback)
 
@@ -90,25 +92,25 @@ def expected_end(responses: list[AddressResponse]) -> tuple[float, bool]:
     return (min(wins), True) if wins else (max(ends), False)
 
 
-BEHAVIOUR = st.builds(
+RESPONSES = st.builds(
     AddressResponse, st.sampled_from(["accept", "refuse", "drop"]), st.sampled_from([0.0, 0.03, 0.2, 0.3, 0.6, 1.3])
 )
 
 
-@given(st.lists(BEHAVIOUR, min_size=1, max_size=len(START)), st.sampled_from([None, 0.0, 0.1, 0.26, 0.55, 0.9]))
+@given(st.lists(RESPONSES, min_size=1, max_size=len(START)), st.sampled_from([None, 0.0, 0.1, 0.26, 0.55, 0.9]))
 def test_race_keeps_first_established_connection_and_closes_others(
     responses: list[AddressResponse], timeout_seconds: float | None
 ) -> None:
     by_address = dict(zip(START, responses, strict=False))
     opened: list[ScriptedTransport] = []
 
-    def make(_family: int) -> Any:
+    def make_transport(_family: int) -> Any:
         opened.append(ScriptedTransport(by_address))
         return opened[-1]
 
     order = AddressOrder()
     endpoints: Any = [(V4, (address, 1)) for address in by_address]
-    race = Race(endpoints, make, LIMIT, order, True)
+    race = Race(endpoints, make_transport, LIMIT, order, True)
     virtual: Any = get_hub().loop
     began = virtual.monotonic()
     end, won = expected_end(responses)

@@ -22,13 +22,13 @@ class Waiters:
     ``served`` lists the names of the greenlets in the order of the check-outs.
     """
 
-    def __init__(self, pool: Pool, go: Any) -> None:
+    def __init__(self, pool: Pool, start_greenlet: Any) -> None:
         self.served: list[Any] = []
         self._pool = pool
-        self._go = go
+        self._start_greenlet = start_greenlet
 
     def add(self, name: Any) -> gevent.Greenlet[..., Any]:
-        return self._go(self._use, name)
+        return self._start_greenlet(self._use, name)
 
     def _use(self, name: Any) -> None:
         with checked_out(self._pool):
@@ -37,10 +37,10 @@ class Waiters:
 
 
 @pytest.mark.requirement("CMAP-37", "CMAP-39", "CMAP-40", "CMAP-105", "CMAP-112")
-def test_waiters_receive_connections_in_order_of_arrival(new_pool: Any, go: Any) -> None:
+def test_waiters_receive_connections_in_order_of_arrival(new_pool: Any, start_greenlet: Any) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
-    crowd = Waiters(pool, go)
+    crowd = Waiters(pool, start_greenlet)
     tasks = [crowd.add(number) for number in range(50)]
     assert pool.stats()["waiting"] == 50
     pool.check_in(connection)
@@ -49,7 +49,9 @@ def test_waiters_receive_connections_in_order_of_arrival(new_pool: Any, go: Any)
 
 
 @pytest.mark.requirement("CMAP-37", "CMAP-38", "CMAP-44", "CMAP-57", "CMAP-58", "CMAP-63")
-def test_all_of_500_waiters_are_served_within_pool_limits(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_all_of_500_waiters_are_served_within_pool_limits(
+    new_pool: Any, server: Any, recorder: Any, start_greenlet: Any
+) -> None:
     pool = new_pool(max_pool_size=5, max_connecting=2)
     excesses: list[Any] = []
 
@@ -59,7 +61,7 @@ def test_all_of_500_waiters_are_served_within_pool_limits(new_pool: Any, server:
             excesses.append(connection_counts(pool))
 
     recorder.hooks = dict.fromkeys(["Created", "Ready", "CheckedOut", "CheckedIn", "Closed"], check_counts)
-    crowd = Waiters(pool, go)
+    crowd = Waiters(pool, start_greenlet)
     tasks = [crowd.add(number) for number in range(500)]
     gevent.joinall(tasks, timeout=20)
     assert sorted(crowd.served) == list(range(500))
@@ -92,12 +94,12 @@ def test_check_out_times_out_after_wait_queue_timeout(
 
 @pytest.mark.requirement("CMAP-13", "CMAP-110", "CMAP-113")
 def test_waiter_for_max_connecting_times_out_after_wait_queue_timeout(
-    new_pool: Any, server: Any, recorder: Any, go: Any
+    new_pool: Any, server: Any, recorder: Any, start_greenlet: Any
 ) -> None:
     gate = Event()
     server.fail("handshake", hold_reply(gate))
     pool = new_pool(max_connecting=1, wait_queue_timeout=0.03)
-    establishing = go(pool.check_out)
+    establishing = start_greenlet(pool.check_out)
     server.wait_for("handshake")
     with pytest.raises(WaitQueueTimeoutError):
         pool.check_out()
@@ -121,12 +123,12 @@ def test_check_out_times_out_after_shorter_of_pool_and_operation_limit(
 
 
 @pytest.mark.requirement("CMAP-111", "CMAP-118")
-def test_handshake_in_progress_does_not_delay_other_check_outs(new_pool: Any, server: Any, go: Any) -> None:
+def test_handshake_in_progress_does_not_delay_other_check_outs(new_pool: Any, server: Any, start_greenlet: Any) -> None:
     pool = new_pool(max_pool_size=3, max_connecting=1)
     connection = pool.check_out()
     gate = Event()
     server.fail("handshake", hold_reply(gate))
-    establishing, waiting = go(pool.check_out), go(pool.check_out)
+    establishing, waiting = start_greenlet(pool.check_out), start_greenlet(pool.check_out)
     server.wait_for("handshake", 2)
     pool.check_in(connection)
     assert waiting.get(timeout=5) is connection
@@ -138,11 +140,11 @@ def test_handshake_in_progress_does_not_delay_other_check_outs(new_pool: Any, se
 
 
 @pytest.mark.requirement("CMAP-124")
-def test_greenlet_in_handshake_is_not_in_wait_queue(new_pool: Any, server: Any, go: Any) -> None:
+def test_greenlet_in_handshake_is_not_in_wait_queue(new_pool: Any, server: Any, start_greenlet: Any) -> None:
     gate = Event()
     server.fail("handshake", hold_reply(gate))
     pool = new_pool()
-    go(pool.check_out)
+    start_greenlet(pool.check_out)
     server.wait_for("handshake")
     assert (pool.stats()["waiting"], pool.stats()["pending"]) == (0, 1)
     gate.set()

@@ -39,7 +39,7 @@ class EncryptedScenario(Scenario):
 
     options = {"auto_encryption_opts": AutoEncryptionOpts(LOCAL, VAULT, bypass_query_analysis=True)}
     value: Any = "secret"
-    least_switches = 3
+    min_switches = 3
 
     def prepare(self, run_state: ScenarioRun) -> None:
         with MongoClient(run_state.deployment.uri) as plain:
@@ -54,7 +54,7 @@ class EncryptedScenario(Scenario):
 class EncryptedRead(EncryptedScenario):
     name = "read with key query"
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         assert run_state.db.secrets.find_one({"_id": 1})["secret"] == self.value
 
 
@@ -66,14 +66,14 @@ class LongEncryptedRead(EncryptedRead):
 class EncryptedIteration(EncryptedScenario):
     name = "cursor with decryption"
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         assert [each["secret"] for each in run_state.db.secrets.find(batch_size=2)] == [self.value] * 4
 
 
 class EncryptedWrite(EncryptedScenario):
     name = "write with encryption"
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         run_state.db.secrets.insert_one({"text": "x" * 20_000})
 
 
@@ -81,7 +81,7 @@ class ExplicitEncryption(EncryptedScenario):
     name = "explicit encryption"
     options = {}
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         with ClientEncryption(LOCAL, VAULT, run_state.client, CodecOptions()) as encryption:
             secret = encryption.encrypt("x" * 100_000, RANDOMIZED, key_alt_name="name")
             assert len(encryption.decrypt(secret)) == 100_000

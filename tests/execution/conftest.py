@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import gevent
 import pytest
 
 from gmongo.testing import Deployment
@@ -32,14 +31,7 @@ def unlimited_server_checks(quick_checks: None) -> None:
 
 
 @pytest.fixture
-def in_time() -> Iterator[None]:
-    """Raise an ``AssertionError`` in a test that runs for more than 60 seconds."""
-    with gevent.Timeout(60, AssertionError("the operation exceeded its time limit")):
-        yield
-
-
-@pytest.fixture
-def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def backoffs(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Replace the sleep before a retry.
 
     Return a list that records the backoff of each retry in seconds.
@@ -67,12 +59,12 @@ def cluster() -> Iterator[Deployment]:
 def connect(connect: Connect) -> Connect:
     """Return a function that creates clients whose backoff jitter is always 1."""
 
-    def make(*hosts: Any, **options: Any) -> Client:
+    def create_client(*hosts: Any, **options: Any) -> Client:
         client = connect(*hosts, **options)
         client._executor.overload.jitter = lambda: 1.0
         return client
 
-    return make
+    return create_client
 
 
 @pytest.fixture
@@ -88,5 +80,5 @@ def server() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def scripted(server: ScriptedServer, connect: Connect) -> Client:
+def scripted_client(server: ScriptedServer, connect: Connect) -> Client:
     return connect(f"mongodb://{server.name}")

@@ -1,7 +1,7 @@
 """Compare each retry decision of the driver with the decision of a second implementation of the specifications.
 
 The second implementation covers Retryable Reads, Retryable Writes, Client Backpressure and
-Client-side Operations Timeout. About an error, the second implementation knows only the name, which
+Client-side Operations Timeout. The second implementation knows only the name of an error. The name
 selects the rules in `ERROR_KINDS`.
 """
 
@@ -49,7 +49,7 @@ class ErrorKind(NamedTuple):
     is_selection: bool = False
 
 
-def _failure(code: int) -> Any:
+def _operation_failure(code: int) -> Any:
     return lambda details: OperationFailure("no", code, details)
 
 
@@ -61,19 +61,19 @@ ERROR_KINDS = {
     ),
     "no server": ErrorKind(lambda details: _SELECTION("none", details), is_timeout=True, is_selection=True),
     "election": ErrorKind(lambda details: NotPrimaryError("no", {**details, "code": 10107}), read=True, write=True),
-    "read concern": ErrorKind(_failure(134), read=True),
-    "duplicate key": ErrorKind(_failure(11000)),
-    "labelled write": ErrorKind(_failure(112), ("RetryableWriteError",)),
-    "labelled write without writes": ErrorKind(_failure(112), ("RetryableWriteError", "NoWritesPerformed")),
+    "read concern": ErrorKind(_operation_failure(134), read=True),
+    "duplicate key": ErrorKind(_operation_failure(11000)),
+    "labelled write": ErrorKind(_operation_failure(112), ("RetryableWriteError",)),
+    "labelled write without writes": ErrorKind(_operation_failure(112), ("RetryableWriteError", "NoWritesPerformed")),
     "write concern": ErrorKind(lambda details: WriteConcernError("no", 91, details), read=True, write=True),
-    "overloaded": ErrorKind(_failure(462), _OVERLOADED),
-    "overloaded without writes": ErrorKind(_failure(462), (*_OVERLOADED, "NoWritesPerformed")),
-    "retryable": ErrorKind(_failure(462), ("RetryableError",)),
-    "overloaded but not retryable": ErrorKind(_failure(462), ("SystemOverloadedError",)),
+    "overloaded": ErrorKind(_operation_failure(462), _OVERLOADED),
+    "overloaded without writes": ErrorKind(_operation_failure(462), (*_OVERLOADED, "NoWritesPerformed")),
+    "retryable": ErrorKind(_operation_failure(462), ("RetryableError",)),
+    "overloaded but not retryable": ErrorKind(_operation_failure(462), ("SystemOverloadedError",)),
     "overloaded network": ErrorKind(lambda details: AutoReconnect("gone", details), _OVERLOADED, read=True, write=True),
 }
-# For each operation, True if the operation: is a write, is retryable, is a generic command, ends a
-# transaction, runs in a transaction.
+# Flags of each operation: is a write, is retryable, is a generic command, ends a transaction, runs
+# in a transaction.
 OPERATIONS = {
     "read": (False, True, False, False, False),
     "other read": (False, False, False, False, False),
@@ -182,7 +182,7 @@ def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
     for number, name in enumerate(errors):
         kind = ERROR_KINDS[name]
         overloaded, labelled = "SystemOverloadedError" in kind.labels, "RetryableError" in kind.labels
-        labelled_and_allowed = labelled and _allows_labelled(setting)
+        labelled_and_allowed = labelled and _options_allow_retry(setting)
         if retries and not overloaded:
             # A retry that ends without an overload error deposits a token.
             tokens = min(1000.0, tokens + 1)
@@ -195,7 +195,7 @@ def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
         if labelled_and_allowed:
             limit = setting.max_retries
         delay = None
-        if retries >= limit or not (labelled_and_allowed or _allows_regular(setting, kind)):
+        if retries >= limit or not (labelled_and_allowed or _error_allows_retry(setting, kind)):
             break
         wait = 0.1 * 2**retries if overloaded else 0.0
         if setting.seconds is not None and wait >= setting.seconds and (wait or ERROR_KINDS[errors[shown]].is_timeout):
@@ -209,7 +209,7 @@ def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
     return Outcome(delay, shown, tokens, avoided, executed)
 
 
-def _allows_labelled(setting: Setting) -> bool:
+def _options_allow_retry(setting: Setting) -> bool:
     """Return True if the client options allow a retry after an error with the label
     ``RetryableError``.
     """
@@ -219,7 +219,7 @@ def _allows_labelled(setting: Setting) -> bool:
     return ends or (setting.retry_writes if is_write else setting.retry_reads)
 
 
-def _allows_regular(setting: Setting, error_kind: ErrorKind) -> bool:
+def _error_allows_retry(setting: Setting, error_kind: ErrorKind) -> bool:
     """Return True if the driver may retry the operation after a network error or an election."""
     is_write, retryable, _is_generic, ends, in_transaction = OPERATIONS[setting.operation]
     if ends:
@@ -238,10 +238,10 @@ class Comparison(NamedTuple):
     different: list[str]
 
 
-def compare_decisions(longest: int) -> Comparison:
+def compare_decisions(max_errors: int) -> Comparison:
     """Compare the decisions of the driver with the required decisions.
 
-    :param longest: the maximum number of errors in a sequence. A sequence also ends if the driver
+    :param max_errors: the maximum number of errors in a sequence. A sequence also ends if the driver
         decides against a retry.
     """
     compared, different = 0, []
@@ -257,6 +257,6 @@ def compare_decisions(longest: int) -> Comparison:
                     different.append(f"{setting}: after {errors}: {actual}, required is {required}")
                     if len(different) >= 10:
                         return Comparison(compared, different)
-                elif actual.delay is not None and len(errors) < longest:
+                elif actual.delay is not None and len(errors) < max_errors:
                     sequences.append(errors)
     return Comparison(compared, different)

@@ -44,7 +44,6 @@ def delay_replies(
 
 
 def error_reply(code: int, *labels: str, message: str = "scripted") -> dict[str, Any]:
-    """Return an error reply with the given code, labels and message."""
     return {"ok": 0, "code": code, "errmsg": f"{message} {code}", "errorLabels": list(labels)}
 
 
@@ -71,7 +70,6 @@ def tokens_of(client: Client) -> float:
 
 
 def set_tokens(client: Client, tokens: float) -> None:
-    """Set the number of tokens in the token bucket of a client."""
     client._executor.overload.bucket.missing = TokenBucket.CAPACITY * 10 - round(tokens * 10)
 
 
@@ -101,6 +99,12 @@ def assert_no_resource_in_use(client: Client) -> None:
     for pool in client.pool_stats():
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
     assert not client._executor.sessions.in_use
+
+
+def no_connection_or_session_in_use(client: Client) -> bool:
+    """Return True if the client uses no connection and no session, and reads no batch ahead."""
+    busy = any(stats["in_use"] for stats in client.pool_stats())
+    return not busy and client._executor.sessions.in_use == 0 and not client._cursor_killer.reading
 
 
 def run_in_greenlet(action: Callable[[], Any]) -> Any:

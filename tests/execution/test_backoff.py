@@ -17,11 +17,13 @@ from tests.support.server import ScriptedServer
 
 
 @pytest.mark.requirement("BP-20", "BP-21", "BP-23", "BP-25", "BP-45")
-def test_backoff_doubles_for_each_of_five_retries(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_backoff_doubles_for_each_of_five_retries(
+    deployment: Deployment, client: Client, backoffs: list[float]
+) -> None:
     fail(deployment, "ping")
     with pytest.raises(OperationFailure):
         client.db.command("ping")
-    assert sleeps == [0.1, 0.2, 0.4, 0.8, 1.6]
+    assert backoffs == [0.1, 0.2, 0.4, 0.8, 1.6]
     assert client.retry_stats()["slept"] == pytest.approx(3.1)
 
 
@@ -32,7 +34,7 @@ def test_backoff_doubles_up_to_ten_seconds(retries: int, seconds: float) -> None
 
 
 @pytest.mark.requirement("BP-22", "BP-32")
-def test_each_retry_draws_a_new_random_jitter(deployment: Deployment, connect: Connect, sleeps: list[float]) -> None:
+def test_each_retry_draws_a_new_random_jitter(deployment: Deployment, connect: Connect, backoffs: list[float]) -> None:
     client = connect(deployment)
     drawn: list[float] = []
 
@@ -45,7 +47,7 @@ def test_each_retry_draws_a_new_random_jitter(deployment: Deployment, connect: C
     with pytest.raises(OperationFailure):
         client.db.command("ping")
     assert len(set(drawn)) == 5
-    assert sleeps == [pytest.approx(share * 0.1 * 2**turn) for turn, share in enumerate(drawn)]
+    assert backoffs == [pytest.approx(share * 0.1 * 2**turn) for turn, share in enumerate(drawn)]
 
 
 @pytest.mark.requirement("BP-22", "BP-32")
@@ -69,11 +71,11 @@ def test_retry_is_sent_after_backoff(deployment: Deployment, connect: Connect) -
 
 @pytest.mark.requirement("BP-02", "BP-03")
 def test_retry_after_any_error_with_overload_labels_waits_for_backoff(
-    server: ScriptedServer, scripted: Client, sleeps: list[float]
+    server: ScriptedServer, scripted_client: Client, backoffs: list[float]
 ) -> None:
     reply_in_sequence(server, "ping", error_reply(1, OVERLOADED, RETRYABLE))
-    scripted.db.command("ping")
-    assert sleeps == [0.1]
+    scripted_client.db.command("ping")
+    assert backoffs == [0.1]
 
 
 @pytest.mark.requirement("BP-03", "BP-25")

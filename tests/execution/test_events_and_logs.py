@@ -87,19 +87,19 @@ def test_events_and_logs_redact_error_reply_of_sensitive_command(
     assert "secret" not in str(messages_of("command"))
 
 
-def _delayed_reply(reply: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    def delayed(_command: dict[str, Any]) -> dict[str, Any]:
+def reply_after_delay(reply: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def sleep_and_reply(_command: dict[str, Any]) -> dict[str, Any]:
         gevent.sleep(0.25)
         return reply
 
-    return delayed
+    return sleep_and_reply
 
 
 @pytest.mark.parametrize("event", ["CommandSucceeded", "CommandFailed"])
 def test_duration_in_command_event_is_duration_of_exchange(
     server: ScriptedServer, connect: Connect, recorder: Recorder, event: str
 ) -> None:
-    server.replies["count"] = _delayed_reply(
+    server.replies["count"] = reply_after_delay(
         {"ok": 1, "n": 1} if event == "CommandSucceeded" else {"ok": 0, "errmsg": "no"}
     )
     client = connect(server)

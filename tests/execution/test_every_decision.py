@@ -18,9 +18,9 @@ from tests.execution.every_decision import compare_decisions
 
 @pytest.mark.requirement("BP-12", "BP-13", "BP-14", "BP-15", "BP-16", "BP-19", "BP-31", "BP-33", "BP-34", "BP-35")
 @pytest.mark.requirement("BP-41", "BP-42", "BP-43", "BP-50")
-@pytest.mark.parametrize("longest", [2, pytest.param(4, marks=pytest.mark.long)])
-def test_every_retry_decision_equals_the_specifications(longest: int, record_property: Callable[..., None]) -> None:
-    compared, different = compare_decisions(longest)
+@pytest.mark.parametrize("max_errors", [2, pytest.param(4, marks=pytest.mark.long)])
+def test_every_retry_decision_equals_the_specifications(max_errors: int, record_property: Callable[..., None]) -> None:
+    compared, different = compare_decisions(max_errors)
     record_property("compared", compared)
     assert not different, "\n".join(different)
     assert compared > 50_000

@@ -20,7 +20,7 @@ import gmongo
 from gmongo import CursorType
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, ProtocolError, PyMongoError
 from gmongo.testing import Deployment
-from tests.execution.harness import count_open_cursors
+from tests.execution.harness import count_open_cursors, no_connection_or_session_in_use
 from tests.hostile.callback_server import EXHAUST_ALLOWED, MORE_TO_COME, CallbackServer, hello, message
 from tests.support.fail_points import fail
 from tests.support.pymongo_version import since
@@ -35,11 +35,6 @@ def many_documents(deployment: Deployment, client: Any) -> Any:
     client.db.c.insert_many([{"_id": number, "text": "x" * 10_000} for number in range(2000)])
     deployment.commands.clear()
     return client.db.c
-
-
-def no_connection_or_session_in_use(client: Any) -> bool:
-    """Return True if no connection and no session of the client is in use."""
-    return not any(stats["in_use"] for stats in client.pool_stats()) and client._executor.sessions.in_use == 0
 
 
 def ids_of(cursor: Any) -> list[Any]:
@@ -251,16 +246,16 @@ def test_exhaust_support_by_server_version_and_topology_equals_pymongo(
         client = connect(deployment)
         client.db.c.insert_many([{"_id": number} for number in range(10)])
 
-        def results_of_both(work: Callable[[Any], Any]) -> list[Any]:
+        def results_of_gmongo_and_pymongo(read: Callable[[Any], Any]) -> list[Any]:
             try:
-                ours = work(client)
+                ours = read(client)
             except PyMongoError as error:
                 ours = type(error).__name__
             counts = [len(deployment.commands.named("getMore"))]
-            theirs = run_with_pymongo(deployment.uri, work)
+            theirs = run_with_pymongo(deployment.uri, read)
             return [ours, theirs, *counts, len(deployment.commands.named("getMore")) - counts[0]]
 
-        assert results_of_both(read_ids) == [expected, expected, get_mores, get_mores]
+        assert results_of_gmongo_and_pymongo(read_ids) == [expected, expected, get_mores, get_mores]
         eventually(lambda: no_connection_or_session_in_use(client))
 
 
@@ -385,7 +380,7 @@ def test_random_damage_of_exhaust_replies_leaks_no_connection(
 ) -> None:
     """Change random bytes of the replies, remove or repeat replies, or cut the end of the stream."""
     choose = random.Random(seed)
-    damaged = [damage(choose, *each) for each in choose.choices(GOOD, k=choose.randint(1, 6))]
+    damaged = [damaged_reply(choose, *each) for each in choose.choices(GOOD, k=choose.randint(1, 6))]
     faulty_server.stream, faulty_server.tail = damaged, choose.randbytes(choose.choice([0, 0, 1, 16, 40]))
     client = connect_to_faulty_server(faulty_server, connect)
     cursor = client.db.c.find(cursor_type=EXHAUST)
@@ -403,7 +398,9 @@ def test_random_damage_of_exhaust_replies_leaks_no_connection(
         assert all(not each.mid_message for pool in client._topology.pools() for each in pool.machine.available)
 
 
-def damage(choose: random.Random, body: bytes, flags: int, response_to: int | None) -> tuple[bytes, int, int | None]:
+def damaged_reply(
+    choose: random.Random, body: bytes, flags: int, response_to: int | None
+) -> tuple[bytes, int, int | None]:
     if choose.random() < 0.4:
         changed = bytearray(body)
         for _ in range(choose.randint(1, 4)):

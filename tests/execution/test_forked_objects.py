@@ -49,26 +49,26 @@ def test_session_of_parent_raises_invalid_operation_in_forked_child(client: Clie
 @pytest.mark.parametrize("fork_moment", ["reply", "backoff"])
 def test_forked_child_repeats_only_reads_in_implicit_sessions(
     server: ScriptedServer,
-    scripted: Client,
+    scripted_client: Client,
     run_operation: Callable[[Any, Any], Any],
     is_resumed: bool,
     fork_moment: str,
 ) -> None:
-    gate, session, usual = Event(), scripted.start_session(), dict(server.replies)
-    scripted.db.command("ping")
+    gate, session, usual = Event(), scripted_client.start_session(), dict(server.replies)
+    scripted_client.db.command("ping")
     for name in ("find", "insert", "ping"):
         server.fail(name, hold_reply(gate))
         if fork_moment == "backoff":
             server.replies[name] = lambda _command: overload_reply()
-    waiting = gevent.spawn(run_operation, scripted.db, session)
+    waiting = gevent.spawn(run_operation, scripted_client.db, session)
     gevent.sleep(0)
     while not any(server.commands(name) for name in ("find", "insert")) and len(server.commands("ping")) < 2:
         gevent.sleep(0.001)
     if fork_moment == "backoff":
         gate.set()
-        while not scripted._executor.backing_off:
+        while not scripted_client._executor.backing_off:
             gevent.sleep(0.001)
-    simulate_fork(scripted)
+    simulate_fork(scripted_client)
     server.replies = usual
     gate.set()
     waiting.join(30)
@@ -78,7 +78,7 @@ def test_forked_child_repeats_only_reads_in_implicit_sessions(
         assert first != last
     else:
         assert type(waiting.exception) is (AutoReconnect if fork_moment == "reply" else OperationFailure)
-    scripted.db.command("ping")
+    scripted_client.db.command("ping")
 
 
 def test_cursor_of_parent_raises_in_forked_child_and_stays_open_on_server(

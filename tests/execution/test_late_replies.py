@@ -19,6 +19,7 @@ from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment
 from tests.execution.harness import delay_replies
+from tests.support.greenlets import living_greenlets
 from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder
 from tests.support.server import ScriptedServer, cursor_reply
@@ -36,7 +37,7 @@ class DelayingServer(ScriptedServer):
     def __init__(self) -> None:
         member = {"setName": "rs", "setVersion": 1}
         super().__init__(
-            {"find": self._found}, member=lambda server: {**member, "hosts": [server.name], "me": server.name}
+            {"find": self._find_reply}, member=lambda server: {**member, "hosts": [server.name], "me": server.name}
         )
         self.pieces: list[int] = []
         self.filling = b""
@@ -48,7 +49,7 @@ class DelayingServer(ScriptedServer):
     def release(self) -> None:
         self.gate.set()
 
-    def _found(self, command: dict[str, Any]) -> dict[str, Any]:
+    def _find_reply(self, command: dict[str, Any]) -> dict[str, Any]:
         document_id = command["filter"]["_id"]
         return cursor_reply([{"_id": document_id, "filling": self.filling if document_id == "late" else b""}])
 
@@ -79,12 +80,12 @@ def pool_recorder() -> PoolRecorder:
 def create_client(server: DelayingServer, pool_recorder: PoolRecorder) -> Iterator[Callable[..., MongoClient[Any]]]:
     clients = []
 
-    def make(**options: Any) -> MongoClient[Any]:
+    def create_and_keep_client(**options: Any) -> MongoClient[Any]:
         given = {"replicaSet": "rs", "serverMonitoringMode": "poll", "event_listeners": [pool_recorder], **options}
         clients.append(MongoClient(f"mongodb://{server.name}/", **given))
         return clients[-1]
 
-    yield make
+    yield create_and_keep_client
     for client in clients:
         client.close()
 
@@ -290,16 +291,10 @@ def test_client_close_closes_draining_connection(client, server, pool_recorder):
 
 
 def test_kill_of_greenlet_that_drains_closes_connection(client, server, pool_recorder):
-    """Kill the greenlet that drains the connection before the greenlet starts, as
-    ``gevent.killall`` may.
-    """
-    before = {each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)}
+    """Kill the greenlet before its first switch."""
+    known = set(living_greenlets())
     interrupt_late_find(client, server)
-    readers = [
-        each
-        for each in gc.get_objects()
-        if issubclass(type(each), gevent.Greenlet) and each not in before and "_read" in repr(each._run)
-    ]
+    readers = set(living_greenlets("_read")) - known
     assert readers
     gevent.killall(readers)
     eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
@@ -358,13 +353,13 @@ def test_timeout_before_first_byte_of_request_keeps_connection(create_client, se
     assert pool_recorder.lines_starting_with("Closed") == []
 
 
-@pytest.mark.parametrize("pinned_by", ["cursor", "transaction"])
-def test_pinned_connection_of_load_balancer_is_not_drained(pinned_by, connect, pool_recorder):
+@pytest.mark.parametrize("pin_owner", ["cursor", "transaction"])
+def test_pinned_connection_of_load_balancer_is_not_drained(pin_owner, connect, pool_recorder):
     with Deployment.load_balanced(1) as deployment:
         client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=10_000)
         client.db.c.insert_many([{"_id": number} for number in range(6)])
         with client.start_session() as session:
-            if pinned_by == "cursor":
+            if pin_owner == "cursor":
                 cursor = client.db.c.find({}, batch_size=2)
                 next(cursor), next(cursor)
                 delay_replies(deployment, "getMore", milliseconds=60, times=1)
@@ -404,9 +399,9 @@ def test_interruption_during_compression_closes_connection_without_draining(
     def raise_interruption(*_arguments: object) -> None:
         raise interruption
 
-    with ScriptedServer() as scripted:
-        scripted.hello_extra = {"compression": ["zlib"]}
-        client = connect(scripted, compressors="zlib", drainLateReplies=True)
+    with ScriptedServer() as scripted_client:
+        scripted_client.hello_extra = {"compression": ["zlib"]}
+        client = connect(scripted_client, compressors="zlib", drainLateReplies=True)
         monkeypatch.setattr("gmongo.cmap.server_connection.compressed", raise_interruption)
         with pytest.raises(type(interruption)) as caught:
             client.db.command("ping")

@@ -48,7 +48,9 @@ def restore_documents(deployment: Deployment, client: Client) -> None:
 
 @pytest.mark.requirement("BP-01", "BP-07", "BP-72")
 @pytest.mark.parametrize("case", COMMANDS)
-def test_overloaded_command_is_retried(deployment: Deployment, client: Client, sleeps: list[float], case: str) -> None:
+def test_overloaded_command_is_retried(
+    deployment: Deployment, client: Client, backoffs: list[float], case: str
+) -> None:
     name, run = COMMANDS[case]
     restore_documents(deployment, client)
     run(client)
@@ -57,7 +59,7 @@ def test_overloaded_command_is_retried(deployment: Deployment, client: Client, s
     fail(deployment, name, times=2)
     run(client)
     assert len(deployment.commands.named(name)) == expected + 2
-    assert sleeps == [0.1, 0.2]
+    assert backoffs == [0.1, 0.2]
 
 
 @pytest.mark.requirement("BP-14", "BP-17", "BP-30", "BP-36", "BP-44")
@@ -65,7 +67,7 @@ def test_overloaded_command_is_retried(deployment: Deployment, client: Client, s
     "case", ["update_many", "create_collection", "command", "find", "insert_one", "client bulk_write"]
 )
 def test_overloaded_command_fails_after_six_attempts(
-    deployment: Deployment, client: Client, sleeps: list[float], case: str
+    deployment: Deployment, client: Client, backoffs: list[float], case: str
 ) -> None:
     name, run = COMMANDS[case]
     restore_documents(deployment, client)
@@ -75,12 +77,12 @@ def test_overloaded_command_fails_after_six_attempts(
     # The code of a ClientBulkWriteException is in its attribute `error`.
     assert getattr(raised.value, "error", raised.value).code == 462
     assert len(deployment.commands.named(name)) == 6
-    assert len(sleeps) == 5
+    assert len(backoffs) == 5
 
 
 @pytest.mark.requirement("BP-14", "BP-17")
 def test_get_more_that_fails_six_times_closes_cursor(
-    deployment: Deployment, client: Client, sleeps: list[float]
+    deployment: Deployment, client: Client, backoffs: list[float]
 ) -> None:
     client.db.c.insert_many([{} for _ in range(5)])
     fail(deployment, "getMore")
@@ -95,7 +97,7 @@ def test_get_more_that_fails_six_times_closes_cursor(
 
 
 @pytest.mark.requirement("BP-04")
-def test_rate_limit_error_has_overload_labels(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_rate_limit_error_has_overload_labels(deployment: Deployment, client: Client, backoffs: list[float]) -> None:
     client.db.command("ping")
     deployment.rate_limit(requests=1e-6, burst=1.0)
     client.db.command("ping")
@@ -110,24 +112,24 @@ def test_rate_limit_error_has_overload_labels(deployment: Deployment, client: Cl
 
 @pytest.mark.requirement("BP-07")
 def test_kill_cursors_and_end_sessions_are_not_retried(
-    deployment: Deployment, client: Client, sleeps: list[float]
+    deployment: Deployment, client: Client, backoffs: list[float]
 ) -> None:
     client.db.c.insert_many([{} for _ in range(5)])
     cursor = client.db.c.find(batch_size=2)
     next(cursor)
     fail(deployment, "killCursors", "endSessions")
     cursor.close()
-    # Let the client create a second session, which `close` ends with `endSessions`. The client ends
-    # the first session with `killSessions`.
+    # The client creates a second session, because `killSessions` ends the first session. `close`
+    # ends the second session with `endSessions`.
     client.db.c.find_one()
     client.close()
     assert len(deployment.commands.named("killCursors")) == 1
     assert len(deployment.commands.named("endSessions")) == 1
-    assert sleeps == []
+    assert backoffs == []
 
 
 def test_number_of_retries_is_limited_for_each_batch(
-    server: ScriptedServer, connect: Connect, sleeps: list[float]
+    server: ScriptedServer, connect: Connect, backoffs: list[float]
 ) -> None:
     server.hello_extra["maxWriteBatchSize"] = 1
     client = connect(f"mongodb://{server.name}")
@@ -135,7 +137,7 @@ def test_number_of_retries_is_limited_for_each_batch(
         server, "insert", *[overload_reply()] * 4, {"ok": 1, "n": 1}, *[overload_reply()] * 4, {"ok": 1, "n": 1}
     )
     assert len(client.db.c.insert_many([{"_id": 1}, {"_id": 2}]).inserted_ids) == 2
-    assert sleeps == [0.1, 0.2, 0.4, 0.8] * 2
+    assert backoffs == [0.1, 0.2, 0.4, 0.8] * 2
     numbers = [command["txnNumber"] for command in server.commands("insert")]
     assert numbers == [numbers[0]] * 5 + [numbers[0] + 1] * 5
 
@@ -152,7 +154,7 @@ def test_number_of_retries_is_limited_for_each_batch(
     ],
 )
 def test_retry_reads_and_retry_writes_control_overload_retries(
-    deployment: Deployment, connect: Connect, sleeps: list[float], option: str, case: str, is_retried: bool
+    deployment: Deployment, connect: Connect, backoffs: list[float], option: str, case: str, is_retried: bool
 ) -> None:
     name, run = COMMANDS[case]
     client = connect(deployment, **{option: False})
@@ -179,7 +181,7 @@ def test_backoff_that_would_exceed_the_deadline_raises_immediately(deployment: D
 
 @pytest.mark.requirement("BP-16", "BP-35", "BP-47")
 def test_empty_token_bucket_prevents_retry_after_overload_error(
-    deployment: Deployment, client: Client, sleeps: list[float]
+    deployment: Deployment, client: Client, backoffs: list[float]
 ) -> None:
     set_tokens(client, 0.9)
     fail(deployment, "ping")
@@ -187,6 +189,6 @@ def test_empty_token_bucket_prevents_retry_after_overload_error(
         client.db.command("ping")
     assert raised.value.code == 462
     assert len(deployment.commands.named("ping")) == 1
-    assert sleeps == [], "the operation fails at once, without a backoff (BP-A04)"
+    assert backoffs == [], "the operation fails at once, without a backoff (BP-A04)"
     assert tokens_of(client) == 0.9
     assert client.retry_stats()["exhausted"] == 1

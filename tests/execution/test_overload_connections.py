@@ -36,7 +36,7 @@ def test_only_first_hello_of_monitor_has_field_backpressure() -> None:
 @pytest.mark.requirement("BP-62")
 @pytest.mark.parametrize("reply", [{}, {"backpressure": True}, {"backpressure": False}])
 def test_each_value_of_hello_field_backpressure_permits_retry(
-    connect: Connect, sleeps: list[float], reply: dict[str, Any]
+    connect: Connect, backoffs: list[float], reply: dict[str, Any]
 ) -> None:
     with ScriptedReplicaSet(1) as members:
         (server,) = members.members
@@ -44,7 +44,7 @@ def test_each_value_of_hello_field_backpressure_permits_retry(
         client = connect(f"mongodb://{server.name}")
         reply_in_sequence(server, "ping", overload_reply())
         client.db.command("ping")
-        assert sleeps == [0.1]
+        assert backoffs == [0.1]
 
 
 @pytest.mark.requirement("BP-05", "BP-07", "BP-72")
@@ -58,19 +58,19 @@ def test_each_value_of_hello_field_backpressure_permits_retry(
     ids=["ping", "insert", "find"],
 )
 def test_operation_is_retried_after_closed_handshake_without_token(
-    server: ScriptedServer, connect: Connect, sleeps: list[float], run_operation: Callable[[Client], Any]
+    server: ScriptedServer, connect: Connect, backoffs: list[float], run_operation: Callable[[Client], Any]
 ) -> None:
     client = connect(f"mongodb://{server.name}", serverMonitoringMode="poll")
     eventually(lambda: client.nodes)
     server.fail("handshake", cut_reply(0))
     run_operation(client)
-    assert sleeps == [0.1]
+    assert backoffs == [0.1]
     assert tokens_of(client) == 1000
     assert client.retry_stats()["retries"] == 1
 
 
 @pytest.mark.requirement("BP-05")
-def test_dropped_tls_handshake_raises_error_with_overload_labels(connect: Connect, sleeps: list[float]) -> None:
+def test_dropped_tls_handshake_raises_error_with_overload_labels(connect: Connect, backoffs: list[float]) -> None:
     pytest.importorskip("trustme")
     with Deployment.standalone(tls=True) as deployment:
         client = connect(deployment, maxAdaptiveRetries=0)

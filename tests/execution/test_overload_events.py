@@ -42,17 +42,17 @@ def assert_event_pairs(recorder: Recorder, name: str, count: int) -> None:
 @pytest.mark.requirement("BP-65", "BP-66", "BP-67", "BP-68", "BP-69")
 @pytest.mark.parametrize("case", CASES)
 def test_each_attempt_publishes_and_logs_start_and_end_of_command(
-    server: ScriptedServer, scripted: Client, recorder: Recorder, caplog: Any, sleeps: list[float], case: str
+    server: ScriptedServer, scripted_client: Client, recorder: Recorder, caplog: Any, backoffs: list[float], case: str
 ) -> None:
     replies, attempts, succeeds = CASES[case]
     server.replies["update"] = {"ok": 1, "n": 0, "nModified": 0}
     reply_in_sequence(server, "update", *replies)
     with caplog.at_level(logging.DEBUG, logger="gmongo"):
         if succeeds:
-            scripted.db.c.update_many({}, {"$set": {"x": 1}})
+            scripted_client.db.c.update_many({}, {"$set": {"x": 1}})
         else:
             with pytest.raises(OperationFailure):
-                scripted.db.c.update_many({}, {"$set": {"x": 1}})
+                scripted_client.db.c.update_many({}, {"$set": {"x": 1}})
     ending = "CommandSucceeded" if succeeds else "CommandFailed"
     assert events_of_command(recorder, "update") == PAIRS * (attempts - 1) + ["CommandStarted", ending]
     assert_event_pairs(recorder, "update", attempts)

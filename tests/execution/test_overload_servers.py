@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from gmongo.errors import OperationFailure
@@ -13,15 +11,8 @@ from tests.execution.harness import fail, receiving_members
 from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
 
-RETARGETING = {"enableOverloadRetargeting": True}
 # With a random choice between two servers, all rounds succeed only in 1 of 256 runs.
 ROUNDS = 8
-
-
-@pytest.fixture
-def members() -> Iterator[Deployment]:
-    with Deployment.replica_set(3) as members:
-        yield members
 
 
 def wait_for_discovery(client: Client, count: int) -> Client:
@@ -32,7 +23,7 @@ def wait_for_discovery(client: Client, count: int) -> Client:
 @pytest.mark.requirement("BP-26", "BP-28", "BP-37", "BP-48")
 @pytest.mark.parametrize("retargeting", [False, True])
 def test_retry_uses_another_mongos_with_and_without_retargeting(
-    cluster: Deployment, connect: Connect, sleeps: list[float], retargeting: bool
+    cluster: Deployment, connect: Connect, backoffs: list[float], retargeting: bool
 ) -> None:
     client = wait_for_discovery(connect(cluster, localThresholdMS=1000, enableOverloadRetargeting=retargeting), 2)
     for _ in range(ROUNDS):
@@ -45,7 +36,7 @@ def test_retry_uses_another_mongos_with_and_without_retargeting(
 
 @pytest.mark.requirement("BP-26", "BP-27")
 def test_retries_continue_if_every_mongos_is_overloaded(
-    cluster: Deployment, connect: Connect, sleeps: list[float]
+    cluster: Deployment, connect: Connect, backoffs: list[float]
 ) -> None:
     client = wait_for_discovery(connect(cluster, localThresholdMS=1000), 2)
     fail(cluster, "ping")
@@ -57,15 +48,15 @@ def test_retries_continue_if_every_mongos_is_overloaded(
 
 
 @pytest.mark.requirement("BP-48")
-def test_overloaded_get_more_is_retried_on_same_server(
-    members: Deployment, connect: Connect, sleeps: list[float]
-) -> None:
-    client = wait_for_discovery(connect(members, localThresholdMS=1000, **RETARGETING), 3)
-    client.db.c.insert_many([{} for _ in range(5)])
-    fail(members, "getMore", times=3)
-    cursor = client.db.c.with_options(read_preference=Secondary()).find(batch_size=3)
-    assert len(list(cursor)) == 5
-    assert cursor.address is not None
-    address = f"{cursor.address[0]}:{cursor.address[1]}"
-    assert receiving_members(members, "getMore") == [address] * 4
-    assert sleeps == [0.1, 0.2, 0.4]
+def test_overloaded_get_more_is_retried_on_same_server(connect: Connect, backoffs: list[float]) -> None:
+    with Deployment.replica_set(3) as members:
+        options = {"localThresholdMS": 1000, "enableOverloadRetargeting": True}
+        client = wait_for_discovery(connect(members, **options), 3)
+        client.db.c.insert_many([{} for _ in range(5)])
+        fail(members, "getMore", times=3)
+        cursor = client.db.c.with_options(read_preference=Secondary()).find(batch_size=3)
+        assert len(list(cursor)) == 5
+        assert cursor.address is not None
+        address = f"{cursor.address[0]}:{cursor.address[1]}"
+        assert receiving_members(members, "getMore") == [address] * 4
+        assert backoffs == [0.1, 0.2, 0.4]

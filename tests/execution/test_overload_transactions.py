@@ -24,7 +24,9 @@ from tests.support.server import ScriptedServer, cut_reply
 
 
 @pytest.mark.requirement("BP-07", "BP-39")
-def test_retry_of_first_command_starts_transaction(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_retry_of_first_command_starts_transaction(
+    deployment: Deployment, client: Client, backoffs: list[float]
+) -> None:
     with client.start_session() as session:
         fail(deployment, "insert", times=2)
         with session.start_transaction():
@@ -33,12 +35,12 @@ def test_retry_of_first_command_starts_transaction(deployment: Deployment, clien
     inserts = [command.body for command in deployment.commands.named("insert")]
     assert [command.get("startTransaction") for command in inserts] == [True, True, True, None]
     assert {command["txnNumber"] for command in inserts} == {1}
-    assert sleeps == [0.1, 0.2]
+    assert backoffs == [0.1, 0.2]
     assert client.db.c.count_documents({}) == 2
 
 
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_retry_after_transient_label_uses_the_same_mongos(connect: Connect, sleeps: list[float], kind: str) -> None:
+def test_retry_after_transient_label_uses_the_same_mongos(connect: Connect, backoffs: list[float], kind: str) -> None:
     with getattr(Deployment, kind)() as cluster:
         client = connect(cluster, localThresholdMS=1000)
         for turn in range(6):
@@ -57,7 +59,7 @@ def test_retry_after_transient_label_uses_the_same_mongos(connect: Connect, slee
 @pytest.mark.parametrize("failures", [1, 5])
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
 def test_retried_commit_or_abort_uses_the_connection_of_the_transaction(
-    connect: Connect, sleeps: list[float], kind: str, failures: int, command_name: str
+    connect: Connect, backoffs: list[float], kind: str, failures: int, command_name: str
 ) -> None:
     with getattr(Deployment, kind)(2) as cluster:
         client = connect(cluster, localThresholdMS=1000)
@@ -79,27 +81,29 @@ RETRYABLE_WRITE = "RetryableWriteError"
 
 
 @pytest.mark.requirement("BP-40")
-def test_retried_write_keeps_transaction_number(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
+def test_retried_write_keeps_transaction_number(
+    server: ScriptedServer, scripted_client: Client, backoffs: list[float]
+) -> None:
     reply_in_sequence(server, "insert", overload_reply(), error_reply(6, RETRYABLE_WRITE), overload_reply())
-    scripted.db.c.insert_one({})
-    scripted.db.c.insert_one({})
+    scripted_client.db.c.insert_one({})
+    scripted_client.db.c.insert_one({})
     assert [command["txnNumber"] for command in server.commands("insert")] == [1, 1, 1, 1, 2]
     assert len({bytes(command["lsid"]["id"]) for command in server.commands("insert")}) == 1
 
 
 @pytest.mark.requirement("BP-51")
 def test_retry_of_rejected_write_may_omit_transaction_number(
-    server: ScriptedServer, scripted: Client, sleeps: list[float], monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, scripted_client: Client, backoffs: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Let a server reject a write. The server for the retry does not support retryable writes.
 
-    Only for a possibly executed write, a retry checks the support of retryable writes (BP-A16).
+    A retry checks the support of retryable writes only if the server may have executed the write (BP-A16).
     """
-    scripted.db.c.find_one()
+    scripted_client.db.c.find_one()
     numbers = iter([True, False])
     monkeypatch.setattr(RetryPolicy, "retry_writes", property(lambda self: next(numbers)))
     reply_in_sequence(server, "insert", overload_reply())
-    scripted.db.c.insert_one({})
+    scripted_client.db.c.insert_one({})
     assert ["txnNumber" in command for command in server.commands("insert")] == [True, False]
 
 
@@ -113,7 +117,7 @@ def test_retry_writes_hint_replaces_message_of_error_without_reply() -> None:
 
 @pytest.mark.parametrize("case", ["other message", "other code", "retryWrites=false"])
 def test_error_of_other_kind_keeps_message_without_retry_writes_hint(
-    server: ScriptedServer, connect: Connect, sleeps: list[float], case: str
+    server: ScriptedServer, connect: Connect, backoffs: list[float], case: str
 ) -> None:
     message = "not allowed" if case == "other message" else "Transaction numbers are only allowed on a replica set"
     code = 72 if case == "other code" else 20
@@ -126,7 +130,7 @@ def test_error_of_other_kind_keeps_message_without_retry_writes_hint(
 
 @pytest.mark.requirement("BP-51")
 def test_possibly_executed_write_is_never_retried_without_transaction_number(
-    server: ScriptedServer, connect: Connect, sleeps: list[float]
+    server: ScriptedServer, connect: Connect, backoffs: list[float]
 ) -> None:
     def reject_insert(_command: Any) -> dict[str, Any]:
         calls.append(1)

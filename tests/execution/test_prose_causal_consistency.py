@@ -16,8 +16,17 @@ from tests.support.recorder import Recorder
 
 READS = ("find_one", "find", "aggregate", "count_documents", "distinct")
 WRITES = (
-    *("insert_one", "insert_many", "bulk_write", "update_one", "update_many", "replace_one", "delete_one"),
-    *("delete_many", "find_one_and_update", "find_one_and_replace", "find_one_and_delete"),
+    "insert_one",
+    "insert_many",
+    "bulk_write",
+    "update_one",
+    "update_many",
+    "replace_one",
+    "delete_one",
+    "delete_many",
+    "find_one_and_update",
+    "find_one_and_replace",
+    "find_one_and_delete",
 )
 LABELS = {"labels": None, "code": 2}
 

@@ -90,7 +90,7 @@ def test_operation_is_retried_on_the_only_mongos(connect: Connect, recorder: Rec
 def test_only_overload_errors_with_retargeting_are_retried_on_another_member(
     connect: Connect,
     recorder: Recorder,
-    sleeps: list[float],
+    backoffs: list[float],
     labels: list[str],
     options: dict[str, Any],
     uses_same_member: bool,
@@ -112,11 +112,13 @@ def test_only_overload_errors_with_retargeting_are_retried_on_another_member(
 
 
 @pytest.mark.requirement("BP-49")
-def test_write_to_storage_engine_without_retryable_writes_raises_hint(server: ScriptedServer, scripted: Client) -> None:
+def test_write_to_storage_engine_without_retryable_writes_raises_hint(
+    server: ScriptedServer, scripted_client: Client
+) -> None:
     """Run test 1 of writes."""
     server.replies["insert"] = {"ok": 0, "code": 20, "errmsg": "Transaction numbers are only allowed on a replica set"}
     with pytest.raises(OperationFailure) as raised:
-        scripted.db.c.insert_one({})
+        scripted_client.db.c.insert_one({})
     assert raised.value.code == 20
     assert str(raised.value).startswith(
         "This MongoDB deployment does not support retryable writes. "
@@ -154,7 +156,7 @@ WRITE_ERRORS = {
 @pytest.mark.requirement("BP-36", "BP-54")
 @pytest.mark.parametrize("case", WRITE_ERRORS)
 def test_last_error_with_writes_is_raised_after_several_errors(
-    deployment: Deployment, connect: Connect, recorder: Recorder, sleeps: list[float], case: str
+    deployment: Deployment, connect: Connect, recorder: Recorder, backoffs: list[float], case: str
 ) -> None:
     """Run test 6 of writes."""
     first, code, others, expected = WRITE_ERRORS[case]

@@ -24,8 +24,6 @@ from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
-pytestmark = pytest.mark.usefixtures("in_time")
-
 
 @pytest.fixture
 def standalone() -> Iterator[Deployment]:
@@ -238,7 +236,7 @@ def test_9_end_session_aborts_the_transaction_within_the_timeout(
 def test_10_1_timeout_is_refreshed_for_abort(deployment: Deployment, connect: Connect, recorder: Recorder) -> None:
     """Check that abortTransaction has its own complete timeoutMS (test 10.1).
 
-    ``test_multi_command_time_limits.py`` checks the exact times.
+    ``test_time_limits.py`` checks the exact times.
     """
     client = connect(deployment, timeoutMS=500)
     delay_replies(deployment, "insert", "abortTransaction", milliseconds=700, times=2)

@@ -19,33 +19,33 @@ TRANSIENT, UNKNOWN = "TransientTransactionError", "UnknownTransactionCommitResul
 
 
 @pytest.fixture
-def sharded(cluster: Deployment, connect: Connect) -> Client:
+def sharded_client(cluster: Deployment, connect: Connect) -> Client:
     client = connect(cluster, localThresholdMS=1000)
     eventually(lambda: len(client.nodes) == 2)
     client.test.test.insert_one({})
     return client
 
 
-def test_1_new_transaction_unpins_session_from_mongos(sharded: Client) -> None:
+def test_1_new_transaction_unpins_session_from_mongos(sharded_client: Client) -> None:
     addresses = set()
-    with sharded.start_session() as session:
+    with sharded_client.start_session() as session:
         with session.start_transaction():
-            sharded.test.test.insert_one({}, session=session)
+            sharded_client.test.test.insert_one({}, session=session)
         for _ in range(50):
             with session.start_transaction():
-                cursor = sharded.test.test.find({}, session=session)
+                cursor = sharded_client.test.test.find({}, session=session)
                 assert next(cursor)
                 addresses.add(cursor.address)
     assert len(addresses) == 2
 
 
-def test_2_operation_outside_transaction_unpins_session_from_mongos(sharded: Client) -> None:
+def test_2_operation_outside_transaction_unpins_session_from_mongos(sharded_client: Client) -> None:
     addresses = set()
-    with sharded.start_session() as session:
+    with sharded_client.start_session() as session:
         with session.start_transaction():
-            sharded.test.test.insert_one({}, session=session)
+            sharded_client.test.test.insert_one({}, session=session)
         for _ in range(50):
-            cursor = sharded.test.test.find({}, session=session)
+            cursor = sharded_client.test.test.find({}, session=session)
             assert next(cursor)
             addresses.add(cursor.address)
     assert len(addresses) == 2

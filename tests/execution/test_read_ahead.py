@@ -26,7 +26,7 @@ from gmongo.errors import (
 )
 from gmongo.gridfs import GridFS
 from gmongo.testing import Deployment
-from tests.execution.harness import count_open_cursors
+from tests.execution.harness import count_open_cursors, no_connection_or_session_in_use
 from tests.support.fail_points import fail
 from tests.support.programs import TIMEOUT
 from tests.support.server import ScriptedServer, cursor_reply, cut_reply, hold_reply
@@ -52,12 +52,6 @@ def many_documents(deployment: Deployment, client: Any) -> Any:
     """Return a collection of 20 documents."""
     client.db.c.insert_many([{"_id": number, "text": "x" * 100} for number in range(20)])
     return client.db.c
-
-
-def no_connection_or_session_in_use(client: Any) -> bool:
-    """Return True if the client uses no connection and no session, and reads no batch ahead."""
-    busy = any(stats["in_use"] for stats in client.pool_stats())
-    return not busy and client._executor.sessions.in_use == 0 and not client._cursor_killer.reading
 
 
 @pytest.mark.parametrize("batches", [1, 2, 50])
@@ -319,7 +313,7 @@ def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: Scrip
     assert len(server.commands("getMore")) == 1
 
 
-def test_client_close_interrupts_pending_get_more(server: ScriptedServer, connect: Any, go: Any) -> None:
+def test_client_close_interrupts_pending_get_more(server: ScriptedServer, connect: Any, start_greenlet: Any) -> None:
     client = connect(server)
     server.fail("getMore", hold_reply(Event()))
     cursor = client.db.c.find().read_ahead()
@@ -327,11 +321,11 @@ def test_client_close_interrupts_pending_get_more(server: ScriptedServer, connec
     next(cursor)
     server.wait_for("getMore")
 
-    def read() -> None:
+    def read_until_interruption() -> None:
         with pytest.raises(AutoReconnect, match="interrupted"):
             next(cursor)
 
-    reader = go(read)
+    reader = start_greenlet(read_until_interruption)
     client.close()
     reader.get(timeout=1)
     assert not client._cursor_killer.reading

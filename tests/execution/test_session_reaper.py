@@ -216,11 +216,11 @@ def test_transaction_whose_first_command_arrives_after_abort_ends_on_server(
     client = connect(deployment, drainLateReplies=True, **options)
     session = client.start_session()
 
-    def run() -> None:
+    def write_in_transaction() -> None:
         with nullcontext() if keeps_session else session, session.start_transaction():
             write(client, session)
 
-    run_and_kill(deployment, "update", run, 400)
+    run_and_kill(deployment, "update", write_in_transaction, 400)
     assert len(deployment.commands.named("abortTransaction")) == 1, (
         "the server receives the abort before the transaction starts"
     )

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import gevent
-import gevent.event
 import pytest
 
 import gmongo
-from gmongo.errors import (
-    PyMongoError,
-)
-from gmongo.testing import Deployment
-from tests.execution.harness import assert_no_resource_in_use, delay_replies
+from gmongo.errors import PyMongoError
+from gmongo.testing import Deployment, VirtualTime
+from tests.execution.harness import assert_no_resource_in_use, delay_replies, overload_reply, reply_in_sequence
 from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client, Connect
-from tests.support.server import ScriptedServer
-
-pytestmark = pytest.mark.usefixtures("in_time")
+from tests.support.recorder import Recorder
+from tests.support.server import ScriptedServer, send_no_reply
+from tests.support.wait import eventually
 
 
 @pytest.mark.parametrize("operation", WITH_SESSION)
@@ -43,7 +40,35 @@ def test_timeout_block_overrides_timeout_ms(server: ScriptedServer, connect: Con
     assert second <= 1000 < first
 
 
-def test_greenlet_spawned_in_timeout_block_has_no_deadline(server: ScriptedServer, scripted: Client) -> None:
+def test_greenlet_spawned_in_timeout_block_has_no_deadline(server: ScriptedServer, scripted_client: Client) -> None:
     with gmongo.timeout(10):
-        gevent.spawn(scripted.db.c.find_one).get()
+        gevent.spawn(scripted_client.db.c.find_one).get()
     assert "maxTimeMS" not in server.commands("find")[0]
+
+
+def test_backoff_shortens_max_time_ms_of_the_retry(server: ScriptedServer, connect: Connect) -> None:
+    client = connect(f"mongodb://{server.name}", timeoutMS=10_000, baseBackoffMS=20)
+    reply_in_sequence(server, "find", overload_reply(), overload_reply())
+    client.db.c.find_one()
+    limits = [command["maxTimeMS"] for command in server.commands("find")]
+    assert limits == pytest.approx([10_000, 9_980, 9_940], abs=1)
+
+
+def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(
+    virtual_time: VirtualTime, server: ScriptedServer, connect: Connect, recorder: Recorder
+) -> None:
+    client = connect(f"mongodb://{server.name}", timeoutMS=60, serverMonitoringMode="poll")
+    client.db.command("ping")
+    server.fail("insert", send_no_reply)
+    server.fail("abortTransaction", send_no_reply)
+    begin = virtual_time.monotonic()
+    failed: list[float] = []
+    recorder.hooks["CommandFailed"] = lambda _event: failed.append(virtual_time.monotonic() - begin)
+    with client.start_session() as session:
+        with pytest.raises(PyMongoError) as raised:
+            session.with_transaction(lambda session: client.db.c.insert_one({}, session=session))
+        assert raised.value.timeout
+        assert virtual_time.monotonic() - begin == pytest.approx(0.06)
+        eventually(lambda: len(failed) == 2)
+    assert [event.command_name for event in recorder.events_named("CommandFailed")] == ["insert", "abortTransaction"]
+    assert failed == pytest.approx([0.06, 0.12])

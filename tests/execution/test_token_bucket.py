@@ -65,13 +65,13 @@ def test_success_of_first_attempt_deposits_a_tenth_of_a_token(client: Client) ->
 
 @pytest.mark.requirement("BP-11", "BP-29", "BP-52")
 def test_success_of_retry_deposits_1_and_a_tenth_tokens(
-    deployment: Deployment, client: Client, sleeps: list[float]
+    deployment: Deployment, client: Client, backoffs: list[float]
 ) -> None:
     set_tokens(client, 10)
     fail(deployment, "insert", times=1)
     client.db.c.insert_one({})
     assert tokens_of(client) == pytest.approx(10.1)
-    assert client.retry_stats()["retries"] == len(sleeps) == 1
+    assert client.retry_stats()["retries"] == len(backoffs) == 1
 
 
 @pytest.mark.requirement("BP-12", "BP-53")
@@ -89,14 +89,14 @@ def test_failed_first_attempt_deposits_no_token(client: Client) -> None:
 
 @pytest.mark.requirement("BP-08")
 def test_each_batch_of_cursor_and_insert_many_deposits_a_tenth_of_a_token(
-    server: ScriptedServer, scripted: Client
+    server: ScriptedServer, scripted_client: Client
 ) -> None:
     batches = iter([cursor_reply([{"_id": 2}], 7, "nextBatch"), cursor_reply([{"_id": 3}], 0, "nextBatch")])
     server.replies["find"] = cursor_reply([{"_id": 1}], 7)
     server.replies["getMore"] = lambda _command: next(batches)
-    set_tokens(scripted, 10)
-    assert len(list(scripted.db.c.find())) == 3
-    assert tokens_of(scripted) == pytest.approx(10.3)
+    set_tokens(scripted_client, 10)
+    assert len(list(scripted_client.db.c.find())) == 3
+    assert tokens_of(scripted_client) == pytest.approx(10.3)
     server.hello_extra["maxWriteBatchSize"] = 2
     with MongoClient[Any](server.name) as other:
         set_tokens(other, 10)
@@ -119,7 +119,7 @@ def test_kill_cursors_and_end_sessions_deposit_no_token(deployment: Deployment, 
 
 
 @pytest.mark.requirement("BP-55")
-def test_each_client_has_own_token_bucket(deployment: Deployment, connect: Connect, sleeps: list[float]) -> None:
+def test_each_client_has_own_token_bucket(deployment: Deployment, connect: Connect, backoffs: list[float]) -> None:
     empty, full = connect(deployment), connect(deployment)
     set_tokens(empty, 0)
     fail(deployment, "ping", times=2)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import gevent
 import pytest
+from gevent.event import Event
 
 import gmongo
 from gmongo.client_session import ClientSession
@@ -19,38 +19,23 @@ from tests.support.wait import eventually
 TRANSIENT = "TransientTransactionError"
 
 
-@pytest.fixture
-def waiting_callback(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, Any]]:
-    """Yield a session, and a pair: a function that runs a transaction in the session, and an event.
+def test_kill_in_callback_does_not_wait_for_abort(deployment: Deployment, client: Client) -> None:
+    entered = Event()
 
-    The callback of the transaction sets the event, and then sleeps for 10 seconds.
-    """
-    entered = gevent.event.Event()
-
-    def run(session: ClientSession) -> Any:
-        def callback(session: ClientSession) -> None:
-            client.db.c.insert_one({"_id": 1}, session=session)
-            entered.set()
-            gevent.sleep(10)
-
-        return session.with_transaction(callback)
+    def insert_and_sleep(session: ClientSession) -> None:
+        client.db.c.insert_one({"_id": 1}, session=session)
+        entered.set()
+        gevent.sleep(10)
 
     with client.start_session() as session:
-        yield session, (run, entered)
-
-
-def test_kill_in_callback_does_not_wait_for_abort(
-    deployment: Deployment, client: Client, waiting_callback: Any
-) -> None:
-    session, (run, entered) = waiting_callback
-    working = gevent.spawn(run, session)
-    assert entered.wait(5)
-    delay_replies(deployment, "abortTransaction")
-    with gevent.Timeout(4):
-        working.kill()
-    assert not session.in_transaction
-    (pool,) = client.pool_stats()
-    assert (pool["in_use"], pool["waiting"]) == (0, 0)
+        working = gevent.spawn(session.with_transaction, insert_and_sleep)
+        assert entered.wait(5)
+        delay_replies(deployment, "abortTransaction")
+        with gevent.Timeout(4):
+            working.kill()
+        assert not session.in_transaction
+        (pool,) = client.pool_stats()
+        assert (pool["in_use"], pool["waiting"]) == (0, 0)
 
 
 def test_kill_during_backoff_of_with_transaction_leaves_no_transaction(
@@ -70,14 +55,14 @@ def test_kill_during_backoff_of_with_transaction_leaves_no_transaction(
 
 
 def test_overload_error_in_callback_retries_only_the_operation(
-    deployment: Deployment, client: Client, sleeps: list[float]
+    deployment: Deployment, client: Client, backoffs: list[float]
 ) -> None:
     fail(deployment, "insert", times=3, labels=[*BOTH, TRANSIENT])
     calls: list[Any] = []
     with client.start_session() as session:
         session.with_transaction(lambda s: calls.append(client.db.c.insert_one({}, session=s)))
     assert len(calls) == 1
-    assert sleeps == [0.1, 0.2, 0.4]
+    assert backoffs == [0.1, 0.2, 0.4]
 
 
 def test_end_of_transaction_block_commits_or_aborts(deployment: Deployment, client: Client) -> None:

@@ -19,8 +19,7 @@ from gmongo.errors import AutoReconnect
 from gmongo.testing import DeploymentProcess
 from gmongo.wire import connect as wire_connect
 from gmongo.wire.transport import Transport
-from tests.gevent.failure_recorder import FailureRecorder
-from tests.support.recorder import short_name
+from tests.support.recorder import Recorder, short_name
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
@@ -30,8 +29,21 @@ ENDS = ("HeartbeatSucceeded", "HeartbeatFailed")
 PIECE = 1_000_000
 
 
-def has_input(connection):
-    """Return True if the socket of a connection has unread bytes."""
+class FailureRecorder(Recorder):
+    """Recorder with properties for failed commands, servers marked Unknown, and cleared pools."""
+
+    @property
+    def failures(self):
+        return self.events_named("CommandFailed")
+
+    @property
+    def server_faults(self):
+        changes = self.events_named("ServerDescriptionChanged")
+        unknown = [event for event in changes if not event.new_description.is_server_type_known]
+        return unknown + self.events_named("PoolCleared")
+
+
+def has_unread_bytes(connection):
     return any(fcntl.ioctl(connection._transport._socket.fileno(), termios.FIONREAD, bytes(4)))
 
 
@@ -39,9 +51,9 @@ def block_loop(connection):
     """Block the event loop until the socket of a connection has unread bytes."""
     end = time.monotonic() + 20
     time.sleep(BLOCKED)
-    while not has_input(connection) and time.monotonic() < end:
+    while not has_unread_bytes(connection) and time.monotonic() < end:
         time.sleep(BLOCKED)
-    assert has_input(connection)
+    assert has_unread_bytes(connection)
 
 
 def connection_in_use(client):
@@ -61,7 +73,6 @@ def read_succeeds(client):
 
 def client_with_connection(deployment, *recorders, **options):
     """Return a client that has an available connection, and clear its recorders."""
-
     with MongoClient(deployment.uri) as patient:
         patient.test.c.insert_one({"_id": 1})
     client = MongoClient(deployment.uri, event_listeners=recorders, **options)
@@ -119,7 +130,7 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
     """The loop is blocked until ``connectTimeoutMS`` has passed, so the driver sends its hello after this time."""
 
     def start_connecting(transport, address):
-        # Blocks the loop while this greenlet waits for the TCP connection.
+        # The new greenlet blocks the loop while this greenlet waits for the TCP connection.
         blockers.append(gevent.spawn(time.sleep, BLOCKED))
         return real(transport, address)
 

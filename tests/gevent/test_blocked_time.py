@@ -37,8 +37,8 @@ def driver_processes():
 def blocks_less(driver_processes, activity, share):
     """Return True if gmongo blocks the event loop for less than `share` of the time for which PyMongo blocks the loop.
 
-    The function compares the minimum of several rounds, to exclude the load. The measurements of
-    the drivers alternate, so that other load of the machine affects both drivers.
+    The function compares the minimum of several rounds, to exclude the effect of other load. The
+    measurements of the drivers alternate, so that other load of the machine affects both drivers.
     """
     least = [float("inf")] * len(driver_processes)
     for number in range(MAX_ROUNDS):
@@ -71,5 +71,5 @@ def measure(driver_process, activity):
         pytest.param("connect", 1.5, id="TLS connection"),
     ],
 )
-def test_gmongo_blocks_loop_for_less_than_share_of_time_of_pymongo(driver_processes, activity, share):
+def test_time_of_blocked_loop_is_below_share_of_pymongo_time(driver_processes, activity, share):
     assert blocks_less(driver_processes, activity, share)

@@ -40,9 +40,9 @@ def compute(seconds: float) -> None:
 
 
 def duration_and_longest_loop_iteration(call: Callable[[], object]) -> tuple[float, float, PyMongoError | None]:
-    """Run a call beside computing greenlets.
+    """Run a call while other greenlets compute.
 
-    Return its duration, the longest loop iteration, and its error or None.
+    Return the duration of the call, the longest loop iteration, and the error of the call or None.
     """
     error = None
     begin = time.monotonic()
@@ -76,7 +76,7 @@ def run_transaction(client: MongoClient[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("connections", "options", "operation"),
+    ("pool_state", "options", "operation"),
     [
         pytest.param(None, {"serverSelectionTimeoutMS": MILLISECONDS}, find, id="server selection"),
         pytest.param(None, {"timeoutMS": MILLISECONDS}, find, id="server selection under timeoutMS"),
@@ -90,24 +90,25 @@ def run_transaction(client: MongoClient[Any]) -> None:
     ],
 )
 def test_operation_ends_within_its_limit_and_two_loop_iterations(
-    connections: int | None, options: dict[str, Any], operation: Callable[[MongoClient[Any]], object]
+    pool_state: int | None, options: dict[str, Any], operation: Callable[[MongoClient[Any]], object]
 ) -> None:
-    """
-    :param connections: None: no server runs. 0: the pool is empty. 1: another greenlet uses the
-        only connection. 2: the only connection is available.
+    """The operation waits for a server, a connection or a reply.
+
+    :param pool_state: None if no server runs, 0 for an empty pool, 1 if another greenlet uses the
+        only connection, 2 if the only connection is available.
     """
     more = {"maxPoolSize": 1, "retryReads": False, "retryWrites": False, "serverMonitoringMode": "poll"}
     with ScriptedServer(member=lambda server: {**MEMBER, "hosts": [server.name], "me": server.name}) as server:
-        if connections is None:
+        if pool_state is None:
             server.stop()
         with MongoClient(server.name, replicaSet="rs", **more, **options) as client:
-            if connections is not None:
+            if pool_state is not None:
                 eventually(lambda: client.topology_description.has_writable_server())
-            if connections:
+            if pool_state:
                 with gmongo.timeout(20):
                     client.db.c.find_one()
             server.answering.clear()
-            user_of_connection = gevent.spawn(client.db.c.find_one) if connections == 1 else None
+            user_of_connection = gevent.spawn(client.db.c.find_one) if pool_state == 1 else None
             gevent.sleep(0)
             duration, longest, error = duration_and_longest_loop_iteration(lambda: operation(client))
             server.answering.set()
@@ -139,16 +140,16 @@ def stoppable(request: pytest.FixtureRequest) -> Iterator[Any]:
 @pytest.mark.one_in(16)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_public_operation_ends_within_timeout_and_two_loop_iterations(operation: Operation, stoppable: Any) -> None:
-    def act() -> None:
+    def run_with_timeout() -> None:
         with gmongo.timeout(LIMIT):
-            operation.act(run_state)
+            operation.run_operation(run_state)
 
     with MongoClient(stoppable.uri) as client:
         run_state: Any = SimpleNamespace(client=client, kept={})
         operation.prepare(run_state)
         stoppable.stop()
         try:
-            duration, longest, error = duration_and_longest_loop_iteration(act)
+            duration, longest, error = duration_and_longest_loop_iteration(run_with_timeout)
         finally:
             stoppable.resume()
     assert error is None or error.timeout, repr(error)

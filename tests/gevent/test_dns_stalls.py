@@ -96,7 +96,7 @@ def resolver(monkeypatch):
     resolver.gate.set()
 
 
-def publish(names: SlowNameServer, server: ScriptedServer) -> None:
+def add_records(names: SlowNameServer, server: ScriptedServer) -> None:
     """Add the SRV, TXT and address records of a deployment with one server to a name server."""
     dns.resolver.default_resolver.timeout = 30  # longer than the test, so that no query times out
     names.hosts[f"_mongodb._tcp.{CLUSTER}"] = [Host(NAME, server.port)]
@@ -109,7 +109,7 @@ def names(monkeypatch, server):
     """Make the driver query a :class:`SlowNameServer` that has the records of a deployment."""
     with SlowNameServer() as names:
         install(monkeypatch.setattr, names)
-        publish(names, server)
+        add_records(names, server)
         yield names
         names.gate.set()
 
@@ -144,7 +144,7 @@ def open_resources() -> dict[str, int]:
 
 
 @contextmanager
-def no_leaks() -> Iterator[None]:
+def assert_no_leaks() -> Iterator[None]:
     """Check at the end of the block that the lookups in the block have released all resources."""
     # The first use of the thread pool opens descriptors that stay open.
     get_hub().threadpool.apply(int)
@@ -202,7 +202,7 @@ def assert_immediate_end(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.
 @interruptions
 @pytest.mark.parametrize("kind", ["SRV", "TXT"])
 def test_interruption_of_client_creation_ends_immediately(names, interrupt, kind):
-    with no_leaks():
+    with assert_no_leaks():
         names.delay(kind)
         maker = gevent.spawn(client_with_srv_uri)
         eventually(lambda: names.delayed)
@@ -214,7 +214,7 @@ def test_interruption_of_client_creation_ends_immediately(names, interrupt, kind
 
 @interruptions
 def test_interruption_during_lookup_of_monitor_ends_immediately(server, resolver, interrupt):
-    with no_leaks():
+    with assert_no_leaks():
         resolver.gate.clear()
         with MongoClient(f"{NAME}:{server.port}") as client:
             reader = gevent.spawn(client.db.c.find_one, {"_id": 1})
@@ -226,7 +226,7 @@ def test_interruption_during_lookup_of_monitor_ends_immediately(server, resolver
 
 @interruptions
 def test_interruption_during_lookup_of_operation_ends_immediately(server, resolver, interrupt):
-    with no_leaks(), MongoClient(f"{NAME}:{server.port}", maxPoolSize=1, serverMonitoringMode="poll") as client:
+    with assert_no_leaks(), MongoClient(f"{NAME}:{server.port}", maxPoolSize=1, serverMonitoringMode="poll") as client:
         eventually(lambda: client.nodes)
         queries = len(resolver.queries)
         resolver.gate.clear()
@@ -242,7 +242,7 @@ def test_interruption_during_lookup_of_operation_ends_immediately(server, resolv
 
 
 def test_close_during_lookup_prevents_connection(server, resolver):
-    with no_leaks():
+    with assert_no_leaks():
         resolver.gate.clear()
         client = MongoClient(f"{NAME}:{server.port}")
         eventually(lambda: resolver.queries)
@@ -253,7 +253,7 @@ def test_close_during_lookup_prevents_connection(server, resolver):
 
 
 def test_operation_during_lookup_times_out_after_connect_or_selection_timeout(server, resolver):
-    with no_leaks():
+    with assert_no_leaks():
         options = {"serverMonitoringMode": "poll", "connectTimeoutMS": 50, "serverSelectionTimeoutMS": 100}
         with MongoClient(f"{NAME}:{server.port}", retryReads=False, **options) as client:
             eventually(lambda: client.nodes)
@@ -273,7 +273,7 @@ from tests.gevent.test_dns_stalls import *
 
 with gevent.Timeout(30), ScriptedServer() as server, SlowNameServer() as names:
     install(setattr, names)
-    publish(names, server)
+    add_records(names, server)
     def make():
         try:
             client_with_srv_uri()

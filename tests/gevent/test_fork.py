@@ -101,7 +101,7 @@ def fork(fork_setup, server):
 
 
 def requested_ids_by_connection(server, name="find"):
-    """Return, for each connection, the document IDs that finds on this connection requested."""
+    """Return the document IDs in the filters of the find commands on each connection."""
     requests = {}
     for each in server.received:
         if each.name == name:

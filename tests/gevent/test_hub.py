@@ -56,7 +56,7 @@ def output_of(child, stdin=None):
     return output
 
 
-def run(program, *arguments):
+def output_of_program(program, *arguments):
     """Run a program in another process, and return its output."""
     with started_program(program, *arguments) as child:
         return output_of(child)
@@ -95,7 +95,7 @@ for wait in (lambda: WaitQueue().join().sleep(0.0003, TimeoutError), lambda: gev
 def test_pauses_shorter_than_millisecond_cause_no_loop_warning(monkeypatch, loop, program):
     """gevent with libuv prints a warning if a timer is shorter than a millisecond."""
     monkeypatch.setenv("GEVENT_LOOP", loop)
-    run(program)
+    output_of_program(program)
 
 
 CLOSED_AT_THE_END = """
@@ -112,7 +112,7 @@ holder.client.db.c.find_one()
 
 
 def test_close_at_interpreter_exit_prints_nothing(server):
-    assert run(CLOSED_AT_THE_END, server.name) == ""
+    assert output_of_program(CLOSED_AT_THE_END, server.name) == ""
 
 
 LOOKUP = """
@@ -136,7 +136,7 @@ print(gevent.get_hub().join(timeout=4))
 def test_lookup_does_not_keep_event_loop_alive(monkeypatch, loop):
     """The process ends while the native thread of the lookup still runs."""
     monkeypatch.setenv("GEVENT_LOOP", loop)
-    assert run(LOOKUP) == "True\nTrue\n"
+    assert output_of_program(LOOKUP) == "True\nTrue\n"
 
 
 JOIN = """
@@ -147,14 +147,14 @@ print("joined", gevent.get_hub().join(timeout=5), gevent.wait(timeout=5))
 
 
 def test_hub_join_returns_with_idle_client(server):
-    assert run(JOIN, server.name) == "joined True True\n"
+    assert output_of_program(JOIN, server.name) == "joined True True\n"
 
 
 def test_hub_join_returns_while_servers_are_unreachable():
     with ScriptedServer() as dead:
         name = dead.name
     program = "client = MongoClient(sys.argv[1]); print(gevent.get_hub().join(timeout=5))"
-    assert run(program, name) == "True\n"
+    assert output_of_program(program, name) == "True\n"
 
 
 def test_hub_join_waits_for_operation(server):
@@ -163,7 +163,7 @@ client = MongoClient(sys.argv[1])
 gevent.spawn(lambda: print(client.db.c.find_one({"_id": 5})))
 gevent.get_hub().join()
 """
-    assert run(program, server.name) == "{'_id': 5}\n"
+    assert output_of_program(program, server.name) == "{'_id': 5}\n"
 
 
 def test_process_ends_with_open_client(server):
@@ -171,7 +171,7 @@ def test_process_ends_with_open_client(server):
 client = MongoClient(sys.argv[1])
 print(client.db.c.find_one({"_id": 5}))
 """
-    assert run(program, server.name) == "{'_id': 5}\n"
+    assert output_of_program(program, server.name) == "{'_id': 5}\n"
     eventually(lambda: not server.peers)
 
 
@@ -182,7 +182,7 @@ gevent.spawn(client.db.c.find_one)
 gevent.sleep(0.2)
 """
     server.fail("find", send_no_reply)
-    assert run(program, server.name) == ""
+    assert output_of_program(program, server.name) == ""
 
 
 def test_hub_join_returns_while_upkeep_populates_pool(server):
@@ -193,7 +193,7 @@ while not client.pool_stats()[0]["pending"]:
 print(client.pool_stats()[0]["pending"], gevent.get_hub().join(timeout=5))
 """
     server.fail("handshake", lambda peer, message: peer.send(message), send_no_reply)
-    assert run(program, server.name) == "1 True\n"
+    assert output_of_program(program, server.name) == "1 True\n"
 
 
 def test_operation_that_waits_for_connection_of_upkeep_keeps_event_loop_alive(server):
@@ -224,7 +224,7 @@ try:
 except ServerSelectionTimeoutError as error:
     print(type(error).__name__)
 """
-    assert run(program, name) == "ServerSelectionTimeoutError\n"
+    assert output_of_program(program, name) == "ServerSelectionTimeoutError\n"
 
 
 def test_operation_in_progress_succeeds_after_close_of_client(server):
@@ -281,7 +281,7 @@ own.join()
 
 
 def test_use_of_client_in_another_native_thread_raises_error_with_advice(server):
-    message, *documents = run(THREAD, server.name).splitlines()
+    message, *documents = output_of_program(THREAD, server.name).splitlines()
     assert message.startswith("InvalidOperation a MongoClient belongs to the native thread that first used it")
     assert "create a client for each thread" in message
     assert documents == ["{'_id': 5}", "{'_id': 6}"]

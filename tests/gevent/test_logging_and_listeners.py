@@ -23,7 +23,7 @@ monkey.patch_all()
 import collections, gc, gevent, json, logging, sys, threading, time
 from gmongo import MongoClient, monitoring
 
-uri, where, way, manner = sys.argv[1:]
+uri, callback_kind, callback_behavior, disturbance = sys.argv[1:]
 lock = threading.Lock()
 counts = collections.Counter()
 loggers = set()
@@ -39,12 +39,12 @@ def raising():
     time.sleep(0)
     raise ValueError("of the application")
 
-act = {"locked": locked, "slow": slow, "raising": raising}[way]
+disturb = {"locked": locked, "slow": slow, "raising": raising}[callback_behavior]
 
 class Handler(logging.Handler):
     def emit(self, record):
         loggers.add(record.name)
-        act()
+        disturb()
 
 def method(name):
     def forward(self, event):
@@ -68,7 +68,7 @@ class EventRecorder(Listener):
 
 class SlowOrFailing(Listener):
     def handle(self, name, event):
-        act()
+        disturb()
 
 def use(number):
     c = client.test.c
@@ -95,7 +95,7 @@ def settled():
     return (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
 
 logging.raiseExceptions = False
-if where == "handler":
+if callback_kind == "handler":
     logging.getLogger("gmongo").setLevel(logging.DEBUG)
     logging.getLogger("gmongo").addHandler(Handler())
     logging.getLogger("gmongo").propagate = False
@@ -105,7 +105,7 @@ else:
     listeners = [EventRecorder(), SlowOrFailing()]
 
 with MongoClient(uri, maxPoolSize=3, heartbeatFrequencyMS=500, event_listeners=listeners) as client:
-    acts = (use, interrupted, dropped) if manner == "interrupted" else (use, dropped)
+    acts = (use, interrupted, dropped) if disturbance == "interrupted" else (use, dropped)
     crowd = [gevent.spawn(each, number) for number in range(20) for each in acts if each is not dropped or number < 2]
     gevent.joinall(crowd)
     with gevent.Timeout(10, False):
@@ -163,15 +163,17 @@ SCENARIOS = [
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize(("where", "way", "manner"), SCENARIOS)
-def test_handlers_and_listeners_cause_no_loss_of_event_connection_or_session(deployment, where, way, manner):
-    result = run_program(deployment, where, way, manner)
+@pytest.mark.parametrize(("callback_kind", "callback_behavior", "disturbance"), SCENARIOS)
+def test_handlers_and_listeners_cause_no_loss_of_event_connection_or_session(
+    deployment, callback_kind, callback_behavior, disturbance
+):
+    result = run_program(deployment, callback_kind, callback_behavior, disturbance)
     assert result["during"] == {"errors": [], "settled": True, "generation": 0, "sessions": 0, "stored": 20}
     counts = Counter(result["counts"])
     for start, *ended in START_AND_END_EVENTS:
         assert counts[start] == sum(counts[each] for each in ended) > 0, start
-    assert bool(counts["interrupted"]) == (manner == "interrupted")
+    assert bool(counts["interrupted"]) == (disturbance == "interrupted")
     assert result["joined"]
     components = {"gmongo.command", "gmongo.connection", "gmongo.serverSelection", "gmongo.topology"}
-    assert set(result["loggers"]) >= (components if where == "handler" else set())
+    assert set(result["loggers"]) >= (components if callback_kind == "handler" else set())
     eventually(lambda: not any(member.connections for member in deployment.members))

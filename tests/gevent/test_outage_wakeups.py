@@ -35,7 +35,7 @@ def selection_count(monkeypatch):
     return count
 
 
-def test_waiting_greenlet_times_out_and_selects_server_once_per_check(virtual_time, selection_count):
+def test_waiter_times_out_and_selects_server_once_per_check(virtual_time, selection_count):
     with (
         Deployment.replica_set(members=1) as deployment,
         MongoClient(deployment.uri, serverSelectionTimeoutMS=1200) as client,
@@ -57,7 +57,7 @@ def test_waiting_greenlet_times_out_and_selects_server_once_per_check(virtual_ti
 
 
 @pytest.mark.parametrize("max_connecting", [2, 5])
-def test_waiting_greenlets_succeed_in_order_with_at_most_max_connecting_handshakes(max_connecting):
+def test_waiters_succeed_in_order_within_max_connecting_handshakes(max_connecting):
     with Deployment.replica_set(members=1) as deployment:
         options = {"maxConnecting": max_connecting, "maxPoolSize": 50, "serverSelectionTimeoutMS": 30000}
         with MongoClient(deployment.uri, **options) as client, gevent.Timeout(60):

@@ -21,7 +21,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.execution.executor import Executor
 from gmongo.testing import Deployment
 from tests.gevent.switching.harness import EventRecorder
-from tests.gevent.switching.tracing import SecondStarter
+from tests.gevent.switching.tracing import SecondGreenletStarter
 from tests.support.wait import becomes_true
 
 COUNT = 9
@@ -85,7 +85,7 @@ def setup() -> Iterator[ReaderSetup]:
 
 
 @pytest.fixture(autouse=True)
-def no_action(setup: ReaderSetup) -> Iterator[None]:
+def reset_decoder(setup: ReaderSetup) -> Iterator[None]:
     yield
     setup.decoder.on_decode = lambda number: None
 
@@ -161,7 +161,9 @@ def read_to_list(cursor: Any, iterator: Any, taken: list[int]) -> None:
         taken += numbers(document)
 
 
-def run(setup: ReaderSetup, kind: str, read: Callable[..., None], switch_number: int, others: int, kills: bool) -> bool:
+def read_concurrently(
+    setup: ReaderSetup, kind: str, read: Callable[..., None], switch_number: int, other_count: int, kills: bool
+) -> bool:
     """Read a cursor in one greenlet.
 
     At switch `switch_number` of this greenlet, start other greenlets that read the same cursor.
@@ -175,10 +177,10 @@ def run(setup: ReaderSetup, kind: str, read: Callable[..., None], switch_number:
     first = gevent.Greenlet(read, cursor, iterator, taken)
     entered: list[gevent.Greenlet] = []
 
-    def enter() -> None:
-        entered.extend(gevent.spawn(read, cursor, iterator, taken) for _ in range(others))
+    def start_others() -> None:
+        entered.extend(gevent.spawn(read, cursor, iterator, taken) for _ in range(other_count))
 
-    with gevent.Timeout(10), SecondStarter(switch_number, first, enter, kills) as entry:
+    with gevent.Timeout(10), SecondGreenletStarter(switch_number, first, start_others, kills) as entry:
         first.start()
         first.join()
         gevent.joinall(entered)
@@ -196,15 +198,15 @@ def run(setup: ReaderSetup, kind: str, read: Callable[..., None], switch_number:
 
 
 @pytest.mark.parametrize("kills", [False, True], ids=["", "killed"])
-@pytest.mark.parametrize("others", [1, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("other_count", [1, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("read", [read_by_next, read_by_shared_iterator, read_by_own_iterator, read_to_list])
 @pytest.mark.parametrize("kind", KINDS)
 def test_greenlets_that_share_cursor_get_each_document_once(
-    setup: ReaderSetup, kind: str, read: Callable[..., None], others: int, kills: bool
+    setup: ReaderSetup, kind: str, read: Callable[..., None], other_count: int, kills: bool
 ) -> None:
     setup.decoder.on_decode = lambda number: gevent.sleep(0)
     switch_number = 0
-    while run(setup, kind, read, switch_number, others, kills):
+    while read_concurrently(setup, kind, read, switch_number, other_count, kills):
         switch_number += 1
     assert switch_number >= 2
     assert becomes_true(lambda: not setup.unclosed_cursors())
@@ -214,17 +216,17 @@ class Interruption(BaseException):
     """An exception that a decoder raises, such as a ``gevent.Timeout`` that expires in the decoder."""
 
 
-@pytest.mark.parametrize("fails_at", [*NUMBERS, pytest.param(None, id="every")])
+@pytest.mark.parametrize("failing_number", [*NUMBERS, pytest.param(None, id="every")])
 @pytest.mark.parametrize("kind", DECODED)
-def test_interrupted_decoder_loses_no_document(setup: ReaderSetup, kind: str, fails_at: int | None) -> None:
+def test_interrupted_decoder_loses_no_document(setup: ReaderSetup, kind: str, failing_number: int | None) -> None:
     failed: set[int] = set()
 
-    def fail(number: int) -> None:
-        if fails_at in (number, None) and number not in failed:
+    def raise_for_number(number: int) -> None:
+        if failing_number in (number, None) and number not in failed:
             failed.add(number)
             raise Interruption
 
-    setup.decoder.on_decode = fail
+    setup.decoder.on_decode = raise_for_number
     cursor, taken = KINDS[kind](setup), list[int]()
     iterator = iter(cursor)
     for take in (cursor, iterator) * COUNT * 2:
@@ -238,30 +240,30 @@ def test_interrupted_decoder_loses_no_document(setup: ReaderSetup, kind: str, fa
     cursor.close()
 
 
-@pytest.mark.parametrize("fails_at", NUMBERS)
+@pytest.mark.parametrize("failing_number", NUMBERS)
 @pytest.mark.parametrize("kind", [kind for kind in DECODED if "changes" not in kind])
-def test_decoding_error_ends_cursor(setup: ReaderSetup, kind: str, fails_at: int) -> None:
-    def fail(number: int) -> None:
-        if number == fails_at:
+def test_decoding_error_ends_cursor(setup: ReaderSetup, kind: str, failing_number: int) -> None:
+    def raise_for_number(number: int) -> None:
+        if number == failing_number:
             raise ValueError("no such number")
 
-    setup.decoder.on_decode = fail
+    setup.decoder.on_decode = raise_for_number
     open_before = setup.open_cursors()
     cursor, taken = KINDS[kind](setup), list[int]()
     with pytest.raises(InvalidBSON, match="no such number"):
         taken.extend(document["n"] for document in cursor)
     assert taken == NUMBERS[: len(taken)]
-    assert len(taken) <= fails_at
+    assert len(taken) <= failing_number
     assert (list(cursor), cursor.alive) == ([], False)
     assert becomes_true(lambda: setup.open_cursors() <= open_before)
 
 
 def test_decoding_error_of_change_stream_skips_one_change(setup: ReaderSetup) -> None:
-    def fail(number: int) -> None:
+    def raise_for_number(number: int) -> None:
         if number == 4:
             raise ValueError("no such number")
 
-    setup.decoder.on_decode = fail
+    setup.decoder.on_decode = raise_for_number
     changes, taken = KINDS["decoded changes"](setup), list[int]()
     for _ in NUMBERS:
         try:

@@ -82,8 +82,7 @@ def deployment(request: pytest.FixtureRequest, virtual_time: VirtualTime) -> Ite
 
 
 THROWN = {"kill": gevent.GreenletExit, "Timeout": gevent.Timeout(0), "ApplicationTimeout": ApplicationTimeout}
-# The list lacks an Exception in a transaction: after this error, `with_transaction` waits until the
-# transaction is aborted.
+# The list omits an Exception in a transaction, because the end of the block then waits for the abort.
 CASES = [
     (operation, kind)
     for operation in OPERATIONS
@@ -94,7 +93,11 @@ CASES = [
 
 @pytest.mark.parametrize(("operation", "kind"), CASES)
 def test_interruption_ends_before_slow_listener_returns(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, operation: str, kind: str, go: Callable[..., Any]
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+    operation: str,
+    kind: str,
+    start_greenlet: Callable[..., Any],
 ) -> None:
     # The driver's own time limit for the slow listener does not end during the test.
     monkeypatch.setattr("gmongo.events.delivery._PATIENCE", 60.0)
@@ -105,7 +108,7 @@ def test_interruption_ends_before_slow_listener_returns(
         client.admin.command("ping")
         block(deployment, command, 0.5)
         seen = len(deployment.commands.named(command))
-        interrupted = go(use, client)
+        interrupted = start_greenlet(use, client)
         eventually(lambda: len(deployment.commands.named(command)) > seen)
         listener.blocked = gevent.Greenlet(client.admin.command, "ping")
         listener.blocked.start()

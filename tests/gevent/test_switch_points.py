@@ -17,7 +17,7 @@ from gmongo.client_options import ClientOptions
 from gmongo.engines import session_reaper
 from gmongo.gridfs import grid_in
 from gmongo.sdam import monitor
-from tests.gevent.switching.harness import MOST_POINTS, explore
+from tests.gevent.switching.harness import MAX_SWITCHES, explore
 from tests.gevent.switching.interruptions import (
     KILL,
     KILL_AND_TIMEOUT,
@@ -97,13 +97,13 @@ def test_interruption_of_public_operation_at_any_switch_loses_nothing(scenario, 
 
 @pytest.mark.one_in(16)
 @scenarios(SHARED)
-def test_call_of_second_greenlet_at_any_switch_waits_or_raises_invalid_operation(scenario, real_deployment):
+def test_concurrent_call_waits_or_raises_invalid_operation(scenario, real_deployment):
     explore_scenario(scenario, SECOND, real_deployment)
 
 
 @pytest.mark.one_in(16)
-# Excludes the scenarios of monitors, which limit the number of switches.
-@scenarios([scenario for scenario in SCENARIOS if scenario.most_points == MOST_POINTS])
+# The test omits the scenarios of monitors, which limit the number of switches.
+@scenarios([scenario for scenario in SCENARIOS if scenario.max_switches == MAX_SWITCHES])
 def test_kill_of_new_driver_greenlet_loses_nothing(scenario, real_deployment):
     switches, thrown = explore_scenario(scenario, SPAWNED, real_deployment)
     assert thrown == switches
@@ -171,7 +171,7 @@ def public_names(kind):
 def names_with_scenario(kind):
     """Return the public names of a class for which a scenario exists.
 
-    The scenario of another class counts if both classes have the identical function.
+    A scenario of another class also counts if both classes have the same function under this name.
     """
     names = set()
     for group, rows in GROUPS.items():

@@ -72,7 +72,7 @@ def test_messages_in_one_packet_are_received_separately(transport_and_peer):
         assert bytes(transport.receive(number)[3]) == bytes([number]) * size
 
 
-def fill(transport):
+def fill_send_buffer(transport):
     """Send until the socket buffer is full, and return the number of sent bytes."""
     sent = 0
     while True:
@@ -88,7 +88,7 @@ def fill(transport):
 def test_send_continues_until_all_bytes_are_sent(transport_and_peer, sizes, buffer_is_full, expects_reply):
     transport, peer = transport_and_peer
     buffers = [bytes([65 + place]) * size for place, size in enumerate(sizes)]
-    sent_before = fill(transport) if buffer_is_full else 0
+    sent_before = fill_send_buffer(transport) if buffer_is_full else 0
     sending = gevent.spawn(transport.round_trip, buffers, 1) if expects_reply else gevent.spawn(transport.send, buffers)
     gevent.sleep(0)
     assert receive_exactly(peer, sent_before + sum(sizes))[sent_before:] == b"".join(buffers)
@@ -168,7 +168,7 @@ def test_transport_marked_as_forked_does_not_use_socket(transport_and_peer):
         peer.recv(1)
 
 
-def listener():
+def listening_socket():
     sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     sock.bind(("127.0.0.1", 0))
     sock.listen(5)
@@ -193,7 +193,7 @@ def test_connect_to_unix_socket_succeeds(tmp_path):
 
 
 def test_interrupt_before_connect_closes_transport():
-    sock, port = listener()
+    sock, port = listening_socket()
     attached = []
 
     def attach(transport):
@@ -207,7 +207,10 @@ def test_interrupt_before_connect_closes_transport():
 
 
 class ScriptedSocket:
-    """Socket with a script: for each method name, the errors that the next calls of the method raise."""
+    """Socket whose methods raise errors.
+
+    :param script: for each method name, the errors that the next calls of the method raise.
+    """
 
     def __init__(self, sock, **script):
         self._sock = sock
@@ -295,17 +298,17 @@ def test_unexpected_switch_raises_invalid_switch_error(transport_and_peer, metho
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("when", ["before", "while it waits", "with the reply"])
-def test_interrupted_request_raises_copy_of_interruption(transport_and_peer, method, when):
+@pytest.mark.parametrize("interrupt_time", ["before", "while it waits", "with the reply"])
+def test_interrupted_request_raises_copy_of_interruption(transport_and_peer, method, interrupt_time):
     transport, peer = transport_and_peer
     error = TransportError("interrupted")
-    if when == "before":
+    if interrupt_time == "before":
         transport.interrupt(error)
     requesting = gevent.spawn(exchange, transport, method)
     gevent.sleep(0)
-    if when == "with the reply":
+    if interrupt_time == "with the reply":
         send_all(peer, message(b"reply"))
-    if when != "before":
+    if interrupt_time != "before":
         transport.interrupt(error)
     with pytest.raises(TransportError, match=r"^interrupted$") as caught:
         requesting.get()
@@ -315,8 +318,8 @@ def test_interrupted_request_raises_copy_of_interruption(transport_and_peer, met
 
 def test_error_that_cannot_be_copied_becomes_transport_error_with_its_text():
     class Uncopyable(Exception):
-        def __init__(self, one, two):
-            super().__init__(f"{one} and {two}")
+        def __init__(self, first, second):
+            super().__init__(f"{first} and {second}")
 
     copied = without_frames(Uncopyable(1, 2))
     assert type(copied) is TransportError and str(copied) == "Uncopyable: 1 and 2"
@@ -399,13 +402,13 @@ def test_missing_unix_socket_raises_transport_error(tmp_path):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-@pytest.mark.parametrize("thrown", [GreenletExit, Timeout, ValueError])
-def test_interruption_during_send_marks_transport_out_of_step(transport_and_peer, count, thrown):
+@pytest.mark.parametrize("error_class", [GreenletExit, Timeout, ValueError])
+def test_interruption_during_send_marks_transport_out_of_step(transport_and_peer, count, error_class):
     transport, _ = transport_and_peer
     sending = gevent.spawn(transport.send, [b"x" * 3_000_000] * count)
     gevent.sleep(0.01)
     assert not transport.out_of_step and not sending.ready()
-    sending.kill(thrown)
+    sending.kill(error_class)
     assert transport.out_of_step
 
 

@@ -19,7 +19,7 @@ from gmongo import MongoClient
 from gmongo.errors import NetworkTimeout, WaitQueueTimeoutError
 from gmongo.testing import Deployment
 from gmongo.wire.timeout import interrupt_after
-from tests.gevent.switching.harness import ScenarioRun, _fill
+from tests.gevent.switching.harness import ScenarioRun, _insert_facts
 from tests.gevent.switching.interruptions import EARLY, KINDS, InterruptionKind, track_timeouts
 from tests.gevent.switching.scenarios import SCENARIOS
 from tests.gevent.switching.tracing import Tracer
@@ -49,7 +49,7 @@ def test_interrupted_greenlet_releases_local_variables(
 ) -> None:
     track_timeouts(monkeypatch)
     with scenario.deployment() as deployment:
-        _fill(deployment)
+        _insert_facts(deployment)
         runs = [run_with_exception_at(scenario, deployment, switch_number, kind) for switch_number in range(4)]
     assert any(thrown for thrown, _gone in runs)
     left = [switch_number for switch_number, (_thrown, gone) in enumerate(runs) if not gone]
@@ -69,13 +69,13 @@ def run_with_exception_at(
 
     def act(request: Request) -> None:
         try:
-            scenario.act(run_state)
+            scenario.run_operation(run_state)
         except BaseException:
             return
 
     try:
-        if scenario.warm:
-            run_state.warm()
+        if scenario.starts_with_connection:
+            run_state.open_connection()
         scenario.prepare(run_state)
         run_state.greenlet = gevent.Greenlet(act, request)
         del request
@@ -87,7 +87,7 @@ def run_with_exception_at(
         assert run_state.greenlet.ready()
         thrown = bool(tracer.thrown)
         tracer.thrown.clear()
-        tracer.subject = run_state.greenlet = None
+        tracer.traced_greenlet = run_state.greenlet = None
         return thrown, becomes_true(lambda: watched() is None, 0.3)
     finally:
         run_state.kept.clear()

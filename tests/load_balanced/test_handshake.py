@@ -152,12 +152,14 @@ def test_command_and_pool_events_have_service_id(service: ScriptedServer, connec
 
 
 @pytest.mark.requirement("LB-63")
-def test_failed_authentication_increments_generation_of_service(connect: Any, service: ScriptedServer, go: Any) -> None:
+def test_failed_authentication_increments_generation_of_service(
+    connect: Any, service: ScriptedServer, start_greenlet: Any
+) -> None:
     service.replies["saslStart"] = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
     client = connect(load_balanced_uri(service), username="ann", password="secret", authMechanism="PLAIN")
     gate = Event()
     service.fail("find", until(gate))
-    finding = go(client.db.c.find_one)
+    finding = start_greenlet(client.db.c.find_one)
     service.wait_for("find")
     (pool,) = client._topology.pools()
     assert service_counts(pool) == {SERVICE: (0, 1)}

@@ -72,7 +72,7 @@ def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: An
 @pytest.mark.requirement("LB-50")
 @pytest.mark.parametrize("failure", ["refused", "cut"])
 def test_error_of_kill_cursors_is_ignored_and_releases_pinned_connection(
-    failure: str, deployment: Any, client: Any, cursor: Any, go: Any
+    failure: str, deployment: Any, client: Any, cursor: Any, start_greenlet: Any
 ) -> None:
     if failure == "refused":
         refuse(deployment, "killCursors", 43)
@@ -111,9 +111,11 @@ def test_pinned_connection_ignores_max_idle_time(deployment: Any, connect: Any) 
 
 
 @pytest.mark.requirement("LB-51")
-def test_concurrent_next_on_pinned_cursor_waits_for_batch(deployment: Any, client: Any, cursor: Any, go: Any) -> None:
+def test_concurrent_next_on_pinned_cursor_waits_for_batch(
+    deployment: Any, client: Any, cursor: Any, start_greenlet: Any
+) -> None:
     block(deployment, "getMore")
-    first = go(next, cursor)
+    first = start_greenlet(next, cursor)
     assert next(cursor) == {"_id": 3}
     assert first.get(timeout=5) == {"_id": 2}
     assert [document["_id"] for document in cursor] == list(range(4, 10))
@@ -121,10 +123,10 @@ def test_concurrent_next_on_pinned_cursor_waits_for_batch(deployment: Any, clien
 
 @pytest.mark.requirement("LB-51")
 def test_close_of_pinned_cursor_during_next_raises_invalid_operation(
-    deployment: Any, client: Any, cursor: Any, recorder: Any, go: Any
+    deployment: Any, client: Any, cursor: Any, recorder: Any, start_greenlet: Any
 ) -> None:
     block(deployment, "getMore")
-    first = go(next, cursor)
+    first = start_greenlet(next, cursor)
     with pytest.raises(InvalidOperation, match="in use by another greenlet"):
         cursor.close()
     assert first.get(timeout=5) == {"_id": 2}
@@ -244,7 +246,9 @@ def expected_message(max_pool_size: int, cursors: int, transactions: int, other_
 
 
 @pytest.mark.requirement("LB-59", "LB-60")
-def test_wait_queue_timeout_error_counts_connections_by_purpose(deployment: Any, connect: Any, go: Any) -> None:
+def test_wait_queue_timeout_error_counts_connections_by_purpose(
+    deployment: Any, connect: Any, start_greenlet: Any
+) -> None:
     client = connect(deployment, maxPoolSize=4, waitQueueTimeoutMS=50)
     cursors = [client.db.c.find(batch_size=2) for _ in range(2)]
     for cursor in cursors:
@@ -255,7 +259,7 @@ def test_wait_queue_timeout_error_counts_connections_by_purpose(deployment: Any,
     transaction_cursor = client.db.c.find(session=session, batch_size=2)
     next(transaction_cursor)
     block(deployment, "insert", 0.3)
-    inserting = go(client.db.c.insert_one, {})
+    inserting = start_greenlet(client.db.c.insert_one, {})
     assert connection_uses(client) == {"cursors": 2, "transactions": 1, "other operations": 1}
     with pytest.raises(WaitQueueTimeoutError) as caught:
         client.db.c.find_one()

@@ -7,8 +7,22 @@ from typing import Any
 import gevent
 from bson import Int64
 
+from gmongo.client_options import ClientOptions
+from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.topology_description import TopologyDescription, initial_description
+from gmongo.sdam.transitions import updated
 from tests.support.clients import Client
 from tests.support.server import ScriptedServer
+
+
+def topology_with(
+    *servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs&localThresholdMS=15"
+) -> TopologyDescription:
+    """Return a topology description after checks with these results."""
+    topology = initial_description(ClientOptions(uri, None, {}).topology())
+    for server in servers:
+        topology = updated(topology, server)
+    return topology
 
 
 def description_of(client: Client, server: ScriptedServer) -> Any:
@@ -40,9 +54,9 @@ def streaming_connection(server: ScriptedServer) -> int:
     return [each.connection for each in server.received if "topologyVersion" in each.command][-1]
 
 
-def newer_version(version: dict[str, Any], by: int = 1) -> dict[str, Any]:
+def newer_version(version: dict[str, Any], increment: int = 1) -> dict[str, Any]:
     """Return a ``topologyVersion`` whose counter is higher than the counter of `version`."""
-    return {**version, "counter": Int64(version["counter"] + by)}
+    return {**version, "counter": Int64(version["counter"] + increment)}
 
 
 def wait_for_absent_events(seconds: float = 0.03) -> None:

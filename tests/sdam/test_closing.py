@@ -80,7 +80,7 @@ def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes_c
     discovery.
     """
 
-    def use_one(number: int) -> None:
+    def use_new_client(number: int) -> None:
         client: Any = MongoClient(replica_set.members[0].name, replicaSet="scripted", minPoolSize=1)
         if number % 2:
             assert client.db.c.find_one({"_id": number}) == {"_id": number}
@@ -90,11 +90,11 @@ def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes_c
             client.close()
 
     with gevent.Timeout(60), ScriptedReplicaSet(streams=streams) as replica_set:
-        use_one(1)
+        use_new_client(1)
         eventually(lambda: not any(member.peers for member in replica_set.members))
         before = eventually(count_resources)
         for number in range(MANY):
-            use_one(number)
+            use_new_client(number)
         eventually(lambda: not any(member.peers for member in replica_set.members), 10)
         eventually(lambda: all(now <= then for now, then in zip(count_resources(), before, strict=True)), 10)
 
@@ -102,9 +102,7 @@ def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes_c
 @pytest.mark.requirement("SM-89", "SM-90", "SM-112", "SM-121")
 @pytest.mark.parametrize("closes_clients", [True, False], ids=["closed", "dropped"])
 @pytest.mark.parametrize("stage", ["handshake", "hello"])
-def test_closed_or_dropped_clients_of_silent_server_release_resources_immediately(
-    stage: str, closes_clients: bool
-) -> None:
+def test_client_of_silent_server_releases_resources_at_close_or_drop(stage: str, closes_clients: bool) -> None:
     with ScriptedServer(streams=True) as server:
         before = eventually(count_resources)
         server.fail(stage, *[send_no_reply] * 50)

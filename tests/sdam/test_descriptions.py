@@ -11,40 +11,22 @@ import pytest
 from bson import ObjectId, Timestamp
 
 from gmongo import _clock
-from gmongo.client_options import ClientOptions
 from gmongo.read_preferences import Nearest, Secondary
 from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.server_description import ServerDescription
-from gmongo.sdam.topology_description import TopologyDescription, initial_description
-from gmongo.sdam.transitions import updated
+from gmongo.sdam.topology_description import TopologyDescription
+from tests.sdam.harness import topology_with
+from tests.support.cases import rows, with_cases
 
 A = ("a", 27017)
 MEMBER = {"ok": 1, "setName": "rs", "hosts": ["a", "b"], "maxWireVersion": 25}
 TIME = {"clusterTime": Timestamp(1, 1)}
 VERSION = {"processId": ObjectId(), "counter": 1}
 
-SERVER_TYPES: list[tuple[dict[str, Any], str]] = [
-    ({}, "Unknown"),
-    ({"ok": 0, "isWritablePrimary": True}, "Unknown"),
-    ({"ok": 1}, "Standalone"),
-    ({"ok": 1, "isWritablePrimary": True}, "Standalone"),
-    ({"ok": 1, "msg": "other"}, "Standalone"),
-    ({"ok": 1, "msg": "isdbgrid"}, "Mongos"),
-    ({"ok": 1, "isreplicaset": True}, "RSGhost"),
-    ({"ok": 1, "isreplicaset": True, "setName": "rs", "secondary": True}, "RSGhost"),
-    (MEMBER, "RSOther"),
-    ({**MEMBER, "hidden": True, "secondary": True}, "RSOther"),
-    ({**MEMBER, "isWritablePrimary": True}, "RSPrimary"),
-    ({**MEMBER, "ismaster": True}, "RSPrimary"),
-    ({**MEMBER, "isWritablePrimary": False, "ismaster": True}, "RSOther"),
-    ({**MEMBER, "isWritablePrimary": False, "secondary": True}, "RSSecondary"),
-    ({**MEMBER, "secondary": True}, "RSSecondary"),
-    ({**MEMBER, "arbiterOnly": True}, "RSArbiter"),
-]
 WRITABLE_KINDS = {"Standalone", "Mongos", "RSPrimary", "LoadBalancer"}
 
 
-@pytest.mark.parametrize(("hello", "server_type"), SERVER_TYPES)
+@with_cases
 def test_hello_determines_server_type(hello: dict[str, Any], server_type: str) -> None:
     server = ServerDescription(A, hello)
     assert server.server_type_name == server_type
@@ -75,9 +57,10 @@ FIELDS: list[tuple[str, str, Any, Any, Any]] = [
     ("$clusterTime", "cluster_time", TIME, TIME, None),
     ("topologyVersion", "topology_version", VERSION, VERSION, None),
     ("lastWrite", "last_write_date", {"lastWriteDate": datetime(1970, 1, 2)}, 86400.0, None),
-    *((name, "all_hosts", ["B", "c:5"], {("b", 27017), ("c", 5)}, frozenset())
-      for name in ("hosts", "passives", "arbiters")),
-]  # fmt: skip
+    ("hosts", "all_hosts", ["B", "c:5"], {("b", 27017), ("c", 5)}, frozenset()),
+    ("passives", "all_hosts", ["B", "c:5"], {("b", 27017), ("c", 5)}, frozenset()),
+    ("arbiters", "all_hosts", ["B", "c:5"], {("b", 27017), ("c", 5)}, frozenset()),
+]
 
 
 @pytest.mark.parametrize(("hello_field", "attribute", "value", "expected", "default"), FIELDS)
@@ -102,23 +85,7 @@ def test_server_description_has_round_trip_times_and_error() -> None:
 
 
 # Hello fields. A difference in one of the fields makes server descriptions unequal.
-DIFFERENT_FIELDS: list[dict[str, Any]] = [
-    {},
-    {"minWireVersion": 1},
-    {"maxWireVersion": 26},
-    {"me": "a"},
-    {"hosts": ["a"]},
-    {"passives": ["p"]},
-    {"arbiters": ["p2"]},
-    {"tags": {"dc": "x"}},
-    {"setName": "other"},
-    {"setVersion": 1},
-    {"electionId": ObjectId("5" * 24)},
-    {"primary": "a"},
-    {"logicalSessionTimeoutMinutes": 30},
-    {"topologyVersion": VERSION},
-    {"secondary": True},
-]
+DIFFERENT_FIELDS = [row["fields"] for row in rows(__file__, "different fields")]
 
 
 def test_server_descriptions_are_equal_if_fields_and_error_are_equal() -> None:
@@ -136,13 +103,6 @@ def test_server_descriptions_are_equal_if_fields_and_error_are_equal() -> None:
     assert ServerDescription(A, MEMBER, error=OSError("x")) == servers[-3]
     assert servers[0] != MEMBER
     assert len(set(servers)) == len(servers)
-
-
-def topology_with(*servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs&localThresholdMS=15") -> Any:
-    topology = initial_description(ClientOptions(uri, None, {}).topology())
-    for server in servers:
-        topology = updated(topology, server)
-    return topology
 
 
 def member_description(host: str, rtt: float = 0.001, **hello_fields: Any) -> ServerDescription:

@@ -22,10 +22,7 @@ ARBITER = {**MEMBER, "arbiterOnly": True}
 
 
 def topology_description_of(*hellos: dict[str, Any] | None) -> Any:
-    """Return a topology description with one server per hello reply.
-
-    For None, the topology lacks the server.
-    """
+    """Return a topology description with one server for each hello reply that is not None."""
     servers = {
         (f"h{number}", 1): ServerDescription((f"h{number}", 1), hello or None)
         for number, hello in enumerate(hellos)

@@ -98,12 +98,12 @@ def test_rtt_monitor_uses_second_connection(connect: Any, stream_server: Scripte
 def test_rtt_monitor_measures_once_per_interval(connect: Any, stream_server: ScriptedServer) -> None:
     times: list[float] = []
 
-    def record(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+    def record_time(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         if "topologyVersion" not in command and "client" not in command:
             times.append(_clock.monotonic())
         return reply
 
-    stream_server.hello_edit = record
+    stream_server.hello_edit = record_time
     connect(stream_server, heartbeat_interval=0.05)
     eventually(lambda: len(times) >= 4)
     assert min(later - earlier for earlier, later in pairwise(times)) >= 0.045
@@ -126,7 +126,7 @@ def test_round_trip_time_is_continuously_updated(connect: Any, stream_server: Sc
 
 
 @pytest.mark.requirement("SM-75", "SM-82")
-def test_reply_to_rtt_monitor_publishes_no_event_and_does_not_change_server_description(
+def test_reply_to_rtt_monitor_causes_no_event_or_description_change(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
     client = connect(stream_server, heartbeat_interval=0.02)
@@ -153,15 +153,15 @@ def test_rtt_monitor_errors_keep_server_description_and_samples(
     eventually(lambda: description_of(client, stream_server).min_round_trip_time > 0)
     recorder.clear()
 
-    def fail(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+    def fail_rtt_hello(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         if "topologyVersion" in command:
             return reply
         if error:
             raise ConnectionResetError
         return {"ok": 0, "code": 91, "errmsg": "going down"}
 
-    stream_server.hello_edit = fail
-    # Proves that the RTT monitor reconnected.
+    stream_server.hello_edit = fail_rtt_hello
+    # The handshakes prove that the RTT monitor reconnected.
     eventually(lambda: len(stream_server.commands("handshake")) >= 4)
     assert {*recorder.event_lines} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
     known = description_of(client, stream_server)

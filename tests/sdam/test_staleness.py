@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError
 from gmongo.read_preferences import Nearest, PrimaryPreferred, Secondary, SecondaryPreferred
 from gmongo.sdam.selection import suitable_servers
 from gmongo.sdam.server_description import ServerDescription
-from gmongo.sdam.topology_description import TopologyDescription, initial_description
-from gmongo.sdam.transitions import updated
+from gmongo.sdam.topology_description import TopologyDescription
+from tests.sdam.harness import topology_with
 
 EPOCH = datetime(2020, 1, 1)
 LIMIT, HEARTBEAT = 120, 10.0
@@ -35,14 +34,6 @@ def member_description(
     if date is not None:
         hello["lastWrite"] = {"lastWriteDate": date}
     return ServerDescription((host, 27017), hello, 0.001, last_update_time=1000.0 - check_age)
-
-
-def topology_with(*servers: ServerDescription, options: str = "") -> TopologyDescription:
-    uri = f"mongodb://a,b,c/?replicaSet=rs{options}"
-    topology = initial_description(ClientOptions(uri, None, {}).topology())
-    for server in servers:
-        topology = updated(topology, server)
-    return topology
 
 
 def suitable_hosts(topology: TopologyDescription, preference: Any) -> list[str]:
@@ -100,7 +91,8 @@ def test_staleness_in_set_without_primary_is_lag_behind_newest_secondary() -> No
 def test_max_staleness_below_minimum_raises_configuration_error(
     limit: int, options: str, message: str | None, role_field: str
 ) -> None:
-    topology = topology_with(member_description("a", role_field, 0), options=options)
+    uri = f"mongodb://a,b,c/?replicaSet=rs{options}"
+    topology = topology_with(member_description("a", role_field, 0), uri=uri)
     if message is None:
         assert suitable_hosts(topology, Nearest(max_staleness=limit)) == ["a"]
     else:

@@ -183,7 +183,7 @@ def test_socket_timeout_does_not_apply_to_monitors(connect: Any, poll_server: Sc
 @pytest.mark.requirement("SM-69")
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.parametrize("server_streams", [True, False])
-def test_awaited_reply_times_out_after_sum_of_connect_timeout_and_heartbeat_interval(
+def test_awaited_reply_times_out_after_connect_timeout_plus_interval(
     connect: Any, stream_server: ScriptedServer, recorder: Any, server_streams: bool
 ) -> None:
     """Let only the first awaited reply arrive, after 100 ms."""

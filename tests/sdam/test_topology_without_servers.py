@@ -272,11 +272,11 @@ def test_cancel_between_checks_closes_monitor_connection(monitor: Any) -> None:
 def test_monitor_yields_between_hellos_in_one_packet(monitor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoints: list[Any] = []
 
-    def check() -> bool:
+    def check_and_stop_after_three() -> bool:
         monitor._stopped = len(checkpoints) == 3
         return True
 
-    monkeypatch.setattr(monitor, "_check_and_report", check)
+    monkeypatch.setattr(monitor, "_check_and_report", check_and_stop_after_three)
     monkeypatch.setattr(LongWork, "checkpoint", lambda work: checkpoints.append(work))
     monitor._run()
     assert len(checkpoints) == 4

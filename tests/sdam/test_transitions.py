@@ -11,11 +11,9 @@ import pytest
 from bson import ObjectId
 
 from gmongo._server_facts.wire_versions import MAX_SUPPORTED, MIN_SUPPORTED
-from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError
 from gmongo.sdam.server_description import ServerDescription
-from gmongo.sdam.topology_description import TopologyDescription, initial_description
-from gmongo.sdam.transitions import updated
+from tests.sdam.harness import topology_with
 
 
 def election_id(number: int) -> ObjectId:
@@ -43,13 +41,6 @@ def secondary(host: str, host_letters: str = "ab", **hello_fields: Any) -> Serve
     return member(host, host_letters, secondary=True, **hello_fields)
 
 
-def topology_after(*servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs") -> TopologyDescription:
-    topology = initial_description(ClientOptions(uri, None, {}).topology())
-    for server in servers:
-        topology = updated(topology, server)
-    return topology
-
-
 TOO_NEW, TOO_OLD = {"minWireVersion": 99, "maxWireVersion": 99}, {"minWireVersion": 0, "maxWireVersion": 7}
 
 
@@ -60,16 +51,16 @@ def test_one_incompatible_server_makes_topology_incompatible(
     host: str, wire_versions: Any, other_types: dict[str, Any]
 ) -> None:
     known = [member(each, "abc", **other_types) for each in "abc" if each != host and other_types]
-    topology = topology_after(*known, secondary(host, "abc", **wire_versions), uri="mongodb://a,b,c/?replicaSet=rs")
+    topology = topology_with(*known, secondary(host, "abc", **wire_versions), uri="mongodb://a,b,c/?replicaSet=rs")
     with pytest.raises(ConfigurationError, match=f"Server at {host}:27017 re(quires|ports) wire version") as caught:
         topology.check_compatible()
     assert topology.compatibility_error == str(caught.value)
-    topology_after(*known, member(host, "abc", secondary=True), uri="mongodb://a,b,c/?replicaSet=rs").check_compatible()
+    topology_with(*known, member(host, "abc", secondary=True), uri="mongodb://a,b,c/?replicaSet=rs").check_compatible()
 
 
 @pytest.mark.parametrize(("lowest", "highest"), [(MAX_SUPPORTED, MAX_SUPPORTED + 5), (0, MIN_SUPPORTED)])
 def test_server_with_one_supported_wire_version_is_compatible(lowest: int, highest: int) -> None:
-    topology_after(primary("a", minWireVersion=lowest, maxWireVersion=highest)).check_compatible()
+    topology_with(primary("a", minWireVersion=lowest, maxWireVersion=highest)).check_compatible()
 
 
 @pytest.mark.parametrize(("wire_version", "primary_after"), [(16, "b"), (17, "a"), (18, "a")])
@@ -79,5 +70,5 @@ def test_election_is_compared_before_set_version_from_wire_version_17(wire_versi
     """
     first = primary("a", electionId=election_id(2), setVersion=1, maxWireVersion=wire_version)
     second = primary("b", electionId=election_id(1), setVersion=2, maxWireVersion=wire_version)
-    servers = topology_after(first, second).server_descriptions().values()
+    servers = topology_with(first, second).server_descriptions().values()
     assert [server.address[0] for server in servers if server.server_type_name == "RSPrimary"] == [primary_after]

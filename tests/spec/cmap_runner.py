@@ -6,12 +6,10 @@ The runner uses a real pool whose connections have sockets. A test with unknown 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import gevent
 from gevent.event import Event
-from gevent.queue import Queue
 
 from gmongo.client_options import ClientOptions
 from gmongo.cmap.connection import Connection
@@ -19,6 +17,8 @@ from gmongo.cmap.pool import Pool
 from gmongo.errors import PyMongoError
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
+from tests.cmap.harness import PoolOwner
+from tests.spec.unified.threads import Thread
 from tests.support.listeners import ForwardingPoolListener
 from tests.support.server import ScriptedServer
 
@@ -59,21 +59,6 @@ class EventRecorder(ForwardingPoolListener):
                 self._changed.wait()
 
 
-class PoolOwner:
-    """Owner of a pool, which replaces the topology.
-
-    After a failed handshake, the owner clears the pool.
-    """
-
-    pool: Pool
-
-    def connection_established(self, connection: Connection) -> None:
-        pass
-
-    def establishment_failed(self, connection: Connection, error: Exception) -> None:
-        self.pool.clear(error)
-
-
 class FailPoint:
     """Fail point that delays or fails the handshakes of one application name."""
 
@@ -93,32 +78,6 @@ class FailPoint:
         if "errorCode" in self._data:
             return {"ok": 0, "code": self._data["errorCode"], "errmsg": "fail point"}
         return reply
-
-
-class Thread:
-    """A thread of an official test. A greenlet runs the functions that the test submits, in order."""
-
-    def __init__(self) -> None:
-        self._work: Queue[Any] = Queue()
-        self._greenlet = gevent.spawn(self._run)
-
-    def _run(self) -> None:
-        for work in self._work:
-            work()
-
-    def submit(self, work: Callable[[], None]) -> None:
-        self._work.put(work)
-
-    def join(self) -> None:
-        """Wait until all submitted functions have ended.
-
-        If a function has raised an error, raise this error.
-        """
-        self._work.put(StopIteration)
-        self._greenlet.get(timeout=20)
-
-    def kill(self) -> None:
-        self._greenlet.kill()
 
 
 class CmapTest:

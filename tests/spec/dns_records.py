@@ -17,7 +17,6 @@ LOCAL = f"localhost.{DOMAIN}"
 
 
 def add_all_records(name_server: NameServer) -> None:
-    """Add all records of the data file to a name server."""
     for row in rows(__file__):
         if "texts" in row:
             name_server.texts[row["name"]] = row["texts"]

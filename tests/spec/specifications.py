@@ -39,9 +39,20 @@ These cases must fail.
 """
 
 DATA = (
-    *("corpus.json", "corpus-encrypted.json", "corpus-key-*.json", "corpus-schema.json"),
-    *("limits-*.json", "external-*.json", "*encryptedFields*.json", "key*-document.json", "key*-id.json"),
-    *("key-doc.json", "schema-*csfle*.json", "schema-qe*.json", "schema-[0-9l]*.json", "schemaVersion-required.json"),
+    "corpus.json",
+    "corpus-encrypted.json",
+    "corpus-key-*.json",
+    "corpus-schema.json",
+    "limits-*.json",
+    "external-*.json",
+    "*encryptedFields*.json",
+    "key*-document.json",
+    "key*-id.json",
+    "key-doc.json",
+    "schema-*csfle*.json",
+    "schema-qe*.json",
+    "schema-[0-9l]*.json",
+    "schemaVersion-required.json",
 )
 """Patterns for the names of files whose content no runner uses.
 
@@ -142,8 +153,7 @@ def all_files() -> tuple[SpecFile, ...]:
 
 
 @cache
-def of_kind(kind: str) -> tuple[SpecFile, ...]:
-    """Return all files whose kind is `kind`."""
+def files_of_kind(kind: str) -> tuple[SpecFile, ...]:
     assert kind in KINDS
     return tuple(file for file in all_files() if file.kind == kind)
 
@@ -162,7 +172,7 @@ def path_of(name: str) -> Path:
 def cases(kind: str) -> list[Any]:
     """Return each case in the files of a kind, as parameters for :func:`pytest.mark.parametrize`."""
     parameters = [
-        _parameter(file, case["description"], case) for file in of_kind(kind) for case in file.document["tests"]
+        _parameter(file, case["description"], case) for file in files_of_kind(kind) for case in file.document["tests"]
     ]
     return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
@@ -173,7 +183,7 @@ def files(kind: str, part: str = "") -> list[Any]:
     :param part: Text at the end of the test IDs, which distinguishes several tests that use the
         same files.
     """
-    parameters = [_parameter(file, part, file.document) for file in of_kind(kind)]
+    parameters = [_parameter(file, part, file.document) for file in files_of_kind(kind)]
     return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 

@@ -265,10 +265,10 @@ def lazy_client(network: Network) -> Iterator[Callable[..., MongoClient[dict[str
     with gevent.Timeout(15), ExitStack() as stack:
         network.ports[27017] = stack.enter_context(ScriptedServer()).port
 
-        def make(**options: Any) -> MongoClient[dict[str, Any]]:
+        def create_client(**options: Any) -> MongoClient[dict[str, Any]]:
             return stack.enter_context(MongoClient(uri, tls=False, connect=False, **options))
 
-        yield make
+        yield create_client
 
 
 class DelayedQueries:

@@ -6,14 +6,14 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from tests.spec.specifications import CONTRADICTED, DATA, HOW_TO_GET_THEM, KINDS, all_files, of_kind
+from tests.spec.specifications import CONTRADICTED, DATA, HOW_TO_GET_THEM, KINDS, all_files, files_of_kind
 
 pytestmark = pytest.mark.skipif(not all_files(), reason=HOW_TO_GET_THEM)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_has_official_files(kind: str) -> None:
-    assert of_kind(kind)
+    assert files_of_kind(kind)
 
 
 def test_each_official_file_has_known_kind_or_is_data_file() -> None:
@@ -23,6 +23,6 @@ def test_each_official_file_has_known_kind_or_is_data_file() -> None:
 
 
 def test_each_case_in_table_of_contradicted_cases_exists() -> None:
-    existing = {(file.path.stem, case["description"]) for kind in ("credential", "uri") for file in of_kind(kind)
+    existing = {(file.path.stem, case["description"]) for kind in ("credential", "uri") for file in files_of_kind(kind)
              for case in file.document["tests"]}  # fmt: skip
     assert set(CONTRADICTED) <= existing

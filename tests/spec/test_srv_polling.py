@@ -88,12 +88,12 @@ def connect(mongoses: dict[int, ScriptedServer]) -> Iterator[Callable[..., Clien
     """Yield a function that creates a client, and waits until the client has discovered a server."""
     with ExitStack() as stack:
 
-        def make(uri: str = URI, **options: Any) -> Client:
+        def create_client(uri: str = URI, **options: Any) -> Client:
             client: Client = stack.enter_context(MongoClient(uri, tls=False, **options))
             eventually(lambda: client.topology_description.known_servers)
             return client
 
-        yield make
+        yield create_client
 
 
 def records(*ports: int, ttl: int = 86400) -> list[Host]:

@@ -74,11 +74,11 @@ def cases_of(file: SpecFile, tiers: Set[str]) -> Iterator[Any]:
                 rule = rule_for(CaseOnTopology(file.path.stem, case["description"], setting.topology, words))
                 marks = [] if setting is default_setting else [pytest.mark.long]
                 if rule is not None:
-                    marks.append(_mark(rule))
+                    marks.append(_mark_of_rule(rule))
                 yield pytest.param(file, index, setting, id=f"{name} [{setting.topology}]", marks=marks)
 
 
-def _mark(rule: Rule) -> Any:
+def _mark_of_rule(rule: Rule) -> Any:
     if rule.skip_condition is None:
         return pytest.mark.xfail(reason=rule.text, strict=True)
     return pytest.mark.skip(reason=rule.text)

@@ -22,13 +22,18 @@ from gevent.os import make_nonblocking, nb_read, nb_write
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _OPTIONS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-proxy-server"),
-    *(
-        "--remote-debugging-pipe",
-        "--window-size=1280,1100",
-        "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-    ),
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-proxy-server",
+    "--remote-debugging-pipe",
+    "--window-size=1280,1100",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 )
 
 

@@ -41,7 +41,10 @@ def with_cases(test: Test) -> Test:
 
 
 def rows(test_file: str, table: str | None = None) -> list[dict[str, Any]]:
-    """Return the cases of a table, without the field ``table``. For None, return all cases of a file without tables."""
+    """Return the cases of a table, without the field ``table``.
+
+    If `table` is None, return all cases of a file without tables.
+    """
     found = [row for row in all_rows(Path(test_file).with_suffix(".jsonl")) if row.get("table") == table]
     assert found, f"the cases of {test_file} have no table {table}"
     return [{name: _value(part) for name, part in row.items() if name != "table"} for row in found]

@@ -40,12 +40,12 @@ def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
     """
     clients: list[Client] = []
 
-    def make(*hosts: Any, **options: Any) -> Client:
+    def create_client(*hosts: Any, **options: Any) -> Client:
         names = [getattr(host, "uri", None) or getattr(host, "name", host) for host in hosts]
         clients.append(make_client(names[0] if len(names) == 1 else names, recorder, **options))
         return clients[-1]
 
-    yield make
+    yield create_client
     recorder.hooks.clear()
     for client in clients:
         # `client.close` would wait for the reply to `endSessions`, and a faulty server may not

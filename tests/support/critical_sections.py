@@ -25,10 +25,10 @@ from gmongo.events.delivery import Delivery
 _NO_SECTIONS = frozenset({"_publish_ready"})
 
 
-class Sections:
+class CriticalSections:
     """Records of the critical sections that run in a block of :func:`record_switches`.
 
-    :ivar count: How many times any greenlet has entered a critical section.
+    :ivar count: Number of entries of all greenlets into critical sections.
     :ivar faults: A text for each forbidden switch, with the stack of the greenlet that switched.
     """
 
@@ -92,23 +92,23 @@ class Sections:
         """
         origin = switch[0]
         if self._depth[id(origin)] > 0:
-            self._fault("a switch in a critical section", origin)
+            self._record_fault("a switch in a critical section", origin)
         delivery = self._used_by.get(id(origin))
         turn = delivery._events_by_greenlet.get(origin) if delivery is not None else None
         if turn is not None and turn.size and not turn.delivering and turn.awake is None:
-            self._fault("a switch before events were delivered", origin)
+            self._record_fault("a switch before events were delivered", origin)
 
-    def _fault(self, what: str, origin: Any) -> None:
+    def _record_fault(self, description: str, origin: Any) -> None:
         where = (
             "".join(traceback.format_stack(origin.gr_frame, limit=8)) if origin.gr_frame else "the greenlet has ended"
         )
-        self.faults.append(f"{what}:\n{where}")
+        self.faults.append(f"{description}:\n{where}")
 
 
 @contextmanager
-def record_switches() -> Iterator[Sections]:
+def record_switches() -> Iterator[CriticalSections]:
     """While the block runs, record each greenlet switch in a critical section."""
-    sections = Sections()
+    sections = CriticalSections()
     methods: dict[str, Any] = {
         name: sections.wrap_method(method)
         for name, method in vars(StateMachine).items()

@@ -68,7 +68,7 @@ def explore(create_system: Callable[[], ExploredSystem], depth: int, until_viola
     while paths and until_violation not in violations:
         path = paths.popleft()
         for step in _steps_after(create_system, path) if len(path) < depth else ():
-            world = _after(create_system, (*path, step))
+            world = _system_after(create_system, (*path, step))
             taken += 1
             found, view = list(world.find_violations()), world.state_view()
             is_new = not found and view not in seen
@@ -83,13 +83,13 @@ def explore(create_system: Callable[[], ExploredSystem], depth: int, until_viola
 
 
 def _steps_after(create_system: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> list[Step]:
-    world = _after(create_system, path)
+    world = _system_after(create_system, path)
     steps = list(world.steps())
     list(world.run_to_end())
     return steps
 
 
-def _after(create_system: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> ExploredSystem:
+def _system_after(create_system: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> ExploredSystem:
     world = create_system()
     for step in path:
         world.execute_step(step)

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 Fault = Callable[["ServerConnection", bytes], None]
 
 
-def cut_reply(at: int) -> Fault:
-    """Return a fault that sends the first `at` bytes of the reply and then closes the connection."""
+def cut_reply(byte_count: int) -> Fault:
+    """Return a fault that sends the first `byte_count` bytes of the reply and then closes the connection."""
 
     def fault(peer: ServerConnection, message: bytes) -> None:
-        peer.send(message[:at])
+        peer.send(message[:byte_count])
         peer.close()
 
     return fault
 
 
 def with_false_header(length: int | None = None, response_to: int | None = None, opcode: int | None = None) -> Fault:
-    """Return a fault that sends the reply with the given, wrong values in the message header.
+    """Return a fault that sends the reply with these wrong values in the message header.
 
     An argument that is None keeps the correct value of its header field.
     """

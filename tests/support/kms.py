@@ -25,7 +25,7 @@ _MATERIAL = bytes(range(96))
 
 
 class KmsError(Exception):
-    """The server does not know the request. The server replies with HTTP status 400."""
+    """The server does not support the request, and replies with HTTP status 400."""
 
 
 class KmsServer:
@@ -90,7 +90,7 @@ class KmsServer:
             self.open -= 1
             sock.close()
 
-    def _answers(self) -> bool:
+    def _may_reply(self) -> bool:
         self.delay()
         if self.failures:
             self.failures -= 1
@@ -109,7 +109,7 @@ class KmsServer:
             body += sock.recv(4096)
         path = lines[0].split(" ")[1]
         self.requests.append((headers["host"], path))
-        if not self._answers():
+        if not self._may_reply():
             return
         try:
             status, answer = self.status, self._http(path, headers, body)
@@ -146,8 +146,8 @@ class KmsServer:
                 if not piece:
                     return
                 data += piece
-            request, data = _flat(data), b""
-            if not self._answers():
+            request, data = _values_by_tag(data), b""
+            if not self._may_reply():
                 return
             sock.sendall(self._kmip(request))
 
@@ -201,7 +201,7 @@ def _item(tag: int, kind: int, value: bytes) -> bytes:
     return struct.pack(">I", tag << 8 | kind) + struct.pack(">I", len(value)) + value + bytes(padding)
 
 
-def _flat(data: bytes) -> dict[int, bytes]:
+def _values_by_tag(data: bytes) -> dict[int, bytes]:
     """Return the values of a KMIP message, keyed by their tags.
 
     The dictionary also contains the values inside nested structures.

@@ -27,7 +27,7 @@ class Mongocryptd(ScriptedServer):
 
     def __init__(self) -> None:
         names = "insert update delete find aggregate count distinct findAndModify create createIndexes collMod explain"
-        super().__init__(dict.fromkeys(names.split(), analysed))
+        super().__init__(dict.fromkeys(names.split(), analysis_reply))
         self.hello_extra = {"iscryptd": True}
 
     @property
@@ -40,7 +40,7 @@ class Mongocryptd(ScriptedServer):
         return [each.name for each in self.received if each.name in self.replies and each.name != "hello"]
 
 
-def analysed(command: Mapping[str, Any]) -> dict[str, Any]:
+def analysis_reply(command: Mapping[str, Any]) -> dict[str, Any]:
     """Return the reply of mongocryptd: the command in which placeholders replace the values to encrypt."""
     schema = command.get("jsonSchema") or {}
     if "encryptionInformation" in command:
@@ -57,12 +57,12 @@ def analysed(command: Mapping[str, Any]) -> dict[str, Any]:
         "ok": 1,
         "result": result,
         "hasEncryptedPlaceholders": marker.count > 0,
-        "schemaRequiresEncryption": bool(_has_encrypt(schema)),
+        "schemaRequiresEncryption": bool(_has_encrypted_field(schema)),
     }
 
 
-def _has_encrypt(schema: Mapping[str, Any]) -> bool:
-    return any("encrypt" in each or _has_encrypt(each) for each in schema.get("properties", {}).values())
+def _has_encrypted_field(schema: Mapping[str, Any]) -> bool:
+    return any("encrypt" in each or _has_encrypted_field(each) for each in schema.get("properties", {}).values())
 
 
 def _check_top_level(name: str, value: Any) -> None:
@@ -73,7 +73,7 @@ def _check_top_level(name: str, value: Any) -> None:
 
 
 class _Marker:
-    """Replace the values of one command that the schema encrypts by placeholders.
+    """Replace values of a command by placeholders if the schema encrypts the values.
 
     :param schema: JSON schema of the collection.
     """
@@ -94,8 +94,8 @@ class _Marker:
             "pipeline": lambda stages: [self.stage(stage) for stage in stages],
             "explain": lambda inner: self.command(dict(inner)) if isinstance(inner, Mapping) else inner,
         }
-        if name == "distinct" and self.rule(command["key"]) is not None:
-            self.deterministic(command["key"])
+        if name == "distinct" and self.encryption_rule(command["key"]) is not None:
+            self.check_deterministic(command["key"])
         return {field: each[field](value) if field in each else value for field, value in command.items()}
 
     def statement(self, statement: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,9 +115,9 @@ class _Marker:
     def changes(self, operator: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         marked = {}
         for path, value in changes.items():
-            rule = self.rule(path)
+            rule = self.encryption_rule(path)
             if operator == "$rename":
-                if rule != self.rule(value):
+                if rule != self.encryption_rule(value):
                     raise AnalysisError(
                         "$rename between two encrypted fields must have the same metadata or both be unencrypted"
                     )
@@ -145,39 +145,39 @@ class _Marker:
         for name, value in query.items():
             if name in ("$and", "$or", "$nor"):
                 marked[name] = [self.query(each) for each in value]
-            elif self.rule(name) is None:
+            elif self.encryption_rule(name) is None:
                 marked[name] = value
             else:
                 marked[name] = self.condition(name, value)
         return marked
 
     def condition(self, path: str, value: Any) -> Any:
-        rule = self.rule(path)
+        rule = self.encryption_rule(path)
         assert rule is not None
         if not isinstance(value, Mapping) or not next(iter(value), "").startswith("$"):
-            self.deterministic(path)
+            self.check_deterministic(path)
             return {"$eq": self.mark(rule, value, {})}
         marked = {}
         for operator, operand in value.items():
             if operator == "$exists":
                 marked[operator] = operand
             elif operator in _EQUALITIES:
-                self.deterministic(path)
+                self.check_deterministic(path)
                 marked[operator] = self.mark(rule, operand, {})
             elif operator in ("$in", "$nin"):
-                self.deterministic(path)
+                self.check_deterministic(path)
                 marked[operator] = [self.mark(rule, each, {}) for each in operand]
             else:
                 raise AnalysisError(f"Invalid match expression operator on encrypted field '{path}': {operator}")
         return marked
 
-    def deterministic(self, path: str) -> None:
-        rule = self.rule(path)
+    def check_deterministic(self, path: str) -> None:
+        rule = self.encryption_rule(path)
         assert rule is not None
         if _ALGORITHMS[rule["algorithm"]] != 1:
             raise AnalysisError("Cannot query on fields encrypted with the randomized encryption algorithm")
 
-    def rule(self, path: str) -> Mapping[str, Any] | None:
+    def encryption_rule(self, path: str) -> Mapping[str, Any] | None:
         """Return the ``encrypt`` object of a field in the schema, or None if the field is not encrypted."""
         schema: Mapping[str, Any] = self._schema
         for name in path.split("."):

@@ -78,14 +78,14 @@ class Authority:
         self.key = new_key(kind)
         self.subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         basic = (x509.BasicConstraints(ca=True, path_length=None), True)
-        self.certificate = self._signed(self.subject, self.key, [basic], DAY)
+        self.certificate = self._sign_certificate(self.subject, self.key, [basic], DAY)
         self.own = CertificateWithKey(self.certificate, self.key)
 
     def issue_intermediate(self) -> Authority:
         """Return an intermediate authority whose certificate this authority has signed."""
         other = Authority(self.kind, "subordinate")
         basic = (x509.BasicConstraints(ca=True, path_length=None), True)
-        other.certificate = self._signed(other.subject, other.key, [basic], DAY)
+        other.certificate = self._sign_certificate(other.subject, other.key, [basic], DAY)
         other.own = CertificateWithKey(other.certificate, other.key)
         return other
 
@@ -104,7 +104,7 @@ class Authority:
             extensions.append((x509.AuthorityInformationAccess(access), False))
         if must_staple:
             extensions.append((x509.TLSFeature([x509.TLSFeatureType.status_request]), False))
-        return self._certified("server", extensions)
+        return self._issue("server", extensions)
 
     def delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> CertificateWithKey:
         """Issue the certificate of a delegate, which signs OCSP responses instead of the authority.
@@ -120,16 +120,16 @@ class Authority:
         if signs is not None:
             usage = [signs, not signs, *[False] * 7]
             extensions.append((x509.KeyUsage(*usage), True))
-        return self._certified("delegate", extensions, days * DAY)
+        return self._issue("delegate", extensions, days * DAY)
 
-    def _certified(
+    def _issue(
         self, name: str, extensions: list[tuple[Any, bool]], length: datetime.timedelta = DAY
     ) -> CertificateWithKey:
         key = new_key(self.kind)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        return CertificateWithKey(self._signed(subject, key, extensions, length), key)
+        return CertificateWithKey(self._sign_certificate(subject, key, extensions, length), key)
 
-    def _signed(
+    def _sign_certificate(
         self, subject: x509.Name, key: Any, extensions: list[tuple[Any, bool]], length: datetime.timedelta
     ) -> x509.Certificate:
         builder = (

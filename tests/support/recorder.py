@@ -69,7 +69,6 @@ class _Recorder:
 
     @property
     def event_lines(self) -> list[str]:
-        """Return one line for each recorded event."""
         return [self._line(event) for event in self.events]
 
     def lines_starting_with(self, *beginnings: str) -> list[str]:

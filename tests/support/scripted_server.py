@@ -172,7 +172,7 @@ class ScriptedServer:
         self.peers: dict[int, ServerConnection] = {}
         self.connection_count = 0
         # After a test clears `answering`, the server sends no replies. After a test clears
-        # `reading`, the server reads no requests. `set` ends this state.
+        # `reading`, the server reads no requests. `Event.set` ends this state.
         self.answering, self.reading = Event(), Event()
         self.hello_extra: dict[str, Any] = {}
         # Function that receives the hello command and the usual reply, and returns the hello reply

@@ -47,13 +47,13 @@ def test_valid_certificate_is_accepted(server, files, host):
         assert find_one(client) == {"_id": 1}
 
 
-def test_tls_request_larger_than_socket_buffers_arrives_complete(server, files, go):
+def test_tls_request_larger_than_socket_buffers_arrives_complete(server, files, start_greenlet):
     server.replies["insert"] = {"ok": 1, "n": 1}
     with connect_client(server, tlsCAFile=files.ca) as client:
         client.db.command("ping")
         server.reading.clear()
         document = {"_id": 1, "b": os.urandom(12_000_000)}
-        inserting = go(client.db.c.insert_one, document)
+        inserting = start_greenlet(client.db.c.insert_one, document)
         gevent.sleep(0.05)
         assert not inserting.ready()
         server.reading.set()

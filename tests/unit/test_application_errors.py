@@ -14,7 +14,6 @@ from gmongo.errors import (
     AutoReconnect,
     NotPrimaryError,
 )
-from gmongo.execution.backpressure import BackpressurePolicy, TokenBucket, backoff
 from gmongo.sdam.application_errors import ErrorAction, error_action, handle_error, is_state_change
 from gmongo.sdam.server_description import ServerDescription
 from tests.support.cases import with_cases
@@ -124,28 +123,3 @@ def test_error_behind_load_balancer_clears_only_service_of_connection(
     assert [(type(cause), service_id) for cause, service_id in calls] == (
         [(type(error), service)] if has_service_id and clears else []
     )
-
-
-def test_token_bucket_and_backoff_never_exceed_their_limits() -> None:
-    bucket = TokenBucket()
-    assert (bucket.tokens, bucket.missing) == (TokenBucket.CAPACITY, 0)
-    taken = 0
-    while bucket.consume():
-        taken += 1
-    assert taken == TokenBucket.CAPACITY and bucket.tokens == 0 and not bucket.consume()
-    bucket.deposit(9)
-    assert bucket.tokens == 0.9 and not bucket.consume()
-    bucket.deposit(1)
-    assert bucket.tokens == 1.0 and bucket.consume() and not bucket.consume()
-    bucket.deposit(10**6)
-    assert bucket.tokens == TokenBucket.CAPACITY
-    assert [backoff(number, 0.1, 1.0) for number in range(8)] == pytest.approx(
-        [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
-    )
-    assert backoff(3, 0.1, 0.5) == pytest.approx(0.4) and backoff(0, 0.1, 0.0) == 0.0
-    policy = BackpressurePolicy(5, 0.1, False, jitter=lambda: 0.5)
-    assert (
-        policy.delay(1) == pytest.approx(0.1) and BackpressurePolicy(5, 1.0, False, jitter=lambda: 1.0).delay(0) == 1.0
-    )
-    assert (policy.max_retries, policy.base, policy.retargeting, policy.errors, policy.others) == (5, 0.1, False, 0, 0)
-    assert policy.stats() == {"tokens": TokenBucket.CAPACITY, "retries": 0, "slept": 0.0, "exhausted": 0}

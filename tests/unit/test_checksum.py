@@ -128,9 +128,9 @@ def test_wrong_checksum_of_reply_raises_and_closes_connection(server: ChecksumSe
 
 
 @pytest.fixture
-def wire() -> Iterator[WireClient]:
-    with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as wire:
-        yield wire
+def wire_client() -> Iterator[WireClient]:
+    with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as wire_client:
+        yield wire_client
 
 
 def ping_with_checksum(is_damaged: bool) -> bytes:
@@ -139,17 +139,17 @@ def ping_with_checksum(is_damaged: bool) -> bytes:
     return sealed[:-1] + bytes([sealed[-1] ^ is_damaged])
 
 
-def test_simulated_server_answers_checksum_with_checksum(wire: WireClient) -> None:
-    wire.socket.sendall(ping_with_checksum(is_damaged=False))
-    header = wire.read(16)
-    payload = wire.read(struct.unpack_from("<i", header)[0] - 16)
+def test_simulated_server_answers_checksum_with_checksum(wire_client: WireClient) -> None:
+    wire_client.socket.sendall(ping_with_checksum(is_damaged=False))
+    header = wire_client.read(16)
+    payload = wire_client.read(struct.unpack_from("<i", header)[0] - 16)
     assert struct.unpack_from("<I", payload)[0] & CHECKSUM_PRESENT
     verify(header, memoryview(payload))
-    wire.send({"ping": 1})
-    reply, _more = wire.receive()
+    wire_client.send({"ping": 1})
+    reply, _more = wire_client.receive()
     assert reply["ok"] == 1
 
 
-def test_simulated_server_closes_connection_after_wrong_checksum(wire: WireClient) -> None:
-    wire.socket.sendall(ping_with_checksum(is_damaged=True))
-    assert wire.is_closed()
+def test_simulated_server_closes_connection_after_wrong_checksum(wire_client: WireClient) -> None:
+    wire_client.socket.sendall(ping_with_checksum(is_damaged=True))
+    assert wire_client.is_closed()

@@ -34,7 +34,6 @@ ADDRESS = ("h", 1)
 
 @pytest.fixture(autouse=True)
 def fixed_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fix the clock at 1000 seconds."""
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
 
 
@@ -161,7 +160,7 @@ def test_bound_session_adds_lsid_cluster_time_and_transaction_number(
 
 
 @pytest.mark.parametrize("ends_transaction", [False, True])
-def test_transaction_commands_have_transaction_number_and_last_has_autocommit(ends_transaction: bool) -> None:
+def test_command_in_transaction_has_lsid_and_transaction_number(ends_transaction: bool) -> None:
     server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
     state, transaction = Mock(cluster_time=None, operation_time_to_follow="after"), Mock()
     session = SimpleNamespace(server_session=server_session, explicit=state)
@@ -385,7 +384,7 @@ def test_end_sessions_command_has_no_lsid() -> None:
 
 
 @pytest.mark.parametrize("in_background", [False, True])
-def test_only_background_operation_stops_keeping_event_loop_alive(in_background: bool) -> None:
+def test_background_operation_does_not_keep_event_loop_alive(in_background: bool) -> None:
     operation = operation_with(in_background=in_background)
     connection = Mock(error=None)
     pin: Any = MagicMock(connection=connection)
@@ -401,7 +400,7 @@ def test_operation_copied_by_fork_is_not_retried(is_copied_by_fork: bool, monkey
     executor = executor_with()
     attempts: list[Any] = []
 
-    def run(attempt: Attempt, executor: Any) -> Any:
+    def run_attempt(attempt: Attempt, executor: Any) -> Any:
         attempts.append(attempt)
         attempt.epoch = 0
         if len(attempts) == 1:
@@ -409,7 +408,7 @@ def test_operation_copied_by_fork_is_not_retried(is_copied_by_fork: bool, monkey
             raise AutoReconnect("x")
         return "result"
 
-    monkeypatch.setattr(Attempt, "run", run)
+    monkeypatch.setattr(Attempt, "run", run_attempt)
     monkeypatch.setattr(Attempt, "belongs_to_parent", lambda _: is_copied_by_fork)
     monkeypatch.setattr(Retry, "failed", lambda *_: None)
     monkeypatch.setattr(Executor, "_next_attempt", lambda _, attempt, retry: attempt)

@@ -151,7 +151,7 @@ def test_command_is_sent_again_after_one_reauthentication(error_391_replies: int
 
 
 @pytest.mark.parametrize("error", [AutoReconnect("gone"), GreenletExit()])
-def test_reauthentication_error_marks_session_and_topology_handles_network_error(error: BaseException) -> None:
+def test_reauthentication_error_marks_session_dirty_or_interrupted(error: BaseException) -> None:
     scenario = scenario_with_reply()
     scenario.connection.exchange.return_value = {"ok": 0, "code": 391, "errmsg": "again"}
     scenario.connection.reauthenticate.side_effect = error

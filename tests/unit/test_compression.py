@@ -60,7 +60,7 @@ def test_decompression_restores_compressed_message(name, fields, documents):
 @pytest.mark.parametrize("step", ["compressing", "decompressing"])
 @pytest.mark.parametrize("size", [10_000, 10_000_000])
 def test_long_message_is_compressed_in_thread(monkeypatch, step, size):
-    """Only a long message is processed in a native thread, and the event loop runs meanwhile."""
+    """The driver compresses only long messages in a native thread. The event loop runs during this time."""
     gate, threads = threading.Event(), []
 
     def fake_codec(data, *_size):

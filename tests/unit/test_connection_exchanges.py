@@ -36,8 +36,7 @@ def op_msg_payload(body: bytes = REPLY, flags: int = 0) -> memoryview:
 def connection_with(**method_results: Any) -> tuple[Connection, Any]:
     """Return a connection on a mock transport, and the transport.
 
-    :param method_results: by the name of a transport method, the value that the method returns or
-        the error that the method raises.
+    :param method_results: for each transport method, the value to return or the error to raise.
     """
     usual = {"closed": False, "out_of_step": False, "max_message_size": 1000}
     transport = Mock(**usual)
@@ -307,7 +306,7 @@ def test_late_reply_timeout_error_names_drain_late_replies_option() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "is_sound"),
+    ("body", "is_well_formed_body"),
     [
         (bson.encode({"a": 1}), True),
         (bson.encode({"a": DatetimeMS(2**62)}), True),
@@ -316,8 +315,8 @@ def test_late_reply_timeout_error_names_drain_late_replies_option() -> None:
         (b"\x05\x00\x00\x00", False),
     ],
 )
-def test_body_is_well_formed_if_any_codec_options_can_decode_it(body: bytes, is_sound: bool) -> None:
-    assert is_well_formed(body) is is_sound
+def test_body_is_well_formed_if_any_codec_options_can_decode_it(body: bytes, is_well_formed_body: bool) -> None:
+    assert is_well_formed(body) is is_well_formed_body
 
 
 def test_late_reply_timer_does_not_keep_event_loop_alive(monkeypatch: pytest.MonkeyPatch) -> None:

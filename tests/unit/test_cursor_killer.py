@@ -135,7 +135,7 @@ def raise_error(error):
 
 def test_cursor_dropped_while_killer_greenlet_ends_is_ended():
     class QueueWithFinalizer(deque):
-        """A queue whose check for emptiness drops a second cursor, like a finalizer."""
+        """A queue that drops a second cursor, as a finalizer may do, while the killer checks for emptiness."""
 
         second_cursor = [make_dropped_cursor(2)]
 

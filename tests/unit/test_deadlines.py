@@ -24,7 +24,6 @@ from tests.support.cases import with_cases
 
 @pytest.fixture(autouse=True)
 def fixed_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fix the clock at 1000 seconds."""
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
 
 

@@ -47,7 +47,7 @@ def short_listener_limit(monkeypatch: Any) -> None:
 def queue_and_deliver(delivery: Delivery, *events: Any) -> None:
     """Queue events, and deliver all queued events.
 
-    :param events: for each event, a tuple of the function that publishes the event and its arguments.
+    :param events: tuples of a function that publishes an event, and the arguments of the function.
     """
     for publish, *arguments in events:
         delivery.record(publish, *arguments)
@@ -79,7 +79,7 @@ class BlockingListener:
 def test_queue_holds_at_most_one_event_per_greenlet(delivery: Delivery) -> None:
     longest_queue = 0
 
-    def receive(_what: int) -> None:
+    def receive(_event: int) -> None:
         nonlocal longest_queue
         longest_queue = max(longest_queue, len(delivery._events))
         gevent.sleep(0.0001)
@@ -93,9 +93,9 @@ def test_queue_holds_at_most_one_event_per_greenlet(delivery: Delivery) -> None:
 
 
 @pytest.mark.parametrize("exception_class", [gevent.GreenletExit, gevent.Timeout, UnknownBaseException, ValueError])
-@pytest.mark.parametrize("victim_state", ["inside listener", "waiting"])
+@pytest.mark.parametrize("greenlet_state", ["inside listener", "waiting"])
 def test_events_of_interrupted_greenlet_are_delivered_in_order(
-    delivery: Delivery, exception_class: Any, victim_state: str
+    delivery: Delivery, exception_class: Any, greenlet_state: str
 ) -> None:
     """Interrupt a greenlet whose events are not yet delivered.
 
@@ -107,16 +107,16 @@ def test_events_of_interrupted_greenlet_are_delivered_in_order(
         listener.received.append(event)
         contexts.append(NAME.get())
 
-    def victim() -> None:
+    def cause_two_events() -> None:
         NAME.set("victim")
         queue_and_deliver(
-            delivery, (listener.block if victim_state == "inside listener" else receive, "a"), (receive, "b")
+            delivery, (listener.block if greenlet_state == "inside listener" else receive, "a"), (receive, "b")
         )
 
     before = BlockingListener()
-    if victim_state == "waiting":
+    if greenlet_state == "waiting":
         spawn(queue_and_deliver, delivery, (before.block, 0))
-    doomed = spawn(victim)
+    doomed = spawn(cause_two_events)
     others = [spawn(queue_and_deliver, delivery, (receive, number)) for number in range(3)]
     error = exception_class()
     doomed.kill(error)
@@ -172,12 +172,12 @@ def test_killed_substitute_is_replaced(delivery: Delivery, kills: int, kill_poin
 def test_substitute_killed_before_its_start_is_replaced(delivery: Delivery) -> None:
     listener = BlockingListener()
 
-    def first() -> None:
+    def deliver_and_kill_substitute() -> None:
         queue_and_deliver(delivery, (listener.block, 0))
         assert left.substitute is not None
         left.substitute.kill(block=False)
 
-    before = spawn(first)
+    before = spawn(deliver_and_kill_substitute)
     doomed = spawn(queue_and_deliver, delivery, (listener.received.append, 1))
     left = delivery._events_by_greenlet[doomed]
     doomed.kill()
@@ -190,14 +190,14 @@ def test_substitute_killed_before_its_start_is_replaced(delivery: Delivery) -> N
 def test_events_caused_by_listener_come_after_pending_events(delivery: Delivery) -> None:
     received: list[str] = []
 
-    def use() -> None:
+    def cause_inner_events() -> None:
         received.append("outer")
         gevent.sleep(0.001)
         queue_and_deliver(delivery, (received.append, "inner 1"))
         queue_and_deliver(delivery, (received.append, "inner 2"))
         received.append("end of outer")
 
-    outer = spawn(queue_and_deliver, delivery, (use,), (received.append, "next"))
+    outer = spawn(queue_and_deliver, delivery, (cause_inner_events,), (received.append, "next"))
     other = spawn(queue_and_deliver, delivery, (received.append, "other"))
     gevent.joinall([outer, other], raise_error=True)
     assert received == ["outer", "end of outer", "next", "other", "inner 1", "inner 2"]
@@ -206,12 +206,12 @@ def test_events_caused_by_listener_come_after_pending_events(delivery: Delivery)
 def test_listener_may_wait_for_greenlet_that_causes_events(delivery: Delivery, short_listener_limit: None) -> None:
     received: list[str] = []
 
-    def use() -> None:
+    def wait_for_other_greenlet() -> None:
         other = gevent.spawn(queue_and_deliver, delivery, (received.append, "other"))
         other.get(timeout=5)
         received.append("outer")
 
-    queue_and_deliver(delivery, (use,))
+    queue_and_deliver(delivery, (wait_for_other_greenlet,))
     gevent.sleep(0.01)
     assert received == ["outer", "other"]
 
@@ -336,35 +336,35 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
             for each in received:
                 try:
                     each.append(number)
-                    listen()
-                except BaseException:  # like `monitoring.publish`, continues with the next listener
+                    yield_or_cause_events()
+                except BaseException:  # `monitoring.publish` also continues with the next listener
                     if each is received[-1]:
                         raise
         finally:
             inside -= 1
 
-    def listen() -> None:
-        what = random.random()
-        if what < 0.3:
+    def yield_or_cause_events() -> None:
+        draw = random.random()
+        if draw < 0.3:
             gevent.sleep(0)
-        elif what < 0.4:
+        elif draw < 0.4:
             gevent.sleep(random.choice([0.0005, 0.002]))
-        elif what < 0.45 and len(recorded) < 400:
+        elif draw < 0.45 and len(recorded) < 400:
             cause_events()
             delivery.deliver()
 
-    def work() -> None:
+    def cause_and_deliver_events() -> None:
         while len(recorded) < 300:
             cause_events()
             delivery.deliver(wait=random.random() < 0.9)
             gevent.sleep(random.choice([0, 0, 0.001]))
 
-    workers = [gevent.spawn(work) for _ in range(8)]
+    workers = [gevent.spawn(cause_and_deliver_events) for _ in range(8)]
     while not all(each.ready() for each in workers):
         gevent.sleep(0.002)
         if random.random() < 0.3:
             random.choice(workers).kill(block=False)
-            workers.append(gevent.spawn(work))
+            workers.append(gevent.spawn(cause_and_deliver_events))
     assert eventually(lambda: not delivery.pending)
     assert received == [recorded, recorded]
     assert not delivery._events_by_greenlet

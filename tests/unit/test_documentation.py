@@ -58,15 +58,21 @@ def public_objects() -> dict[str, Any]:
     found: dict[int, tuple[str, Any]] = {}
     for module_name in sorted(MODULES, key=len, reverse=True):
         module = importlib.import_module(module_name)
-        own = [name for name, thing in vars(module).items() if getattr(thing, "__module__", "") == module_name]
+        own = [
+            name
+            for name, public_object in vars(module).items()
+            if getattr(public_object, "__module__", "") == module_name
+        ]
         for name in getattr(module, "__all__", filter(is_public, own)):
-            thing = getattr(module, name)
-            if (inspect.isclass(thing) or inspect.isroutine(thing)) and thing.__module__.startswith("gmongo"):
-                found.setdefault(id(thing), (f"{module_name}.{name}", thing))
+            public_object = getattr(module, name)
+            if (
+                inspect.isclass(public_object) or inspect.isroutine(public_object)
+            ) and public_object.__module__.startswith("gmongo"):
+                found.setdefault(id(public_object), (f"{module_name}.{name}", public_object))
     for path in INDIRECT:
         module_name, _, name = path.rpartition(".")
-        thing = getattr(importlib.import_module(module_name), name)
-        found.setdefault(id(thing), (path, thing))
+        public_object = getattr(importlib.import_module(module_name), name)
+        found.setdefault(id(public_object), (path, public_object))
     return dict(sorted(found.values(), key=lambda each: each[0]))
 
 
@@ -82,7 +88,9 @@ def public_members(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 PUBLIC_OBJECTS = public_objects()
-CASES: dict[str, tuple[Any, str | None]] = {name: (thing, None) for name, thing in PUBLIC_OBJECTS.items()} | {
+CASES: dict[str, tuple[Any, str | None]] = {
+    name: (public_object, None) for name, public_object in PUBLIC_OBJECTS.items()
+} | {
     f"{name}.{member}": (kind, member)
     for name, kind in PUBLIC_OBJECTS.items()
     if inspect.isclass(kind)
@@ -90,17 +98,17 @@ CASES: dict[str, tuple[Any, str | None]] = {name: (thing, None) for name, thing 
 }
 
 
-def documented_object(thing: Any, member: str | None) -> tuple[Any, str]:
+def documented_object(public_object: Any, member: str | None) -> tuple[Any, str]:
     """Return the object that needs a docstring, and the docstring.
 
     The docstring of a class describes the parameters of the constructor.
 
-    :param thing: a public function or class.
+    :param public_object: a public function or class.
     :param member: the name of a method or property of the class, or None for the object itself.
     """
     if member is None:
-        return thing, inspect.getdoc(thing) or ""
-    return dict(public_members(thing))[member], inspect.getdoc(getattr(thing, member)) or ""
+        return public_object, inspect.getdoc(public_object) or ""
+    return dict(public_members(public_object))[member], inspect.getdoc(getattr(public_object, member)) or ""
 
 
 def constructor_of(kind: type) -> type:
@@ -109,34 +117,36 @@ def constructor_of(kind: type) -> type:
     return next(base for base in kind.__mro__ if {"__init__", "__new__"} & set(vars(base)))
 
 
-def is_documented_by_base(thing: Any) -> bool:
+def is_documented_by_base(public_object: Any) -> bool:
     """Return True if an object is a class that inherits the constructor of another public class.
 
     The docstring of the other class describes the parameters.
     """
-    return inspect.isclass(thing) and constructor_of(thing) in set(PUBLIC_OBJECTS.values()) - {thing}
+    return inspect.isclass(public_object) and constructor_of(public_object) in set(PUBLIC_OBJECTS.values()) - {
+        public_object
+    }
 
 
-def public_parameters(thing: Any) -> list[str]:
-    if isinstance(thing, property):
+def public_parameters(public_object: Any) -> list[str]:
+    if isinstance(public_object, property):
         return []
-    if inspect.isclass(thing) and not constructor_of(thing).__module__.startswith("gmongo"):
+    if inspect.isclass(public_object) and not constructor_of(public_object).__module__.startswith("gmongo"):
         return []
     try:
-        found = inspect.signature(thing).parameters
+        found = inspect.signature(public_object).parameters
     except ValueError:
         return []
     return [name for name in found if name not in ("self", "cls") and is_public(name)]
 
 
-def has_own_docstring(documented: Any, thing: Any, text: str) -> bool:
+def has_own_docstring(documented: Any, public_object: Any, text: str) -> bool:
     """Return True if an object has a docstring that Python did not generate.
 
     :param documented: the function, class, method or property that needs a docstring.
-    :param thing: for a method or property the class, otherwise the function or class itself.
+    :param public_object: for a method or property the class, otherwise the function or class itself.
     :param text: the text that `inspect.getdoc` returns for `documented`.
     """
-    if type(thing) is type and text.startswith(f"{thing.__name__}("):
+    if type(public_object) is type and text.startswith(f"{public_object.__name__}("):
         return False
     return bool(text) and not (isinstance(documented, property) and text == inspect.getdoc(type(documented.fget)))
 
@@ -156,10 +166,10 @@ def has_well_formed_fields(text: str) -> bool:
 
 def test_public_docstrings_describe_all_parameters() -> None:
     wrong = []
-    for name, (thing, member) in CASES.items():
-        documented, text = documented_object(thing, member)
+    for name, (public_object, member) in CASES.items():
+        documented, text = documented_object(public_object, member)
         if not (
-            has_own_docstring(documented, thing, text)
+            has_own_docstring(documented, public_object, text)
             and documents_parameters(documented, text)
             and has_well_formed_fields(text)
         ):
@@ -195,10 +205,14 @@ def variables() -> Iterator[dict[str, Any]]:
         }
 
 
-@pytest.mark.parametrize(("thing", "member"), EXAMPLES)
-def test_docstring_example_has_documented_output(thing: Any, member: str | None, variables: dict[str, Any]) -> None:
-    title = thing.__name__ if member is None else f"{thing.__name__}.{member}"
-    example = doctest.DocTestParser().get_doctest(documented_object(thing, member)[1], variables, title, None, None)
+@pytest.mark.parametrize(("public_object", "member"), EXAMPLES)
+def test_docstring_example_has_documented_output(
+    public_object: Any, member: str | None, variables: dict[str, Any]
+) -> None:
+    title = public_object.__name__ if member is None else f"{public_object.__name__}.{member}"
+    example = doctest.DocTestParser().get_doctest(
+        documented_object(public_object, member)[1], variables, title, None, None
+    )
     output: list[str] = []
     assert doctest.DocTestRunner(verbose=False).run(example, out=output.append).failed == 0, "".join(output)
 

@@ -131,11 +131,11 @@ def test_item_of_interrupted_waiter_is_returned_once(queue, returned_items, exce
 def test_woken_waiter_keeps_item_despite_kill(queue, returned_items):
     taken = []
 
-    def take():
+    def take_item_and_sleep():
         taken.append(wait_like_check_out(queue, None, returned_items))
         gevent.sleep(10)
 
-    waiter = gevent.spawn(take)
+    waiter = gevent.spawn(take_item_and_sleep)
     gevent.sleep(0)
     queue.hand_over("a")
     waiter.kill(block=False)

@@ -114,15 +114,15 @@ def test_forked_child_does_not_wait_for_threads_of_parent(gate: threading.Event)
 def test_job_of_ended_hub_is_removed_from_running_jobs(
     gate: threading.Event, hub_is_destroyed: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def begin_and_leave() -> None:
+    def start_job_and_end_thread() -> None:
         gevent.spawn(run_in_native_thread, gate.wait, False)
         gevent.sleep(0)
         if hub_is_destroyed:
             get_hub().destroy(destroy_loop=True)
 
-    leaver = _NativeThread(target=begin_and_leave)
-    leaver.start()
-    leaver.join()
+    thread = _NativeThread(target=start_job_and_end_thread)
+    thread.start()
+    thread.join()
     assert len(_native_threads._calls.running) == 1
     gate.set()
     eventually(lambda: not _native_threads._calls.running)

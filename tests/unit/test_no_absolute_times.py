@@ -24,7 +24,7 @@ def test_no_test_asserts_upper_limit_in_seconds() -> None:
 
 
 @with_cases
-def test_asserted_upper_limit_in_seconds_is_found(code: str) -> None:
+def test_asserted_upper_limit_in_seconds_is_detected(code: str) -> None:
     assert list(lines_with_upper_limits(code))
 
 
@@ -42,7 +42,7 @@ def lines_with_upper_limits(code: str) -> Iterator[int]:
     inner = {id(each) for function in functions for each in ast.walk(function) if each is not function}
     outermost = [each for each in functions if id(each) not in inner]
     for scope in outermost or [module]:
-        measured = _Measured(scope)
+        measured = _MeasuredTimes(scope)
         for assertion in ast.walk(scope):
             if isinstance(assertion, ast.Assert) and any(
                 measured.has_upper_limit(each) for each in ast.walk(assertion.test)
@@ -50,7 +50,7 @@ def lines_with_upper_limits(code: str) -> Iterator[int]:
                 yield assertion.lineno
 
 
-class _Measured:
+class _MeasuredTimes:
     """The variables and expressions of a function whose values are times of the machine's clock."""
 
     def __init__(self, scope: ast.AST) -> None:
@@ -64,9 +64,9 @@ class _Measured:
         # variable.
         for _ in range(3):
             for each in ast.walk(scope):
-                self._learn(each)
+                self._add_assigned_names(each)
 
-    def _learn(self, node: ast.AST) -> None:
+    def _add_assigned_names(self, node: ast.AST) -> None:
         value, targets = _assignment(node)
         if value is not None and self.is_measured(value):
             self._names |= {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}

@@ -9,14 +9,14 @@ import pytest
 import gmongo
 from tests.support.programs import run_program
 
-# Two modules that an import of gmongo must not load: a module that is a program, and the stand-in for pymongo.
-NOT_HERE = ("gmongo.testing.__main__", "gmongo.as_pymongo")
+# The test does not import these modules: a program, and the module that replaces pymongo.
+EXCLUDED = ("gmongo.testing.__main__", "gmongo.as_pymongo")
 MODULES = sorted(
-    found.name for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.") if not found.name.startswith(NOT_HERE)
+    found.name for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.") if not found.name.startswith(EXCLUDED)
 )
 
 
-def imported_by(*modules):
+def pymongo_modules_imported_by(*modules):
     program = f"""
 import importlib, sys
 for module in {list(modules)!r}:
@@ -31,7 +31,7 @@ print(sorted(name for name in sys.modules if name.split(".")[0] in ("pymongo", "
 
 def test_no_module_imports_pymongo():
     assert len(MODULES) > 50
-    assert imported_by(*MODULES) == "[]"
+    assert pymongo_modules_imported_by(*MODULES) == "[]"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ for line in Path(__file__).with_name("numbers.tsv").read_text("utf-8").splitline
 
 
 def contains_only_numbers_and_names(value: object) -> bool:
-    """Return True if a value consists of numbers and names only."""
     if isinstance(value, dict):
         return contains_only_numbers_and_names([*value, *value.values()])
     if isinstance(value, (list, tuple)):

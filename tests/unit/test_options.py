@@ -12,8 +12,8 @@ from gmongo.auth.credential import Credential
 from gmongo.client_options import _check_mechanism_without_tls
 from gmongo.errors import InvalidOption, InvalidOptionType
 from gmongo.monitoring import CommandListener
-from gmongo.options.table import OPTIONS, Option, Source, find
-from tests.support.cases import rows
+from gmongo.options.table import OPTIONS, Option, find
+from tests.support.cases import rows, with_cases
 
 TYPE, VALUE = InvalidOptionType, InvalidOption
 LISTENER = CommandListener()
@@ -99,30 +99,12 @@ def test_option_rejects_invalid_values_and_states_rule(option: Option, rules: tu
             assert (rest == "") if option.secret else rest.startswith(", not "), value
 
 
-def option_names_with(condition: Any) -> set[str]:
-    return {option.name for option in OPTIONS if condition(option)}
+@with_cases
+def test_only_listed_options_have_attribute(attribute: str, value: Any, options: list[str]) -> None:
+    assert {option.name for option in OPTIONS if getattr(option, attribute) == value} == set(options)
 
 
-def test_options_have_documented_attributes_and_aliases() -> None:
-    assert option_names_with(lambda option: option.secret) == {
-        *("proxyUsername", "proxyPassword", "tlsCertificateKeyFilePassword", "authMechanismProperties"),
-        *("username", "password", "auto_encryption_opts"),
-    }
-    assert option_names_with(lambda option: option.protects) == {
-        *("srvAllowedHostsSuffix", "tls", "tlsCAFile", "tlsCRLFile", "tlsCertificateKeyFile", "authMechanism"),
-        *("tlsCertificateKeyFilePassword", "authSource", "username", "password", "auto_encryption_opts"),
-    }
-    assert option_names_with(lambda option: option.source is Source.KEYWORD) == {
-        *("srv_host_validator", "server_selector", "driver", "server_api", "event_listeners", "username", "password"),
-        *("auto_encryption_opts", "read_preference", "document_class", "type_registry", "tzinfo", "tracing", "metrics"),
-        "slow_operation_ms",
-    }
-    assert option_names_with(lambda option: option.insecure is True) == {
-        *("tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"),
-        *("tlsDisableCertificateRevocationCheck", "tlsDisableOCSPEndpointCheck"),
-    }
-    assert option_names_with(lambda option: option.insecure is False) == {"tls"}
-    assert option_names_with(lambda option: option.decodes) == {"readPreferenceTags"}
+def test_option_is_found_by_alias_regardless_of_case() -> None:
     for alias, name in (("ssl", "tls"), ("max_adaptive_retries", "maxAdaptiveRetries"), ("wtimeout", "wTimeoutMS"),
                         ("j", "journal"), ("enable_overload_retargeting", "enableOverloadRetargeting")):  # fmt: skip
         assert find(alias) is find(name) is find(alias.upper())

@@ -27,17 +27,17 @@ RECORD = Path(__file__).with_name("public_api.txt")
 MARKS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
-def signature_of(thing: Any) -> str:
+def signature_of(public_object: Any) -> str:
     """Return the public parameters of a function, method or class as text.
 
     ``=`` marks an optional parameter.
     """
-    if isinstance(thing, property) or is_documented_by_base(thing):
+    if isinstance(public_object, property) or is_documented_by_base(public_object):
         return ""
-    if inspect.isclass(thing) and not constructor_of(thing).__module__.startswith("gmongo"):
+    if inspect.isclass(public_object) and not constructor_of(public_object).__module__.startswith("gmongo"):
         return ""
     shown: list[str] = []
-    for name, parameter in inspect.signature(thing).parameters.items():
+    for name, parameter in inspect.signature(public_object).parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY and not any(each.startswith("*") for each in shown):
             shown.append("*")
         optional = "" if parameter.default is parameter.empty else "="
@@ -52,16 +52,18 @@ def constants_of(kind: type) -> Iterator[tuple[str, Any]]:
             yield name, property()
 
 
-def names_of(name: str, thing: Any) -> Iterator[str]:
+def names_of(name: str, public_object: Any) -> Iterator[str]:
     """Yield the line that records a function or class in ``public_api.txt``.
 
     For a class, also yield a line for each member, except members inherited from a public class.
     """
-    yield f"{name}{signature_of(thing)}"
-    if inspect.isclass(thing):
-        bases = {base for base in thing.__mro__[1:] if base in PUBLIC_OBJECTS.values()}
-        for member, value in (*public_members(thing), *constants_of(thing)):
-            if not any(vars(base).get(member) is vars(thing).get(member, vars(base).get(member)) for base in bases):
+    yield f"{name}{signature_of(public_object)}"
+    if inspect.isclass(public_object):
+        bases = {base for base in public_object.__mro__[1:] if base in PUBLIC_OBJECTS.values()}
+        for member, value in (*public_members(public_object), *constants_of(public_object)):
+            if not any(
+                vars(base).get(member) is vars(public_object).get(member, vars(base).get(member)) for base in bases
+            ):
                 yield f"{name}.{member}{signature_of(value)}"
 
 
@@ -71,7 +73,7 @@ def listed_names() -> set[str]:
 
 def public_api() -> list[str]:
     """Return the public names in ``gmongo``, sorted, with the parameters."""
-    lines = {line for name, thing in PUBLIC_OBJECTS.items() for line in names_of(name, thing)}
+    lines = {line for name, public_object in PUBLIC_OBJECTS.items() for line in names_of(name, public_object)}
     return sorted(each.removeprefix("gmongo.") for each in lines | (listed_names() - set(PUBLIC_OBJECTS)))
 
 

@@ -208,9 +208,9 @@ def test_overwritten_length_raises_only_documented_errors(batch, relative_positi
 
 @settings(max_examples=150)
 @given(st.binary(max_size=60))
-def test_random_bytes_in_reply_raise_only_documented_errors(noise):
+def test_random_bytes_in_reply_raise_only_documented_errors(random_bytes):
     body = bytearray(reply_with([{"a": 1}]))
-    body[20 : 20 + len(noise)] = noise
+    body[20 : 20 + len(random_bytes)] = random_bytes
     try:
         decode_whole_reply(bytes(body))
     except ACCEPTED:
@@ -328,13 +328,13 @@ def test_irregular_reply_raises_only_documented_errors(body):
 
 
 @pytest.mark.parametrize("length", [-(2**31), -3, -1, 0, 4, 2**31 - 1])
-@pytest.mark.parametrize("place", [0, 1, 599])
+@pytest.mark.parametrize("document_index", [0, 1, 599])
 @pytest.mark.timeout(20)
-def test_document_with_invalid_length_raises_documented_error(length, place):
+def test_document_with_invalid_length_raises_documented_error(length, document_index):
     """Overwrite the length of one document of the batch. A negative length must not cause an endless loop."""
     documents = [bson.encode({"_id": number, "x": "y" * 200}) for number in range(600)]
     body = bytearray(reply_with([bson.decode(each) for each in documents]))
-    struct.pack_into("<i", body, body.index(documents[place]), length)
+    struct.pack_into("<i", body, body.index(documents[document_index]), length)
     batch = cut_batch(bytes(body), PLAIN)["cursor"]["firstBatch"]
     with pytest.raises(ACCEPTED):
         decode_all(batch)

@@ -24,13 +24,12 @@ def cluster_time_document(**fields: Any) -> dict[str, Any]:
     return {"clusterTime": Timestamp(1, 1), **fields}
 
 
-def signed_cluster_time(mac: Any = b"x", key: Any = 1) -> dict[str, Any]:
-    return cluster_time_document(signature={"hash": mac, "keyId": key})
+def signed_cluster_time(hash_value: Any = b"x", key: Any = 1) -> dict[str, Any]:
+    return cluster_time_document(signature={"hash": hash_value, "keyId": key})
 
 
-ROOM = 1024 - len(
-    bson.encode(cluster_time_document(more=""))
-)  # the bytes of a cluster time that unknown fields may occupy
+# The maximum number of bytes for unknown fields of a cluster time.
+ROOM = 1024 - len(bson.encode(cluster_time_document(more="")))
 # For each table and field: values that the schema accepts, and values that the schema rejects.
 OTHERS: list[tuple[Mapping[str, schema.Check], str, list[Any], list[Any]]] = [
     (getattr(schema, table), field, row["accepted"], row["rejected"])

@@ -44,18 +44,18 @@ def test_limit_of_0_seconds_raises_before_block_runs():
         pytest.fail("the body ran")
 
 
-@pytest.mark.parametrize(("loop_passes", "finishes"), [(1, True), (2, False)])
-def test_block_may_run_for_one_loop_pass_after_delayed_timer(loop_passes, finishes, virtual_time):
+@pytest.mark.parametrize(("loop_iterations", "finishes"), [(1, True), (2, False)])
+def test_block_may_run_for_one_loop_iteration_after_delayed_timer(loop_iterations, finishes, virtual_time):
     done = []
 
-    def work():
+    def run_loop_iterations():
         with suppress(ValueError), interrupt_after(0.1, ValueError()):
             gevent.sleep(0.05)
-            for _ in range(loop_passes - 1):
+            for _ in range(loop_iterations - 1):
                 gevent.sleep(0.01)
             done.append(True)
 
-    greenlet = gevent.spawn(work)
+    greenlet = gevent.spawn(run_loop_iterations)
     gevent.sleep(0)
     virtual_time.suspend(0.3)
     greenlet.join()
@@ -88,7 +88,7 @@ class LoopWithOneTimer:
     st.sampled_from([0.2, 1.0, 3.0]),
     st.sampled_from([None, False, True]),
 )
-def test_limit_fires_within_two_loop_passes(durations, seconds, arrived):
+def test_limit_fires_within_two_loop_iterations(durations, seconds, arrived):
     """Run loop iterations of random durations, and check when the time limit raises its error.
 
     If a reply has arrived meanwhile, the limit grows by the time for which the loop was blocked.
@@ -102,7 +102,7 @@ def test_limit_fires_within_two_loop_passes(durations, seconds, arrived):
         patch.setattr("gmongo._background.get_hub", lambda: loop)
         patch.setattr("gmongo.wire.timeout.getcurrent", lambda: SimpleNamespace(throw=thrown.append))
         patch.setattr(_clock, "monotonic", lambda: loop.now)
-        limit = limit_that_records([])
+        limit = recording_limit([])
         limit.begin(seconds, None if arrived is None else SimpleNamespace(has_arrived=lambda: arrived))
         delays = []
         for length in itertools.cycle(durations):
@@ -123,21 +123,18 @@ def test_limit_fires_within_two_loop_passes(durations, seconds, arrived):
         assert loop.now <= seconds + delay + min(delay, seconds) + max(durations) + 1e-5
 
 
-def limit_that_records(errors):
-    """Return a time limit.
-
-    At the expiry, the limit creates an error, and the test appends the seconds to `errors`.
-    """
+def recording_limit(expired):
+    """Return a time limit that appends its seconds to `expired` when the limit expires."""
 
     def make_error(seconds):
-        errors.append(seconds)
+        expired.append(seconds)
         return ValueError("too late")
 
     return TimeLimit(make_error)
 
 
 def test_each_exchange_ends_after_its_own_timeout():
-    limit, errors = limit_that_records(made := []), []
+    limit, errors = recording_limit(made := []), []
     # Some deadlines are before the expiry of the running timer, other deadlines are after the
     # expiry.
     for seconds in (60, 0.02, 0.03, 60, 0.01):
@@ -155,7 +152,7 @@ def test_each_exchange_ends_after_its_own_timeout():
 
 
 def test_timer_of_previous_exchange_is_extended_for_next_exchange():
-    limit = limit_that_records(made := [])
+    limit = recording_limit(made := [])
     limit.begin(0.02)
     limit.end()
     begin = monotonic()
@@ -168,7 +165,7 @@ def test_timer_of_previous_exchange_is_extended_for_next_exchange():
 
 
 def test_timer_raises_no_error_after_end_of_exchange(virtual_time):
-    limit = limit_that_records(made := [])
+    limit = recording_limit(made := [])
     limit.begin(0.01)
     limit.end()
     gevent.sleep(0.03)
@@ -179,7 +176,7 @@ def test_timer_raises_no_error_after_end_of_exchange(virtual_time):
 def test_delayed_timer_of_ended_exchange_raises_no_error(virtual_time, monkeypatch):
     failed = []
     monkeypatch.setattr(gevent.get_hub(), "handle_error", lambda *details: failed.append(details))
-    limit = limit_that_records(made := [])
+    limit = recording_limit(made := [])
     for seconds, delay in ((0.01, 0), (0.01, 60)):
         limit.begin(seconds)
         limit.end()
@@ -190,7 +187,7 @@ def test_delayed_timer_of_ended_exchange_raises_no_error(virtual_time, monkeypat
 
 
 def test_consecutive_exchanges_share_one_timer():
-    limit, timers = limit_that_records([]), set()
+    limit, timers = recording_limit([]), set()
     for _ in range(100):
         limit.begin(60)
         timers.add(limit._timer)
@@ -200,7 +197,7 @@ def test_consecutive_exchanges_share_one_timer():
 
 
 def test_timeout_of_0_or_less_raises_at_begin_of_exchange():
-    limit = limit_that_records(made := [])
+    limit = recording_limit(made := [])
     for seconds in (0, -1):
         with pytest.raises(ValueError):
             limit.begin(seconds)
@@ -208,7 +205,7 @@ def test_timeout_of_0_or_less_raises_at_begin_of_exchange():
 
 
 def test_timer_of_exchange_does_not_keep_event_loop_alive():
-    loop, limit = gevent.get_hub().loop, limit_that_records([])
+    loop, limit = gevent.get_hub().loop, recording_limit([])
     active_watchers = loop.activecnt
     limit.begin(60)
     assert limit._timer.active
@@ -253,11 +250,11 @@ def test_limit_of_block_keeps_event_loop_alive_unless_ref_is_false(options, watc
 def test_timer_with_later_deadline_is_replaced(monkeypatch):
     timers = []
 
-    def make(seconds, **_more):
+    def make_timer(seconds, **_options):
         timers.append(Mock(seconds=seconds))
         return timers[-1]
 
-    monkeypatch.setattr(limit_module, "get_hub", lambda: Mock(loop=Mock(timer=make)))
+    monkeypatch.setattr(limit_module, "get_hub", lambda: Mock(loop=Mock(timer=make_timer)))
     own = TimeLimit(ValueError)
     for seconds in (10, 20, 5):
         own.begin(seconds)

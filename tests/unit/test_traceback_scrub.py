@@ -94,7 +94,7 @@ def test_each_error_of_long_chain_is_visited_once() -> None:
 
 
 def test_frames_of_running_functions_keep_locals() -> None:
-    def f(value: str) -> None:
+    def caller(value: str) -> None:
         with pytest.raises(ValueError):
             clears_locals(
                 function_in_module(
@@ -103,7 +103,7 @@ def test_frames_of_running_functions_keep_locals() -> None:
             )(value)
         assert value == "secret"
 
-    f("secret")
+    caller("secret")
 
 
 def test_function_with_cleared_locals_keeps_result_and_name() -> None:

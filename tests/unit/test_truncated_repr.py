@@ -59,7 +59,7 @@ def test_truncated_text_of_nested_document_is_prefix(wrap: Callable[[Any], Any],
     assert document_text(document, length) == json_util.dumps(document)[:length]
 
 
-class Visits:
+class VisitCounter:
     def __init__(self) -> None:
         self.count = 0
 
@@ -70,14 +70,14 @@ class Visits:
 
 
 class CountingList(list[Any]):
-    visits: Visits
+    visits: VisitCounter
 
     def __iter__(self) -> Iterator[Any]:
         return self.visits.count_each(super().__iter__())
 
 
 class CountingDict(dict[str, Any]):
-    visits: Visits
+    visits: VisitCounter
 
     def items(self) -> Any:
         return self.visits.count_each(super().items())
@@ -86,7 +86,7 @@ class CountingDict(dict[str, Any]):
         return self.visits.count_each(super().__iter__())
 
 
-def counted_copy(visits: Visits, value: Any) -> Any:
+def counted_copy(visits: VisitCounter, value: Any) -> Any:
     """Return a copy of a document. `visits` counts how often the elements of the copy are visited."""
     if isinstance(value, dict):
         made: Any = CountingDict({name: counted_copy(visits, each) for name, each in value.items()})
@@ -120,7 +120,7 @@ def deeply_nested(levels: int) -> Any:
 def test_truncation_visits_no_more_elements_than_truncated_text_shows(
     make_document: Callable[[], Any], length: int
 ) -> None:
-    visits = Visits()
+    visits = VisitCounter()
     document = make_document()
     if document.keys() == {"a", "b"}:  # a copy would contain 2**90 lists
         document = {"deep": counted_copy(visits, [1] * 5_000), **document}

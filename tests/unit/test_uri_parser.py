@@ -226,7 +226,7 @@ class TestLookup:
     """Tests of `srv.lookup` in which a function of the test replaces the resolver of dnspython."""
 
     @pytest.fixture(autouse=True, params=["in a thread", "in place"])
-    def place(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    def query_place(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         """Select where the DNS query runs: in a native thread, or in the greenlet that calls the lookup."""
         if request.param == "in place":
             monkeypatch.setattr(srv, "run_in_native_thread", lambda job, ref: result_or_exception(job))
@@ -279,7 +279,7 @@ class TestLookup:
         assert capfd.readouterr().err == ""
 
     def test_lookup_thread_destroys_its_hub_if_sockets_are_monkey_patched(
-        self, place: str, monkeypatch: pytest.MonkeyPatch
+        self, query_place: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         ended: list[bool] = []
         hub = SimpleNamespace(destroy=lambda destroy_loop: ended.append(destroy_loop))
@@ -291,8 +291,8 @@ class TestLookup:
                 srv.lookup("x.example.com", "SRV", 5)
         assert ended == [True]
 
-    def test_event_loop_runs_during_dns_query(self, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        if place == "in place":
+    def test_event_loop_runs_during_dns_query(self, query_place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        if query_place == "in place":
             pytest.skip("only the thread leaves the event loop free")
         may_answer = threading.Event()
         threads: list[int] = []
@@ -311,10 +311,10 @@ class TestLookup:
 
 
 def _resolver_that_raises(error: Exception) -> Any:
-    def resolve(name: str, record_type: str, lifetime: float) -> Any:
+    def raise_error(name: str, record_type: str, lifetime: float) -> Any:
         raise error
 
-    return resolve
+    return raise_error
 
 
 def test_plain_uri_does_not_import_dnspython(monkeypatch: pytest.MonkeyPatch) -> None:

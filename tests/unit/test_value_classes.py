@@ -128,7 +128,7 @@ def test_server_and_topology_types_have_numbers_of_pymongo() -> None:
 
 
 CLIENT: MongoClient[Any] = MongoClient("a", connect=False)
-# In each pair, two unequal values of the same kind.
+# Pairs of unequal values of the same kind.
 VALUES: list[tuple[Any, Any]] = [
     (CLIENT, MongoClient("b", connect=False)),
     (CLIENT.a, CLIENT.b),
@@ -154,12 +154,12 @@ class EqualToEverything:
     __hash__ = None  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize(("one", "other"), VALUES, ids=lambda value: type(value).__name__)
-def test_value_equals_only_equal_value_of_same_kind(one: Any, other: Any) -> None:
-    assert one == one and one != other
+@pytest.mark.parametrize(("value", "different_value"), VALUES, ids=lambda value: type(value).__name__)
+def test_value_equals_only_equal_value_of_same_kind(value: Any, different_value: Any) -> None:
+    assert value == value and value != different_value
     for foreign in (object(), None, "a", 5):
-        assert one != foreign
-    assert one == EqualToEverything()
+        assert value != foreign
+    assert value == EqualToEverything()
 
 
 def test_options_equal_mapping_with_same_items() -> None:

@@ -57,11 +57,11 @@ def connect() -> Callable[[], Any]:
     """Load the certificates. Return a function that connects with TLS and runs one command."""
     encrypted = driver.MongoClient(sys.argv[3], connect=False)
 
-    def use() -> None:
+    def ping_with_tls() -> None:
         with encrypted:
             encrypted.admin.command("ping")
 
-    return use
+    return ping_with_tls
 
 
 def main() -> None:

@@ -52,20 +52,20 @@ def delete_client() -> None:
 
 
 def use_in_other_thread() -> None:
-    """Use a client in another native thread than the thread that created the client."""
+    """Use a client in a native thread that did not create the client."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
 
-    def use() -> str:
+    def find_or_error_text() -> str:
         try:
             return "works" if client.test.c.find_one({}) is None else "?"
         except Exception as error:
             return error_text(error)
 
     send_line("opened")
-    native = gevent.get_hub().threadpool.spawn(use)
+    native = gevent.get_hub().threadpool.spawn(find_or_error_text)
     send_line("other thread:", native.get())
-    send_line("own thread:", use())
+    send_line("own thread:", find_or_error_text())
 
 
 def end_main_greenlet() -> None:

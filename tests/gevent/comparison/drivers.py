@@ -1,4 +1,4 @@
-"""Functions that the programs in this folder share: they import a driver, and exchange lines with the test."""
+"""Shared functions of the programs in this folder: import of a driver, and exchange of lines with the test."""
 
 from __future__ import annotations
 

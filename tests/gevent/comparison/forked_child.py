@@ -1,9 +1,9 @@
 """Use a client in a forked child process.
 
-Usage: ``python -m tests.gevent.comparison.forked_child gmongo|pymongo URI WAY STATE``.
+Usage: ``python -m tests.gevent.comparison.forked_child gmongo|pymongo URI FORK_FUNCTION STATE``.
 
-``WAY`` is the way to fork: ``os``, ``gevent`` or ``multiprocessing``. In ``STATE`` ``quiet``, the
-heartbeat interval is 60 s, so that only the child sends commands after the fork. In ``STATE``
+``FORK_FUNCTION`` is ``os``, ``gevent`` or ``multiprocessing``. If ``STATE`` is ``quiet``, the
+heartbeat interval is 60 s, so that only the child sends commands after the fork. If ``STATE`` is
 ``busy``, eight greenlets of the parent wait for replies at the fork. The replies arrive while the
 child runs. The fork copies these greenlets into the child.
 """
@@ -65,7 +65,7 @@ def start_process(client: Any) -> int | None:
     return child.exitcode
 
 
-WAYS = {
+FORK_FUNCTIONS = {
     "os": lambda client: fork_and_wait(os.fork, os.waitpid, client),
     "gevent": lambda client: fork_and_wait(gevent.os.fork, gevent.os.waitpid, client),
     "multiprocessing": start_process,
@@ -93,7 +93,7 @@ def main() -> None:
         readers = [gevent.spawn(read, client, number) for number in range(READERS)]
     send_line("before the fork")
     receive_line()
-    status = WAYS[sys.argv[3]](client)
+    status = FORK_FUNCTIONS[sys.argv[3]](client)
     send_line("child ended with", status)
     receive_line()
     send_line(json.dumps(Counter(each.get() for each in readers)))

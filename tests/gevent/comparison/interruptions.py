@@ -3,8 +3,8 @@
 Usage: ``python -m tests.gevent.comparison.interruptions gmongo|pymongo SCENARIO…``.
 
 The simulated server runs in the process of the program, so that each run has the same switches. The
-checks use only public operations, events, timeouts and the state of the server, because they run
-with both drivers.
+checks use only public operations, events, timeouts and the state of the server, because the checks
+run with both drivers.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports
@@ -33,7 +33,7 @@ from tests.support.wait import becomes_true
 
 SELECTED_KINDS = [each for each in KINDS if each.name in ("kill", "foreign timeout", "kill and timeout")]
 LIMIT = 2.0  # seconds. An uninterrupted operation needs some milliseconds.
-MOST_POINTS = 60
+MAX_SWITCHES = 60
 
 _numbers = itertools.count()
 
@@ -41,19 +41,25 @@ _numbers = itertools.count()
 class Scenario:
     """The operation that the interrupted greenlet executes, and the state of the pool before this operation.
 
-    :param act: function that executes the operation with a client.
+    :param operation: function that executes the operation with a client.
     :param options: the options of the client.
-    :param warm: True if the pool has an available connection at the start.
-    :param full: True if a second greenlet uses the only connection, and a third greenlet also waits for the connection.
+    :param starts_with_connection: True if the pool has an available connection at the start.
+    :param pool_is_full: True if a second greenlet uses the only connection, and a third greenlet
+        also waits for the connection.
     """
 
     def __init__(
-        self, act: Callable[[Any], Any], *, warm: bool = True, full: bool = False, options: dict[str, Any] | None = None
+        self,
+        operation: Callable[[Any], Any],
+        *,
+        starts_with_connection: bool = True,
+        pool_is_full: bool = False,
+        options: dict[str, Any] | None = None,
     ) -> None:
-        self.act = act
-        self.warm = warm
-        self.full = full
-        self.width = 1 if full else 2
+        self.operation = operation
+        self.starts_with_connection = starts_with_connection
+        self.pool_is_full = pool_is_full
+        self.width = 1 if pool_is_full else 2
         self.options = {"maxPoolSize": self.width, **(options or {})}
 
 
@@ -64,12 +70,12 @@ def run_transaction(client: Any) -> None:
 
 
 SCENARIOS = {
-    "first use": Scenario(lambda client: client.test.facts.find_one({"_id": 5}), warm=False),
+    "first use": Scenario(lambda client: client.test.facts.find_one({"_id": 5}), starts_with_connection=False),
     "find_one": Scenario(lambda client: client.test.facts.find_one({"_id": 5})),
     "insert_one": Scenario(lambda client: client.test.written.insert_one({"a": 1})),
     "find and getMore": Scenario(lambda client: list(client.test.facts.find(batch_size=3))),
     "transaction": Scenario(run_transaction),
-    "check-out from a full pool": Scenario(lambda client: client.test.facts.find_one({"_id": 5}), full=True),
+    "check-out from a full pool": Scenario(lambda client: client.test.facts.find_one({"_id": 5}), pool_is_full=True),
 }
 
 
@@ -93,19 +99,19 @@ class Run:
         options = {"serverMonitoringMode": "poll", "appName": self.name, **scenario.options}
         self.client = driver.MongoClient(deployment.uri, event_listeners=[self.event_counter], **options)
 
-    def run(self, point: int, kind: InterruptionKind) -> Tracer:
+    def run(self, switch_number: int, kind: InterruptionKind) -> Tracer:
         scenario, client = self.scenario, self.client
         before = open_transactions(self.deployment)
-        if scenario.warm:
+        if scenario.starts_with_connection:
             client.test.facts.find_one({"_id": 1})
-        if scenario.full:
+        if scenario.pool_is_full:
             self.others.append(gevent.spawn(client.admin.command, "ping"))
             becomes_true(lambda: self.event_counter.pings)
-        greenlet = gevent.Greenlet(self._act)
-        with Tracer(point, kind, lambda each: each is greenlet) as tracer:
+        greenlet = gevent.Greenlet(self._run_operation)
+        with Tracer(switch_number, kind, lambda each: each is greenlet) as tracer:
             greenlet.start()
             gevent.sleep(0)
-            if scenario.full:
+            if scenario.pool_is_full:
                 self.others.append(gevent.spawn(client.test.facts.find_one, {"_id": 6}))
             gevent.joinall([greenlet], timeout=LIMIT)
         self._await_others()
@@ -115,9 +121,9 @@ class Run:
             raise AssertionError(f"the scenario fails without interruption: {self.losses}, {self.raised!r}")
         return tracer
 
-    def _act(self) -> None:
+    def _run_operation(self) -> None:
         try:
-            self.scenario.act(self.client)
+            self.scenario.operation(self.client)
         except BaseException as error:
             self.raised = error
 
@@ -199,13 +205,13 @@ def open_transactions(deployment: Deployment) -> list[Any]:
 
 def count_losses(runs: list[Run]) -> Counter[str]:
     """Return how many runs were interrupted, how many of these runs lost a resource, and the count of each loss."""
-    tally = Counter({"points": len(runs), "points where something is lost": sum(bool(run.losses) for run in runs)})
+    tally = Counter({"interrupted runs": len(runs), "runs with a loss": sum(bool(run.losses) for run in runs)})
     for run in runs:
         tally.update(run.losses)
     return tally
 
 
-def fill(deployment: Deployment) -> None:
+def insert_documents(deployment: Deployment) -> None:
     """Insert the documents. Make the server delay each ping, so that several pings overlap."""
     with driver.MongoClient(deployment.uri) as client:
         client.test.facts.insert_many([{"_id": number, "of": number} for number in range(8)])
@@ -220,9 +226,9 @@ def run_all(deployment: Deployment, scenario: Scenario) -> Iterator[Run]:
     Yield the runs that were interrupted.
     """
     for kind in SELECTED_KINDS:
-        for point in range(MOST_POINTS):
+        for switch_number in range(MAX_SWITCHES):
             run = Run(deployment, scenario)
-            tracer = run.run(point, kind)
+            tracer = run.run(switch_number, kind)
             run.closing = gevent.spawn(run.close)
             if tracer.thrown:
                 yield run
@@ -233,9 +239,9 @@ def run_all(deployment: Deployment, scenario: Scenario) -> Iterator[Run]:
 def main() -> None:
     """Run the scenarios that the command line names, and print the losses of each scenario."""
     gc.collect()
-    gc.freeze()  # later garbage collections are faster, because they skip the frozen objects
+    gc.freeze()  # later garbage collections skip the frozen objects
     with Deployment.replica_set(members=1) as deployment:
-        fill(deployment)
+        insert_documents(deployment)
         found = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}
         every = [run for runs in found.values() for run in runs]
         gevent.joinall([run.closing for run in every], raise_error=True)

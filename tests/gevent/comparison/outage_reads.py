@@ -2,11 +2,11 @@
 
 Usage: ``python -m tests.gevent.comparison.outage_reads gmongo|pymongo URI TIMEOUT ENDS``.
 
-``TIMEOUT`` is the server selection timeout in milliseconds. ``ENDS`` is ``own``, or ``foreign``: a
-``gevent.Timeout`` of the program ends each wait before the server selection timeout. The test kills
-the server, sends a line to the program, and may restart the server. The program prints the CPU time
-of the wait in seconds per second. At the end, the program prints the number of errors by kind as
-JSON.
+``TIMEOUT`` is the server selection timeout in milliseconds. ``ENDS`` is ``own`` or ``foreign``. If
+``ENDS`` is ``foreign``, a ``gevent.Timeout`` of the program ends each wait before the server
+selection timeout. The test kills the server, sends a line to the program, and may restart the
+server. The program prints the CPU time of the wait in seconds per second. At the end, the program
+prints the number of errors by kind as JSON.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports

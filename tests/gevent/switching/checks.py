@@ -31,7 +31,7 @@ def forget_frames(*errors: BaseException | None) -> None:
 
 
 def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -> list[str]:
-    """Return a text if the greenlet raised another error than the interruption must cause."""
+    """Return a text if the greenlet did not raise the error that the interruption must cause."""
     if scenario.survives or not run_state.greenlet.ready():
         return []
     error, faults = run_state.error, list[str]()
@@ -147,7 +147,7 @@ class Resources:
         self._descriptors = open_descriptors()
         self._watcher_count = _watcher_count()
 
-    def remaining(self, *kinds: str) -> list[str]:
+    def objects_left(self, *kinds: str) -> list[str]:
         """Return a text if the servers have more open objects of `kinds` (such as ``cursors``) than before the run."""
 
         def count_remaining_objects() -> dict[str, int]:
@@ -160,12 +160,12 @@ class Resources:
             else [f"left open on the servers: {count_remaining_objects()}"]
         )
 
-    def differences(self, seen: WeakSet[Any], run_state: ScenarioRun) -> list[str]:
+    def unreleased_resources(self, seen: WeakSet[Any], run_state: ScenarioRun) -> list[str]:
         """Return a text for each kind of resource that the closed client has not released.
 
         :param seen: the greenlets that ran during the scenario.
         """
-        faults = self.remaining("connections")
+        faults = self.objects_left("connections")
         seen -= getattr(self._deployment, "greenlets", set())
         if not becomes_true(lambda: open_descriptors() <= self._descriptors):
             faults.append(f"descriptors left: {open_descriptors() - self._descriptors}")
@@ -199,11 +199,13 @@ def _watcher_count() -> int:
 def _living_driver_greenlets(seen: WeakSet[Any]) -> list[Any]:
     """Return the driver greenlets in `seen` that have not ended."""
     return [
-        each for each in list(seen) if not each.dead and "gmongo" in _origin(each) and "testing" not in _origin(each)
+        each
+        for each in list(seen)
+        if not each.dead and "gmongo" in _module_of(each) and "testing" not in _module_of(each)
     ]
 
 
-def _origin(each: Any) -> str:
+def _module_of(each: Any) -> str:
     work = getattr(each, "_run", None)
     work = getattr(work, "func", work)
     return f"{getattr(work, '__module__', '')}"

@@ -30,7 +30,7 @@ from tests.support.listeners import (
 from tests.support.recorder import short_name
 from tests.support.wait import becomes_true
 
-MOST_POINTS = 60
+MAX_SWITCHES = 60
 
 
 class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, ForwardingServerListener):
@@ -81,14 +81,14 @@ class Scenario:
     wraps = False  # True: the operation may raise another error, whose cause is the interruption.
     options: dict[str, Any] = {}  # Options of the client.
     limits = {"socketTimeoutMS": 20000, "waitQueueTimeoutMS": 20000}
-    warm = True  # True: the pool has an available connection at the start.
+    starts_with_connection = True  # True: the pool has an available connection at the start.
     clears = False  # True: the scenario clears the pool.
     survives = False  # True: a driver greenlet is interrupted, and the driver continues its work.
     limited = True  # True: the greenlet waits with a timeout of the driver.
     closes = False  # True: the scenario closes the client.
     ends_cursors = False  # True: the server ends the cursor when its connection closes.
-    least_switches = 1
-    most_points = MOST_POINTS
+    min_switches = 1
+    max_switches = MAX_SWITCHES
 
     def deployment(self) -> Deployment:
         """Create the deployment for the runs of the scenario."""
@@ -97,18 +97,18 @@ class Scenario:
     def prepare(self, run_state: ScenarioRun) -> None:
         """Create the state that a run needs, before the greenlet starts."""
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         """Execute the operation, in the greenlet that the harness interrupts."""
 
     def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
         """Start the greenlet. Return a function that returns True for the greenlet that the harness interrupts."""
-        run_state.greenlet = gevent.Greenlet(self._act, run_state)
+        run_state.greenlet = gevent.Greenlet(self._run_and_keep_error, run_state)
         run_state.greenlet.start()
         return lambda each: each is run_state.greenlet
 
-    def _act(self, run_state: ScenarioRun) -> None:
+    def _run_and_keep_error(self, run_state: ScenarioRun) -> None:
         try:
-            self.act(run_state)
+            self.run_operation(run_state)
         except BaseException as error:
             # The greenlet keeps the error, because gevent prints a traceback if a greenlet raises.
             run_state.error = error
@@ -164,14 +164,14 @@ class ScenarioRun:
     def pool(self) -> Any:
         return self.client._topology.pools()[0]
 
-    def warm(self) -> None:
+    def open_connection(self) -> None:
         assert self.db.facts.find_one({"_id": 1}) == {"_id": 1, "of": 1}
 
     def find_server(self) -> Any:
         return self.client._topology.select_server(self.client.read_preference, "test")
 
 
-class Result:
+class RunResult:
     """The result of a run, which :func:`explore` uses.
 
     :ivar reached: True if the greenlet has reached the chosen switch.
@@ -188,24 +188,24 @@ class Result:
 def run(
     scenario: Scenario,
     deployment: Deployment | RealDeployment,
-    point: int | None,
+    switch_number: int | None,
     kind: InterruptionKind | None,
     yields_in_events: bool = False,
-) -> Result:
+) -> RunResult:
     """Run the scenario once, interrupt the greenlet at one switch, and check the invariants.
 
-    :param point: the number of the switch from 0, or None for a run without interruption.
+    :param switch_number: the number of the switch from 0, or None for a run without interruption.
     :param yields_in_events: True if the event listener switches to the hub in each event.
     """
     faults: list[str] = []
     with gevent.Timeout(20):
         before = checks.Resources(deployment)
         run_state = ScenarioRun(scenario, deployment, yields_in_events)
-        if scenario.warm:
-            run_state.warm()
+        if scenario.starts_with_connection:
+            run_state.open_connection()
         scenario.prepare(run_state)
         generation = run_state.pool.generation if run_state.client._topology.pools() else 0
-        with Tracer(point, kind, scenario.start(run_state)) as tracer:
+        with Tracer(switch_number, kind, scenario.start(run_state)) as tracer:
             tracer.start_second = partial(scenario.start_second, run_state)
             scenario.run_others(run_state)
             # The run has ended after the kill of the driver greenlet. The tracer does not trace the
@@ -222,13 +222,13 @@ def run(
         except AssertionError as error:
             faults.append(f"{error}")
         faults += checks.resource_faults(scenario, run_state, tracer, generation)
-        faults += before.remaining("transactions", *(() if scenario.ends_cursors else ("cursors",)))
+        faults += before.objects_left("transactions", *(() if scenario.ends_cursors else ("cursors",)))
         run_state.client.close()
-        result, seen = Result(tracer), tracer.seen
+        result, seen = RunResult(tracer), tracer.seen
         run_state.greenlet = run_state.error = None
         run_state.errors = []
-        faults += before.differences(seen, run_state)
-    assert not faults, f"{scenario.name}, {kind}, switch {point}: " + "; ".join(faults)
+        faults += before.unreleased_resources(seen, run_state)
+    assert not faults, f"{scenario.name}, {kind}, switch {switch_number}: " + "; ".join(faults)
     return result
 
 
@@ -243,22 +243,22 @@ def explore(
     Return the number of switches, and the number of runs in which the harness has thrown an error.
     """
     with nullcontext(real_deployment) if real_deployment is not None else scenario.deployment() as deployment:
-        _fill(deployment)
+        _insert_facts(deployment)
         if scenario.rehearses:
             run(scenario, deployment, None, None)
         switches = thrown = 0
-        while switches < scenario.most_points:
+        while switches < scenario.max_switches:
             result = run(scenario, deployment, switches, kind, yields_in_events)
             if not result.reached:  # the greenlet has ended before this switch
                 break
             switches += 1
             thrown += result.thrown
-        least = 0 if kind.moment == SPAWN else scenario.least_switches
+        least = 0 if kind.moment == SPAWN else scenario.min_switches
         assert switches >= least, f"{scenario.name} switches {switches} times only"
         return switches, thrown
 
 
-def _fill(deployment: Deployment | RealDeployment) -> None:
+def _insert_facts(deployment: Deployment | RealDeployment) -> None:
     with MongoClient(deployment.uri) as client:
         client.test.facts.delete_many({})
         client.test.facts.insert_many([{"_id": number, "of": number} for number in range(8)])

@@ -39,8 +39,8 @@ class InterruptionKind(NamedTuple):
     :ivar error_factories: functions that create the errors: the first for the chosen switch, the
         others for the following switches. None to throw the error of a running timeout of the
         driver.
-    :ivar innermost: If several timeouts of the driver run, True to throw the error of the innermost
-        timeout, False for the outermost timeout.
+    :ivar innermost: True to throw the error of the innermost running timeout of the driver, False
+        for the outermost timeout.
     """
 
     name: str
@@ -89,16 +89,14 @@ class RunningTimeouts:
 
     @classmethod
     def begin(cls, timer: Any, error: BaseException) -> None:
-        """Add a timeout that starts in the current greenlet to the list."""
         cls.known.append((getcurrent(), timer, error))
 
     @classmethod
     def end(cls, timer: Any) -> None:
-        """Remove a timeout from the list."""
         cls.known[:] = [each for each in cls.known if each[1] is not timer]
 
     @classmethod
-    def of(cls, greenlet: Any, innermost: bool) -> BaseException | None:
+    def error_of(cls, greenlet: Any, innermost: bool) -> BaseException | None:
         """Return the error of a running timeout of the greenlet, or None if no timeout runs."""
         errors = [error for owner, _timer, error in cls.known if owner is greenlet]
         return errors[-1 if innermost else 0] if errors else None

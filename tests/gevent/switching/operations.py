@@ -10,6 +10,7 @@ import datetime
 import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import bson
@@ -46,14 +47,14 @@ DOCUMENTS: dict[str, list[dict[str, Any]]] = {
 class OperationRow(NamedTuple):
     """One call of a public operation.
 
-    :ivar subject: the name of the function that creates the object for the call. The scenario
+    :ivar object_name: the name of the function that creates the object for the call. The scenario
         creates the object before the run.
     :ivar call: function that receives the object and calls the operation.
     :ivar expected: the result that the call must return.
     :ivar wraps: True if the operation replaces an error of a callback by another error.
     """
 
-    subject: str
+    object_name: str
     call: Callable[[Any], Any]
     expected: Any
     wraps: bool = False
@@ -63,7 +64,7 @@ class Operation(Scenario):
     """A scenario that calls one public operation."""
 
     rehearses = True
-    least_switches = 0
+    min_switches = 0
 
     def __init__(self, name: str, row: OperationRow) -> None:
         self.name = name
@@ -73,10 +74,10 @@ class Operation(Scenario):
 
     def prepare(self, run_state: ScenarioRun) -> None:
         refill(run_state.client)
-        run_state.kept["subject"] = OBJECTS[self.row.subject](run_state)
+        run_state.kept["object"] = OBJECTS[self.row.object_name](run_state)
 
-    def act(self, run_state: ScenarioRun) -> Any:
-        run_state.kept["value"] = self.row.call(run_state.kept.pop("subject"))
+    def run_operation(self, run_state: ScenarioRun) -> Any:
+        run_state.kept["value"] = self.row.call(run_state.kept.pop("object"))
 
     def check(self, run_state: ScenarioRun) -> None:
         if "value" in run_state.kept:
@@ -199,11 +200,11 @@ def changed_ids(stream: Any) -> list[Any]:
 def in_with_block(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a function that receives an object, and runs `call` inside a ``with`` block of the object."""
 
-    def run(subject: Any) -> Any:
-        with subject:
-            return call(subject)
+    def call_in_block(created: Any) -> Any:
+        with created:
+            return call(created)
 
-    return run
+    return call_in_block
 
 
 def first_change(target: Any) -> Any:
@@ -211,20 +212,17 @@ def first_change(target: Any) -> Any:
         return stream.try_next()
 
 
-def may_fail(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def tolerate_missing_search(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a function that runs `call`, but ignores the error of a server that does not support search indexes."""
 
-    def run(subject: Any) -> Any:
-        try:
-            call(subject)
-        except OperationFailure:
-            return None
-        return None
+    def call_without_error(created: Any) -> None:
+        with suppress(OperationFailure):
+            call(created)
 
-    return run
+    return call_without_error
 
 
-def transact(session: Any, more: Callable[[Any], Any] = lambda session: None) -> Any:
+def update_in_transaction(session: Any, more: Callable[[Any], Any] = lambda session: None) -> Any:
     def update(session: Any) -> Any:
         more(session)
         return session.client.operations.work.update_many(LARGER, SET, session=session).modified_count
@@ -243,8 +241,8 @@ def put(file: Any, call: Callable[[Any], Any]) -> Any:
         call(file)
 
 
-def rows(subject: str, **calls: tuple[Callable[[Any], Any], Any]) -> dict[str, OperationRow]:
-    return {name: OperationRow(subject, *call) for name, call in calls.items()}
+def rows(object_name: str, **calls: tuple[Callable[[Any], Any], Any]) -> dict[str, OperationRow]:
+    return {name: OperationRow(object_name, *call) for name, call in calls.items()}
 
 
 BULK = [InsertOne({"_id": 9}), UpdateOne({"_id": 0}, SET), ReplaceOne({"_id": 2}, {"n": 9}), DeleteOne({"_id": 1})]
@@ -257,13 +255,13 @@ COLLECTION = rows(
     count_documents=(lambda c: c.count_documents({}), 4),
     create_index=(lambda c: c.create_index("n"), "n_1"),
     create_indexes=(lambda c: c.create_indexes([IndexModel("n")]), ["n_1"]),
-    create_search_index=(may_fail(lambda c: c.create_search_index(SEARCH)), None),
-    create_search_indexes=(may_fail(lambda c: c.create_search_indexes([SEARCH])), None),
+    create_search_index=(tolerate_missing_search(lambda c: c.create_search_index(SEARCH)), None),
+    create_search_indexes=(tolerate_missing_search(lambda c: c.create_search_indexes([SEARCH])), None),
     delete_many=(lambda c: c.delete_many(LARGER).deleted_count, 2),
     delete_one=(lambda c: c.delete_one({"_id": 1}).deleted_count, 1),
     distinct=(lambda c: c.distinct("n"), IDS),
     drop=(lambda c: c.drop(), None),
-    drop_search_index=(may_fail(lambda c: c.drop_search_index("default")), None),
+    drop_search_index=(tolerate_missing_search(lambda c: c.drop_search_index("default")), None),
     estimated_document_count=(lambda c: c.estimated_document_count(), 4),
     find=(lambda c: ids(c.find(batch_size=2)), IDS),
     find_one=(lambda c: c.find_one({"_id": 1}), {"_id": 1, "n": 1}),
@@ -275,13 +273,13 @@ COLLECTION = rows(
     insert_many=(lambda c: c.insert_many([{"_id": 8}, {"_id": 9}]).inserted_ids, [8, 9]),
     insert_one=(lambda c: c.insert_one({"_id": 9}).inserted_id, 9),
     list_indexes=(lambda c: [each["name"] for each in c.list_indexes()], ["_id_"]),
-    list_search_indexes=(may_fail(lambda c: list(c.list_search_indexes())), None),
+    list_search_indexes=(tolerate_missing_search(lambda c: list(c.list_search_indexes())), None),
     options=(lambda c: c.options(), {}),
     rename=(lambda c: c.rename("other")["ok"], 1.0),
     replace_one=(lambda c: c.replace_one({"_id": 1}, {"n": 9}).modified_count, 1),
     update_many=(lambda c: c.update_many(LARGER, SET).modified_count, 2),
     update_one=(lambda c: c.update_one({"_id": 1}, SET).modified_count, 1),
-    update_search_index=(may_fail(lambda c: c.update_search_index("default", {"mappings": {}})), None),
+    update_search_index=(tolerate_missing_search(lambda c: c.update_search_index("default", {"mappings": {}})), None),
     watch=(first_change, None),
 ) | rows("indexed", drop_index=(lambda c: c.drop_index("n_1"), None), drop_indexes=(lambda c: c.drop_indexes(), None))
 DATABASE = rows(
@@ -314,7 +312,7 @@ SESSION = rows(
     "session",
     end_session=(lambda s: s.end_session(), None),
     start_transaction=(in_with_block(lambda s: put(s.start_transaction(), lambda block: read_and_write(s))), None),
-    with_transaction=(in_with_block(transact), 2),
+    with_transaction=(in_with_block(update_in_transaction), 2),
 ) | rows(
     "transaction",
     __exit__=(lambda s: s.__exit__(None, None, None), None),
@@ -499,7 +497,7 @@ CALLBACKS = {
         "collection", lambda c: c.insert_many(yielding([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
     ),
     "transaction callback": OperationRow(
-        "session", in_with_block(lambda s: transact(s, lambda _session: gevent.sleep(0))), 2
+        "session", in_with_block(lambda s: update_in_transaction(s, lambda _session: gevent.sleep(0))), 2
     ),
     "file of write": OperationRow("upload", in_with_block(lambda f: f.write(SlowFile(CONTENT))), None),
     "target of download": OperationRow("bucket", lambda b: b.download_to_stream(1, SlowFile()), None),

@@ -17,8 +17,20 @@ from gmongo.gridfs import GridFS, GridFSBucket, GridIn, GridOut, GridOutCursor
 CLASSES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(MongoClient, Database, Collection, ClientSession, Cursor, RawBatchCursor, CommandCursor),
-        *(RawBatchCommandCursor, ChangeStream, GridFS, GridFSBucket, GridIn, GridOut, GridOutCursor),
+        MongoClient,
+        Database,
+        Collection,
+        ClientSession,
+        Cursor,
+        RawBatchCursor,
+        CommandCursor,
+        RawBatchCommandCursor,
+        ChangeStream,
+        GridFS,
+        GridFSBucket,
+        GridIn,
+        GridOut,
+        GridOutCursor,
     )
 }
 

@@ -28,26 +28,26 @@ OVERLOAD_LABELS = ["SystemOverloadedError", "RetryableError"]
 
 class EmptyPool(Scenario):
     name = "check-out from an empty pool"
-    warm = False
+    starts_with_connection = False
 
     def prepare(self, run_state: ScenarioRun) -> None:
         run_state.find_server()
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return run_state.db.facts.find_one({"_id": 5})
 
 
 class FirstUse(Scenario):
     name = "first use of a client"
-    warm = False
+    starts_with_connection = False
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return run_state.db.facts.find_one({"_id": 5})
 
 
 class BrokenIdleConnection(EmptyPool):
     name = "check-out that closes an idle connection"
-    warm = True
+    starts_with_connection = True
     options = {"maxIdleTimeMS": 1}
 
     def prepare(self, run_state: ScenarioRun) -> None:
@@ -68,12 +68,12 @@ class FullPool(Scenario):
 
     name = "check-out from a full pool"
     options = {"maxPoolSize": 1}
-    least_switches = 2
+    min_switches = 2
 
     def prepare(self, run_state: ScenarioRun) -> None:
         run_state.kept["connection"] = run_state.pool.check_out()
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return run_state.db.facts.find_one({"_id": 5})
 
     def run_others(self, run_state: ScenarioRun) -> None:
@@ -116,7 +116,7 @@ class PausingPool(FullPool):
 
 class Scram(EmptyPool):
     name = "handshake with SCRAM"
-    least_switches = 3
+    min_switches = 3
 
     def deployment(self) -> Deployment:
         return Deployment.replica_set(members=1, users={"ada": "lovelace"})
@@ -124,7 +124,7 @@ class Scram(EmptyPool):
 
 class TlsHandshake(EmptyPool):
     name = "handshake with TLS"
-    least_switches = 3
+    min_switches = 3
 
     def deployment(self) -> Deployment:
         return Deployment.replica_set(members=1, tls=True)
@@ -133,12 +133,12 @@ class TlsHandshake(EmptyPool):
 class OneCommand(Scenario):
     """One operation of a client that has an available connection."""
 
-    def __init__(self, name: str, call: Callable[[Any], Any], least_switches: int = 1) -> None:
+    def __init__(self, name: str, call: Callable[[Any], Any], min_switches: int = 1) -> None:
         self.name = name
         self._call = call
-        self.least_switches = least_switches
+        self.min_switches = min_switches
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return self._call(run_state.db)
 
 
@@ -156,23 +156,23 @@ class OpenCursor(Scenario):
 
 class ReadRemainingBatches(OpenCursor):
     name = "getMore"
-    least_switches = 3
+    min_switches = 3
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return read_in_block(run_state.kept.pop("cursor"))
 
 
 class DropOpenCursor(OpenCursor):
     name = "getMore of a cursor without close"
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return len(list(run_state.kept.pop("cursor")))
 
 
 class CloseCursor(OpenCursor):
     name = "cursor close"
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         run_state.kept.pop("cursor").close()
 
 
@@ -188,7 +188,7 @@ class LeaveReadAhead(Scenario):
         with checked_out(run_state.pool):
             run_state.db.facts.find_one()
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         with run_state.db.facts.find(batch_size=2).read_ahead() as cursor:
             return next(cursor)
 
@@ -197,42 +197,42 @@ class Exhaust(Scenario):
     """An exhaust cursor. The server streams the batches slowly, so that the driver waits for each batch."""
 
     name = "exhaust cursor"
-    least_switches = 3
+    min_switches = 3
 
     def deployment(self) -> Deployment:
         deployment = Deployment.replica_set(members=1)
         deployment.network.latency = 0.003
         return deployment
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return read_in_block(run_state.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST))
 
 
 class DropExhaust(Exhaust):
     name = "exhaust cursor without close"
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return len(list(run_state.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST)))
 
 
 class LeaveExhaust(Exhaust):
     name = "close of an exhaust cursor"
-    least_switches = 2
+    min_switches = 2
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         with run_state.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST) as cursor:
             return [next(cursor) for _ in range(3)]
 
 
 class Backoff(Scenario):
     name = "retry with backoff"
-    least_switches = 3
+    min_switches = 3
 
     def prepare(self, run_state: ScenarioRun) -> None:
         run_state.client._executor.overload.base = 0.001
         fail(run_state.deployment, "insert", times=2, errorCode=462, errorLabels=OVERLOAD_LABELS)
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return run_state.db.written.insert_one({"a": 1}).acknowledged
 
     def check(self, run_state: ScenarioRun) -> None:
@@ -241,12 +241,12 @@ class Backoff(Scenario):
 
 class Retry(Backoff):
     name = "retry after an election"
-    least_switches = 2
+    min_switches = 2
 
     def prepare(self, run_state: ScenarioRun) -> None:
         fail(run_state.deployment, "find", errorCode=262)
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return run_state.db.facts.find_one({"_id": 1})
 
 
@@ -303,14 +303,14 @@ class UploadFile(Scenario):
     """An interrupted upload leaves no chunks and no unreadable file."""
 
     name = "GridFS upload"
-    least_switches = 3
+    min_switches = 3
     fields: dict[str, Any] = {}
 
     def prepare(self, run_state: ScenarioRun) -> None:
         run_state.kept["fs"] = GridFS(run_state.db)
         run_state.kept["fs"].put(b"first")
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return run_state.kept["fs"].put(b"0123456789", chunkSize=4, **self.fields)
 
     def check(self, run_state: ScenarioRun) -> None:
@@ -335,7 +335,7 @@ class WriteAndAbort(UploadFile):
 
     name = "GridFS upload without a with"
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         file = run_state.kept["file"] = run_state.kept["fs"].new_file(chunkSize=4)
         file.write(b"0123456789")
         file.close()
@@ -358,7 +358,7 @@ class DownloadFile(Scenario):
     """
 
     name = "GridFS download in pieces"
-    least_switches = 3
+    min_switches = 3
     # The chunks have one byte, so that the cursor needs two batches.
     content = b"".join(b"line %d\n" % number for number in range(15))
 
@@ -371,12 +371,12 @@ class DownloadFile(Scenario):
         run_state.kept["file"] = GridOut(run_state.db.fs, files.put(self.content, chunkSize=1))
         run_state.kept["pieces"] = []
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         while piece := self.read(run_state):
             run_state.kept["pieces"].append(piece)
 
     def check(self, run_state: ScenarioRun) -> None:
-        self.act(run_state)
+        self.run_operation(run_state)
         assert b"".join(run_state.kept["pieces"]) == self.content
 
 
@@ -412,7 +412,7 @@ class CloseClient(Scenario):
     name = "client close"
     closes = True
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         run_state.client.close()
 
 
@@ -422,7 +422,7 @@ class DropClient(Scenario):
     name = "with block of a client"
     closes = True
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         with run_state.client as client:
             client.test.facts.find_one({"_id": 1})
 
@@ -431,27 +431,27 @@ class PinnedCursor(Scenario):
     name = "pinned cursor behind a load balancer"
     options = {"serverMonitoringMode": "auto"}
     ends_cursors = True
-    least_switches = 3
+    min_switches = 3
 
     def deployment(self) -> Deployment:
         return Deployment.load_balanced(services=1)
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return read_in_block(run_state.db.facts.find(batch_size=2, limit=5))
 
 
 class PinnedReadAhead(PinnedCursor):
     name = "read-ahead behind a load balancer"
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return read_in_block(run_state.db.facts.find(batch_size=2).read_ahead())
 
 
 class PinnedTransaction(PinnedCursor):
     name = "pinned transaction behind a load balancer"
-    least_switches = 2
+    min_switches = 2
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         run_transaction(run_state.db)
 
 
@@ -492,7 +492,7 @@ class ConnectionAfterLateReply(EmptyPool):
 
     name = "find on a drained connection"
     options = {"drainLateReplies": True, "maxPoolSize": 1}
-    warm = True
+    starts_with_connection = True
 
     def run_others(self, run_state: ScenarioRun) -> None:
         gevent.sleep(0)
@@ -506,12 +506,12 @@ class LargeLateReply(ConnectionAfterLateReply):
     """The late reply arrives in pieces, and is larger than the receive buffer of the driver."""
 
     name = "large find on a drained connection"
-    least_switches = 2
+    min_switches = 2
 
     def prepare(self, run_state: ScenarioRun) -> None:
         run_state.db.large.replace_one({"_id": 5}, {"_id": 5, "much": LARGE[:700_000]}, upsert=True)
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return run_state.db.large.find_one({"_id": 5})
 
 
@@ -520,7 +520,7 @@ class CursorOfLateReply(ConnectionAfterLateReply):
 
     name = "cursor on a drained connection"
 
-    def act(self, run_state: ScenarioRun) -> Any:
+    def run_operation(self, run_state: ScenarioRun) -> Any:
         return list(run_state.db.facts.find({}, batch_size=3))
 
 
@@ -540,7 +540,7 @@ class LateReply(DriverGreenlet):
         return lambda each: getattr(each, "_run", None) is pending_replies._read
 
     def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
-        return tracer.subject is not None and bool(tracer.subject.dead)
+        return tracer.traced_greenlet is not None and bool(tracer.traced_greenlet.dead)
 
     def check(self, run_state: ScenarioRun) -> None:
         assert run_state.db.facts.find_one({"_id": 6}) == {"_id": 6, "of": 6}
@@ -548,9 +548,9 @@ class LateReply(DriverGreenlet):
 
 class MonitorCheck(DriverGreenlet):
     name = "monitor check"
-    warm = False
+    starts_with_connection = False
     options = {"heartbeatFrequencyMS": 500}
-    most_points = 6
+    max_switches = 6
 
     def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
         run_state.client._topology.open()
@@ -561,8 +561,8 @@ class MonitorCheck(DriverGreenlet):
 
     def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
         run_state.kept["monitor"].request_check()
-        done = tracer.reached if tracer.point is not None else True
-        return run_state.kept["greenlet"].dead or (done and tracer.switches > (tracer.point or 0) + 3)
+        done = tracer.reached if tracer.switch_number is not None else True
+        return run_state.kept["greenlet"].dead or (done and tracer.switches > (tracer.switch_number or 0) + 3)
 
 
 class StreamingMonitor(MonitorCheck):
@@ -578,15 +578,15 @@ class StreamingMonitor(MonitorCheck):
 class Populate(DriverGreenlet):
     name = "population of a pool"
     options = {"minPoolSize": 2}
-    warm = False
-    least_switches = 2
+    starts_with_connection = False
+    min_switches = 2
 
     def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
         run_state.kept["opening"] = gevent.spawn(run_state.find_server)
         return lambda each: getattr(each, "_run", None) is _populate
 
     def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
-        return tracer.subject is not None and bool(tracer.subject.dead)
+        return tracer.traced_greenlet is not None and bool(tracer.traced_greenlet.dead)
 
     def check(self, run_state: ScenarioRun) -> None:
         assert becomes_true(lambda: run_state.pool.stats()["available"] >= 2), "the pool is below minPoolSize"
@@ -596,7 +596,7 @@ class Upkeep(DriverGreenlet):
     name = "pool upkeep"
     options = {"minPoolSize": 1}
     limited = False
-    most_points = 3
+    max_switches = 3
 
     def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
         run_state.pool.machine.background_wakeup.set()
@@ -607,7 +607,7 @@ class Upkeep(DriverGreenlet):
         if run_state.kept["greenlet"].dead:
             return True
         run_state.pool.machine.background_wakeup.set()
-        return tracer.switches > (tracer.point or 0) + 2
+        return tracer.switches > (tracer.switch_number or 0) + 2
 
 
 SCENARIOS: list[Scenario] = [

@@ -23,7 +23,6 @@ class RealDeployment:
         self.greenlets = WeakSet(each for each in gc.get_objects() if isinstance(each, gevent.Greenlet))
 
     def set_fail_point(self, name: str, mode: Any, data: Any = None, *, member: Any = None) -> None:
-        """Set a fail point on the server."""
         more = {} if data is None else {"data": data}
         self.observer.admin.command("configureFailPoint", name, mode=mode, **more)
 

@@ -14,7 +14,7 @@ from bson import Timestamp
 
 from gmongo.errors import InvalidOperation
 from tests.gevent.switching.harness import Scenario, ScenarioRun
-from tests.gevent.switching.operations import CONTENT, OBJECTS, SlowFile, refill, transact
+from tests.gevent.switching.operations import CONTENT, OBJECTS, SlowFile, refill, update_in_transaction
 from tests.support.wait import becomes_true
 
 Call = Callable[[Any], Any]
@@ -24,7 +24,7 @@ REJECTED = "rejected"
 class SharedObject(Scenario):
     """Two calls that concurrently use one object.
 
-    :param subject: the name of the object in :data:`OBJECTS`.
+    :param object_name: the name of the object in :data:`OBJECTS`.
     :param first: function that the first greenlet calls with the object.
     :param second: function that the second greenlet calls. The second greenlet starts at a switch
         of the first greenlet.
@@ -33,31 +33,31 @@ class SharedObject(Scenario):
         InvalidOperation is :data:`REJECTED`.
     """
 
-    def __init__(self, name: str, subject: str, first: Call, second: Call, after: Callable[..., None]) -> None:
+    def __init__(self, name: str, object_name: str, first: Call, second: Call, after: Callable[..., None]) -> None:
         self.name = name
-        self._subject, self._first, self._second, self._after = subject, first, second, after
+        self._object_name, self._first, self._second, self._after = object_name, first, second, after
 
     def prepare(self, run_state: ScenarioRun) -> None:
         refill(run_state.client)
-        run_state.kept["subject"] = OBJECTS[self._subject](run_state)
+        run_state.kept["object"] = OBJECTS[self._object_name](run_state)
 
-    def act(self, run_state: ScenarioRun) -> Any:
-        run_state.kept["first"] = _outcome(self._first, run_state.kept["subject"])
+    def run_operation(self, run_state: ScenarioRun) -> Any:
+        run_state.kept["first"] = _call_or_reject(self._first, run_state.kept["object"])
 
     def start_second(self, run_state: ScenarioRun) -> None:
-        run_state.others.append(gevent.spawn(_outcome, self._second, run_state.kept["subject"]))
+        run_state.others.append(gevent.spawn(_call_or_reject, self._second, run_state.kept["object"]))
 
     def finish(self, run_state: ScenarioRun) -> None:
         second = run_state.others[0].get() if run_state.others else REJECTED
         assert run_state.error is None, repr(run_state.error)
         first = run_state.kept["first"]
         assert first != REJECTED or second != REJECTED, "both calls were rejected"
-        self._after(run_state, run_state.kept.pop("subject"), first, second)
+        self._after(run_state, run_state.kept.pop("object"), first, second)
 
 
-def _outcome(call: Call, subject: Any) -> Any:
+def _call_or_reject(call: Call, shared: Any) -> Any:
     try:
-        return call(subject)
+        return call(shared)
     except InvalidOperation:
         return REJECTED
 
@@ -93,7 +93,7 @@ def check_session(run_state: ScenarioRun, session: Any, first: Any, second: Any)
     if not session.has_ended:
         if session.in_transaction:
             session.abort_transaction()
-        assert transact(session) in (0, 2)
+        assert update_in_transaction(session) in (0, 2)
         session.end_session()
 
 
@@ -138,7 +138,7 @@ IN_SESSIONS: dict[str, Call] = {
     "commit_transaction": lambda session: session.commit_transaction(),
     "abort_transaction": lambda session: session.abort_transaction(),
     "end_session": lambda session: session.end_session(),
-    "with_transaction": transact,
+    "with_transaction": update_in_transaction,
     "advance_operation_time": lambda session: session.advance_operation_time(Timestamp(1, 1)),
 }
 SHARED = [

@@ -25,21 +25,23 @@ from tests.gevent.switching.interruptions import (
 class Tracer:
     """Tracer of one greenlet, which interrupts the greenlet at one of its switches.
 
-    :param point: the number of the switch from 0, or None for no interruption.
+    :param switch_number: the number of the switch from 0, or None for no interruption.
     :param kind: the kind of interruption, or None for no interruption.
-    :param is_subject: function that returns True for the greenlet to interrupt.
+    :param is_traced_greenlet: function that returns True for the greenlet to interrupt.
     :ivar start_second: function that starts a second greenlet, for the kind ENTER.
     """
 
-    def __init__(self, point: int | None, kind: InterruptionKind | None, is_subject: Callable[[Any], bool]) -> None:
-        self.point = point
+    def __init__(
+        self, switch_number: int | None, kind: InterruptionKind | None, is_traced_greenlet: Callable[[Any], bool]
+    ) -> None:
+        self.switch_number = switch_number
         self.kind = kind
-        self.subject: Any = None
+        self.traced_greenlet: Any = None
         self.switches = 0
         self.thrown: list[BaseException] = []
         self.reached = False
         self.seen: WeakSet[Any] = WeakSet()
-        self._is_subject = is_subject
+        self._is_traced_greenlet = is_traced_greenlet
         self.start_second: Callable[[], None] = int
         self._over = False
         self._hub = get_hub()
@@ -49,7 +51,7 @@ class Tracer:
     def __enter__(self) -> Tracer:
         greenlet.settrace(self._trace)
         if self._counts_spawns:
-            ReportingGreenlet.on_start = self._spawned
+            ReportingGreenlet.on_start = self._greenlet_spawned
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,19 +62,19 @@ class Tracer:
     def _trace(self, event: str, args: tuple[Any, Any]) -> None:
         origin, target = args
         self.seen.add(target)
-        if self.subject is None:
-            if self._is_subject(target):
-                self.subject = target
-        elif origin is self.subject and target is self._hub:
+        if self.traced_greenlet is None:
+            if self._is_traced_greenlet(target):
+                self.traced_greenlet = target
+        elif origin is self.traced_greenlet and target is self._hub:
             if not origin.dead:
                 self._switched_out()
-        elif target is self.subject and origin is self._hub and event == "switch":
+        elif target is self.traced_greenlet and origin is self._hub and event == "switch":
             self._about_to_wake()
 
-    def _spawned(self, spawned: gevent.Greenlet[..., Any]) -> None:
+    def _greenlet_spawned(self, spawned: gevent.Greenlet[..., Any]) -> None:
         number = self.switches
         self.switches += 1
-        if number == self.point:
+        if number == self.switch_number:
             self.reached = True
             self.thrown.append(GreenletExit())
             spawned.kill(block=False)
@@ -82,7 +84,7 @@ class Tracer:
             return
         number = self.switches
         self.switches += 1
-        if number == self.point and not self.reached:
+        if number == self.switch_number and not self.reached:
             self.reached = True
             if self.kind is not None and self.kind.moment == EARLY:
                 self._hub.loop.run_callback(self._throw)
@@ -94,7 +96,7 @@ class Tracer:
     def _about_to_wake(self) -> None:
         if not self.reached or self.thrown or self.kind is None or self.kind.moment != LATE:
             return
-        if self.switches != (self.point or 0) + 1:
+        if self.switches != (self.switch_number or 0) + 1:
             return
         error = self._next_error()
         if error is not None:
@@ -106,23 +108,25 @@ class Tracer:
     def missed(self) -> bool:
         """Return True if the tracer threw no error, although the greenlet switched again after the chosen switch.
 
-        A miss is a fault of the harness. Only at the last switch, another callback may end the
-        greenlet before the tracer throws the error. The last switch differs between runs, because
-        the driver reads an available reply without a switch.
+        A miss is a fault of the harness. The last switch does not count, because another callback
+        may end the greenlet before the tracer throws the error. The last switch differs between
+        runs, because the driver reads an available reply without a switch.
         """
         is_from_application = self.kind is not None and self.kind.is_from_application
-        return is_from_application and self.reached and not self.thrown and self.switches > (self.point or 0) + 1
+        return (
+            is_from_application and self.reached and not self.thrown and self.switches > (self.switch_number or 0) + 1
+        )
 
     def _resume_tracing(self) -> None:
         if not self._over:
             greenlet.settrace(self._trace)
-        if self.subject is not None and not self.subject.dead and self._remaining_error_factories:
+        if self.traced_greenlet is not None and not self.traced_greenlet.dead and self._remaining_error_factories:
             self._throw()
 
     def _next_error(self) -> BaseException | None:
         assert self.kind is not None
         if self.kind.error_factories is None:
-            error = RunningTimeouts.of(self.subject, self.kind.innermost)
+            error = RunningTimeouts.error_of(self.traced_greenlet, self.kind.innermost)
         elif self._remaining_error_factories:
             make, self._remaining_error_factories = (
                 self._remaining_error_factories[0],
@@ -136,14 +140,14 @@ class Tracer:
         return error
 
     def _throw(self) -> None:
-        if self.subject.dead:
+        if self.traced_greenlet.dead:
             return
         error = self._next_error()
         if error is not None:
-            self.subject.throw(error)
+            self.traced_greenlet.throw(error)
 
 
-class SecondStarter(Tracer):
+class SecondGreenletStarter(Tracer):
     """Tracer that starts other greenlets at a switch of the first greenlet.
 
     :param kills: True to kill the first greenlet after the other greenlets have started.
@@ -151,12 +155,12 @@ class SecondStarter(Tracer):
 
     def __init__(
         self,
-        point: int,
+        switch_number: int,
         first: gevent.Greenlet[..., Any],
         start_second: Callable[[], None],
         kills: bool = False,
     ) -> None:
-        super().__init__(point, KILL, lambda each: each is first)
+        super().__init__(switch_number, KILL, lambda each: each is first)
         self._first, self._enter, self._kills = first, start_second, kills
 
     def _throw(self) -> None:

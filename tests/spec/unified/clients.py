@@ -10,8 +10,8 @@ from gmongo import MongoClient
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult
 from gmongo.server_api import ServerApi
 from tests.spec.unified.deployments import TOKEN, RunningDeployment, without_user
-from tests.spec.unified.encryption import automatic
-from tests.spec.unified.events import Observer
+from tests.spec.unified.encryption import auto_encryption_options
+from tests.spec.unified.events import KINDS, Observer
 from tests.spec.unified.logs import LogCollector
 from tests.spec.unified.matching import Mismatch
 from tests.spec.unified.schema import FormatError
@@ -20,25 +20,27 @@ from tests.spec.unified.values import check_known
 
 _FIELDS = frozenset(
     {
-        *("id", "uriOptions", "useMultipleMongoses", "observeEvents", "ignoreCommandMonitoringEvents"),
-        *("observeSensitiveCommands", "storeEventsAsEntities", "observeLogMessages", "serverApi"),
-        *("awaitMinPoolSizeMS", "autoEncryptOpts", "observeTracingMessages"),
+        "id",
+        "uriOptions",
+        "useMultipleMongoses",
+        "observeEvents",
+        "ignoreCommandMonitoringEvents",
+        "observeSensitiveCommands",
+        "storeEventsAsEntities",
+        "observeLogMessages",
+        "serverApi",
+        "awaitMinPoolSizeMS",
+        "autoEncryptOpts",
+        "observeTracingMessages",
     }
 )
 
-_STORABLE = frozenset(
-    {
-        *("PoolCreatedEvent", "PoolReadyEvent", "PoolClearedEvent", "PoolClosedEvent"),
-        *("ConnectionCreatedEvent", "ConnectionReadyEvent", "ConnectionClosedEvent"),
-        *("ConnectionCheckOutStartedEvent", "ConnectionCheckOutFailedEvent", "ConnectionCheckedOutEvent"),
-        *("ConnectionCheckedInEvent", "CommandStartedEvent", "CommandSucceededEvent", "CommandFailedEvent"),
-    }
-)
+_STORABLE = frozenset(f"{name[0].upper()}{name[1:]}" for kind in ("cmap", "command") for name in KINDS[kind])
 
 _OIDC = "MONGODB-OIDC"
 
 
-class Token(OIDCCallback):
+class TokenCallback(OIDCCallback):
     """OIDC callback that returns the only token that the simulated deployments accept."""
 
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
@@ -50,7 +52,7 @@ class ClientEntity:
 
     :param spec: Definition of the entity in the file.
     :param deployment: Deployment to which the client connects.
-    :param defaults: Default client options, for options that the definition does not contain.
+    :param defaults: Client options that apply unless the definition contains them.
     """
 
     def __init__(self, spec: Mapping[str, Any], deployment: RunningDeployment, defaults: Mapping[str, Any]) -> None:
@@ -134,7 +136,7 @@ def _connection(
         check_known(api, {"version", "strict", "deprecationErrors"}, "a server API")
         options["server_api"] = ServerApi(api["version"], api.get("strict"), api.get("deprecationErrors"))
     if "autoEncryptOpts" in spec:
-        options["auto_encryption_opts"] = automatic(spec["autoEncryptOpts"])
+        options["auto_encryption_opts"] = auto_encryption_options(spec["autoEncryptOpts"])
     return _uri(spec, deployment, options), options
 
 
@@ -154,5 +156,5 @@ def _without_placeholders(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _placeholder_value(name: str, options: Mapping[str, Any]) -> Any:
     if name == "authMechanismProperties" and options.get("authMechanism") == _OIDC:
-        return {"OIDC_CALLBACK": Token()}
+        return {"OIDC_CALLBACK": TokenCallback()}
     raise FormatError(f"the runner has no value for the placeholder of the option {name}")

@@ -86,7 +86,6 @@ class RunningDeployment:
         raise FormatError(f"the deployment has no server {address}")
 
     def disable_fail_points(self, names: set[str]) -> None:
-        """Disable the fail points with these names on all servers."""
         for name in names:
             self._deployment.set_fail_point(name, "off")
 

@@ -31,7 +31,6 @@ def is_pinned(session: ClientSession) -> bool:
 
 
 def is_dirty(session: ClientSession) -> bool:
-    """Return True if the server session is dirty."""
     return session._state.server_session.dirty
 
 

@@ -43,7 +43,7 @@ _AUTO = {
 }
 
 
-def automatic(spec: Mapping[str, Any]) -> AutoEncryptionOpts:
+def auto_encryption_options(spec: Mapping[str, Any]) -> AutoEncryptionOpts:
     """Convert ``autoEncryptOpts`` of a client entity to AutoEncryptionOpts."""
     from gmongo.encryption_options import AutoEncryptionOpts
 
@@ -59,7 +59,7 @@ def automatic(spec: Mapping[str, Any]) -> AutoEncryptionOpts:
     )
 
 
-def explicit(spec: Mapping[str, Any], client: MongoClient[Any]) -> ClientEncryption[Any]:
+def client_encryption(spec: Mapping[str, Any], client: MongoClient[Any]) -> ClientEncryption[Any]:
     """Create the ClientEncryption object of a ``clientEncryption`` entity."""
     from gmongo.encryption import ClientEncryption
 

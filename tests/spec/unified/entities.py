@@ -12,7 +12,7 @@ from gmongo.gridfs import GridFSBucket
 from tests.spec.unified.bson_types import BSON
 from tests.spec.unified.clients import ClientEntity
 from tests.spec.unified.cursors import CursorEntity
-from tests.spec.unified.encryption import explicit
+from tests.spec.unified.encryption import client_encryption
 from tests.spec.unified.schema import FormatError
 from tests.spec.unified.threads import Thread
 from tests.spec.unified.values import check_known, common_options, database_options, snake_case
@@ -102,7 +102,7 @@ class Entities:
         self.session(name)
         return self._lsids[name]
 
-    def of_kind(self, kind: str) -> Iterator[Any]:
+    def objects_of_kind(self, kind: str) -> Iterator[Any]:
         """Return the objects of all entities with this type."""
         return (entity.value for entity in list(self._entities.values()) if entity.kind == kind)
 
@@ -182,7 +182,7 @@ def _client_encryption(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id", "clientEncryptionOpts"}, "a client encryption")
     options = spec["clientEncryptionOpts"]
     client = run.entities.client(options["keyVaultClient"]).client
-    return Entity("clientEncryption", explicit(options, client), options["keyVaultClient"])
+    return Entity("clientEncryption", client_encryption(options, client), options["keyVaultClient"])
 
 
 def _thread(run: Run, spec: Mapping[str, Any]) -> Entity:

@@ -94,7 +94,7 @@ def _result(expected: Any, error: Exception, matcher: Matcher) -> None:
         partial = as_document(error.details)
     elif isinstance(error, ClientBulkWriteException):
         partial = as_document(error.partial_result)
-    matcher.check(expected, partial, place="the error's result")
+    matcher.check(expected, partial, path="the error's result")
 
 
 def _with_test_names(error: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _write_errors(expected: Mapping[str, Any], error: Exception, matcher: Matche
     actual = {str(each["idx"]): _with_test_names(each) for each in error.write_errors}  # type: ignore[attr-defined]
     _check(set(actual) == set(expected), error, f"have write errors at {list(expected)}")
     for index, expected_error in expected.items():
-        matcher.check(expected_error, actual[index], place=f"writeErrors.{index}")
+        matcher.check(expected_error, actual[index], path=f"writeErrors.{index}")
 
 
 def _write_concern_errors(expected: list[Any], error: Exception, matcher: Matcher) -> None:
@@ -118,7 +118,7 @@ def _write_concern_errors(expected: list[Any], error: Exception, matcher: Matche
 
 
 def _response(expected: Mapping[str, Any], error: Exception, matcher: Matcher) -> None:
-    matcher.check(expected, getattr(_top_level_error(error), "details", MISSING), place="errorResponse")
+    matcher.check(expected, getattr(_top_level_error(error), "details", MISSING), path="errorResponse")
 
 
 _CHECKS: dict[str, Callable[[Any, Exception, Matcher], None]] = {

@@ -20,15 +20,26 @@ SECONDS_TO_WAIT = 10
 
 _COMMAND = ("commandStartedEvent", "commandSucceededEvent", "commandFailedEvent")
 _POOL = (
-    *("poolCreatedEvent", "poolReadyEvent", "poolClearedEvent", "poolClosedEvent"),
-    *("connectionCreatedEvent", "connectionReadyEvent", "connectionClosedEvent"),
-    *("connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent"),
-    *("connectionCheckedOutEvent", "connectionCheckedInEvent"),
+    "poolCreatedEvent",
+    "poolReadyEvent",
+    "poolClearedEvent",
+    "poolClosedEvent",
+    "connectionCreatedEvent",
+    "connectionReadyEvent",
+    "connectionClosedEvent",
+    "connectionCheckOutStartedEvent",
+    "connectionCheckOutFailedEvent",
+    "connectionCheckedOutEvent",
+    "connectionCheckedInEvent",
 )
 _DISCOVERY = (
-    *("serverDescriptionChangedEvent", "topologyDescriptionChangedEvent"),
-    *("topologyOpeningEvent", "topologyClosedEvent"),
-    *("serverHeartbeatStartedEvent", "serverHeartbeatSucceededEvent", "serverHeartbeatFailedEvent"),
+    "serverDescriptionChangedEvent",
+    "topologyDescriptionChangedEvent",
+    "topologyOpeningEvent",
+    "topologyClosedEvent",
+    "serverHeartbeatStartedEvent",
+    "serverHeartbeatSucceededEvent",
+    "serverHeartbeatFailedEvent",
 )
 KINDS: Mapping[str, tuple[str, ...]] = {"command": _COMMAND, "cmap": _POOL, "sdam": _DISCOVERY}
 """Names of events by ``eventType``."""
@@ -109,13 +120,13 @@ class Observer(ForwardingListener):
             self._hidden_requests.add(event.request_id)
         return name in SENSITIVE or event.request_id in self._hidden_requests
 
-    def of_kind(self, kind: str) -> list[Recorded]:
+    def events_of_kind(self, kind: str) -> list[Recorded]:
         """Return the recorded events whose ``eventType`` is `kind`."""
         return [recorded for recorded in self.events if recorded[0] in KINDS[kind]]
 
     def shown(self) -> str:
         """Return all recorded events as text."""
-        return "".join(f"\n  {show(recorded)}" for recorded in self.events)
+        return "".join(f"\n  {event_text(recorded)}" for recorded in self.events)
 
     def wait_until(self, condition: Callable[[], bool], seconds: float = SECONDS_TO_WAIT) -> bool:
         """Wait for events until a condition is true.
@@ -143,7 +154,7 @@ class EventMatcher:
         ((required, fields),) = expected.items()
         name, event = recorded
         if name != required:
-            raise Mismatch(f"the event must be {required} {fields}, was {show(recorded)}")
+            raise Mismatch(f"the event must be {required} {fields}, was {event_text(recorded)}")
         for field, value in fields.items():
             if field not in _FIELDS:
                 raise FormatError(f"unknown field {field} of {required}")
@@ -166,8 +177,8 @@ class EventMatcher:
         :raises Mismatch: An event is missing or surplus, or does not match.
         """
         kind = expected.get("eventType", "command")
-        actual, required = recorder.of_kind(kind), expected["events"]
-        text = "".join(f"\n  {show(recorded)}" for recorded in actual)
+        actual, required = recorder.events_of_kind(kind), expected["events"]
+        text = "".join(f"\n  {event_text(recorded)}" for recorded in actual)
         for index, event in enumerate(required):
             if index >= len(actual):
                 raise Mismatch(
@@ -181,19 +192,18 @@ class EventMatcher:
             raise Mismatch(f"{len(actual) - len(required)} surplus {kind} events of {expected['client']}:{text}")
 
 
-def show(recorded: Recorded) -> str:
-    """Return an event as text."""
+def event_text(recorded: Recorded) -> str:
     name, event = recorded
     fields = ("command", "reply", "failure", "reason", "awaited", "previous_description", "new_description")
     shown = ", ".join(f"{field}={getattr(event, field)!s:.300}" for field in fields if hasattr(event, field))
     return f"{name} {getattr(event, 'command_name', '')}({shown})"
 
 
-def _is_set(value: bool, actual: bool) -> tuple[Any, Any]:
+def _flag_pair(value: bool, actual: bool) -> tuple[Any, Any]:
     return value, actual
 
 
-def _description(required: Mapping[str, Any], description: Any) -> tuple[Any, Any]:
+def _type_pair(required: Mapping[str, Any], description: Any) -> tuple[Any, Any]:
     for attribute in ("server_type_name", "topology_type_name"):
         if hasattr(description, attribute):
             return required, {"type": getattr(description, attribute)}
@@ -210,12 +220,12 @@ _FIELDS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
     "reason": lambda required, event: (required, event.reason),
     "awaited": lambda required, event: (required, event.awaited),
     "interruptInUseConnections": lambda required, event: (required, event.interrupt_connections),
-    "hasServiceId": lambda required, event: _is_set(
+    "hasServiceId": lambda required, event: _flag_pair(
         required, isinstance(event.service_id, ObjectId) and any(event.service_id.binary)
     ),
-    "hasServerConnectionId": lambda required, event: _is_set(
+    "hasServerConnectionId": lambda required, event: _flag_pair(
         required, isinstance(event.server_connection_id, int) and event.server_connection_id > 0
     ),
-    "previousDescription": lambda required, event: _description(required, event.previous_description),
-    "newDescription": lambda required, event: _description(required, event.new_description),
+    "previousDescription": lambda required, event: _type_pair(required, event.previous_description),
+    "newDescription": lambda required, event: _type_pair(required, event.new_description),
 }

@@ -32,106 +32,105 @@ class Matcher:
         self._entity = entity
         self._lsid = lsid
 
-    def check(self, expected: Any, actual: Any, root: bool = True, place: str = "") -> None:
+    def check(self, expected: Any, actual: Any, is_root: bool = True, path: str = "") -> None:
         """Compare an actual value with an expected value.
 
-        :param root: True if `actual` may have fields that `expected` lacks, as the root document of
+        :param is_root: True if `actual` may have fields that `expected` lacks, as the root document of
             a comparison may.
-        :param place: Path of the value, which the error text contains.
+        :param path: Path of the value, which the error text contains.
         :raises Mismatch: The actual value does not match.
         """
         operator = _operator(expected)
         if operator is not None:
-            self._apply(operator, expected[operator], actual, root, place)
+            self._apply(operator, expected[operator], actual, is_root, path)
         elif isinstance(expected, Mapping):
-            self._check_document(expected, actual, root, place)
+            self._check_document(expected, actual, is_root, path)
         elif isinstance(expected, list):
-            self._check_array(expected, actual, place)
+            self._check_array(expected, actual, path)
         else:
-            _check_value(expected, actual, place)
+            _check_value(expected, actual, path)
 
-    def matches(self, expected: Any, actual: Any, root: bool = True) -> bool:
-        """Return True if the actual value matches the expected value."""
+    def matches(self, expected: Any, actual: Any, is_root: bool = True) -> bool:
         try:
-            self.check(expected, actual, root)
+            self.check(expected, actual, is_root)
         except Mismatch:
             return False
         return True
 
-    def check_documents(self, expected: Any, actual: Any, place: str = "") -> None:
+    def check_documents(self, expected: Any, actual: Any, path: str = "") -> None:
         """Compare the list of documents that an iterable returned.
 
         Each document is a root document, which may have additional fields.
         """
         if not isinstance(expected, list):
-            self.check(expected, actual, place=place)
+            self.check(expected, actual, path=path)
             return
-        _check_length(expected, actual, place)
+        _check_length(expected, actual, path)
         for index, (required, element) in enumerate(zip(expected, actual, strict=True)):
-            self.check(required, element, place=f"{place}[{index}]")
+            self.check(required, element, path=f"{path}[{index}]")
 
-    def _check_document(self, expected: Mapping[str, Any], actual: Any, root: bool, place: str) -> None:
+    def _check_document(self, expected: Mapping[str, Any], actual: Any, is_root: bool, path: str) -> None:
         if not isinstance(actual, Mapping):
-            raise Mismatch(f"{place or 'the value'} must be a document like {expected}, was {actual!r}")
+            raise Mismatch(f"{path or 'the value'} must be a document like {expected}, was {actual!r}")
         for key, required in expected.items():
-            self.check(required, actual.get(key, MISSING), False, f"{place}.{key}")
-        surplus = set() if root else set(actual) - set(expected)
+            self.check(required, actual.get(key, MISSING), False, f"{path}.{key}")
+        surplus = set() if is_root else set(actual) - set(expected)
         if surplus:
-            raise Mismatch(f"{place} must not have the fields {sorted(surplus)}, was {actual!r}")
+            raise Mismatch(f"{path} must not have the fields {sorted(surplus)}, was {actual!r}")
 
-    def _check_array(self, expected: list[Any], actual: Any, place: str) -> None:
-        _check_length(expected, actual, place)
+    def _check_array(self, expected: list[Any], actual: Any, path: str) -> None:
+        _check_length(expected, actual, path)
         for index, (required, element) in enumerate(zip(expected, actual, strict=True)):
-            self.check(required, element, False, f"{place}[{index}]")
+            self.check(required, element, False, f"{path}[{index}]")
 
-    def _apply(self, operator: str, operand: Any, actual: Any, root: bool, place: str) -> None:
+    def _apply(self, operator: str, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         method = _OPERATORS.get(operator)
         if method is None:
-            raise FormatError(f"unknown operator {operator} at {place}")
-        method(self, operand, actual, root, place)
+            raise FormatError(f"unknown operator {operator} at {path}")
+        method(self, operand, actual, is_root, path)
 
-    def _exists(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+    def _exists(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         if operand is not (actual is not MISSING):
-            raise Mismatch(f"{place} must {'' if operand else 'not '}exist, was {actual!r}")
+            raise Mismatch(f"{path} must {'' if operand else 'not '}exist, was {actual!r}")
 
-    def _type(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+    def _type(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         names = [operand] if isinstance(operand, str) else operand
         if actual is MISSING or not any(is_of_type(actual, name) for name in names):
-            raise Mismatch(f"{place} must be of type {operand}, was {actual!r}")
+            raise Mismatch(f"{path} must be of type {operand}, was {actual!r}")
 
-    def _matches_entity(self, operand: Any, actual: Any, root: bool, place: str) -> None:
-        self.check(self._entity(operand), actual, root, place)
+    def _matches_entity(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
+        self.check(self._entity(operand), actual, is_root, path)
 
-    def _matches_hex_bytes(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+    def _matches_hex_bytes(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         required = hex_bytes(operand)
         if actual != required:
-            raise Mismatch(f"{place} must be {required!r}, was {actual!r}")
+            raise Mismatch(f"{path} must be {required!r}, was {actual!r}")
 
-    def _unset_or_matches(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+    def _unset_or_matches(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         if actual is not MISSING and actual is not None:
-            self.check(operand, actual, root, place)
+            self.check(operand, actual, is_root, path)
 
-    def _session_lsid(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+    def _session_lsid(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         if actual != self._lsid(operand):
-            raise Mismatch(f"{place} must be the ID of {operand}, {self._lsid(operand)}, was {actual!r}")
+            raise Mismatch(f"{path} must be the ID of {operand}, {self._lsid(operand)}, was {actual!r}")
 
-    def _lte(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+    def _lte(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         if not is_number(operand):
             raise FormatError(f"the operand of $$lte must be a number, was {operand!r}")
         if not is_number(actual) or actual > operand:
-            raise Mismatch(f"{place} must be at most {operand}, was {actual!r}")
+            raise Mismatch(f"{path} must be at most {operand}, was {actual!r}")
 
-    def _match_as_document(self, operand: Any, actual: Any, root: bool, place: str) -> None:
+    def _match_as_document(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         if not isinstance(actual, str):
-            raise Mismatch(f"{place} must be a string of Extended JSON, was {actual!r}")
+            raise Mismatch(f"{path} must be a string of Extended JSON, was {actual!r}")
         try:
             document = loads(actual, json_options=_EXTENDED_JSON)
         except ValueError as error:
-            raise Mismatch(f"{place} must be a string of Extended JSON ({error}), was {actual!r}")
-        self.check(operand, document, False, place)
+            raise Mismatch(f"{path} must be a string of Extended JSON ({error}), was {actual!r}")
+        self.check(operand, document, False, path)
 
-    def _match_as_root(self, operand: Any, actual: Any, root: bool, place: str) -> None:
-        self.check(operand, actual, True, place)
+    def _match_as_root(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
+        self.check(operand, actual, True, path)
 
 
 _OPERATORS: dict[str, Callable[[Matcher, Any, Any, bool, str], None]] = {
@@ -165,17 +164,17 @@ def _operator(expected: Any) -> str | None:
     return key if key.startswith("$$") else None
 
 
-def _check_length(expected: list[Any], actual: Any, place: str) -> None:
+def _check_length(expected: list[Any], actual: Any, path: str) -> None:
     if not isinstance(actual, list):
-        raise Mismatch(f"{place or 'the value'} must be an array like {expected}, was {actual!r}")
+        raise Mismatch(f"{path or 'the value'} must be an array like {expected}, was {actual!r}")
     if len(actual) != len(expected):
-        raise Mismatch(f"{place or 'the array'} must have {len(expected)} elements, {expected}, was {actual!r}")
+        raise Mismatch(f"{path or 'the array'} must have {len(expected)} elements, {expected}, was {actual!r}")
 
 
-def _check_value(expected: Any, actual: Any, place: str) -> None:
+def _check_value(expected: Any, actual: Any, path: str) -> None:
     if is_number(expected):
         same = is_number(actual) and expected == actual
     else:
         same = type(expected) is type(actual) and expected == actual
     if not same:
-        raise Mismatch(f"{place or 'the value'} must be {expected!r}, was {actual!r}")
+        raise Mismatch(f"{path or 'the value'} must be {expected!r}, was {actual!r}")

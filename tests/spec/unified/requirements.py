@@ -58,31 +58,31 @@ def settings(*levels: Sequence[Mapping[str, Any]] | None) -> list[Setting]:
     :param levels: The lists ``runOnRequirements`` of the file and of the case, or None. A
         deployment must satisfy one element of each list.
     """
-    # Converted to a text, because the cache needs a hashable argument.
+    # The cache needs a hashable argument.
     return _settings(json.dumps(levels))
 
 
 @cache
 def _settings(levels: str) -> list[Setting]:
-    preferred = [next(_of_topology(topology, json.loads(levels)), None) for topology in TOPOLOGIES]
+    preferred = [next(_settings_of_topology(topology, json.loads(levels)), None) for topology in TOPOLOGIES]
     return [setting for setting in preferred if setting is not None]
 
 
-def _of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, Any]] | None]) -> Iterator[Setting]:
+def _settings_of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, Any]] | None]) -> Iterator[Setting]:
     for auth, number in product((False, True), VERSIONS):
         if topology == "load-balanced" and version(number) < (5, 0, 0):
             continue
-        chosen = [_first_satisfied_requirement(level, topology, number, auth) for level in levels if level is not None]
+        chosen = [_satisfied_requirement(level, topology, number, auth) for level in levels if level is not None]
         if None not in chosen:
             items = (item for each in chosen if each for item in each.get("serverParameters", {}).items())
             parameters = tuple(sorted(item for item in dict(items).items() if item[0] in _SETTABLE))
             yield Setting(topology, number, auth, parameters)
 
 
-def _first_satisfied_requirement(
+def _satisfied_requirement(
     level: Sequence[Mapping[str, Any]], topology: str, number: str, auth: bool
 ) -> Mapping[str, Any] | None:
-    properties = DeploymentProperties(topology, number, auth, MECHANISMS if auth else (), _parameters_can_be)
+    properties = DeploymentProperties(topology, number, auth, MECHANISMS if auth else (), _can_have_parameters)
     return next((each for each in level if not unmet_requirements(each, properties)), None)
 
 
@@ -111,20 +111,20 @@ def unmet_requirements(requirement: Mapping[str, Any], properties: DeploymentPro
         "minServerVersion": lambda least: version(properties.version) >= version(least),
         "maxServerVersion": lambda most: version(properties.version) <= version(most),
         "topologies": lambda names: properties.topology in [_SYNONYMS.get(name, name) for name in names],
-        "serverless": lambda use: use != "require",
+        "serverless": lambda value: value != "require",
         "serverParameters": properties.has_parameters,
         "auth": lambda required: required == properties.auth,
         "authMechanism": lambda name: name.upper() in properties.mechanisms,
-        "csfle": _encryption_can_be,
+        "csfle": _can_have_encryption,
     }
     return [f"{name} {value}" for name, value in requirement.items() if not checks[name](value)]
 
 
-def _encryption_can_be(required: bool | Mapping[str, Any]) -> bool:
+def _can_have_encryption(required: bool | Mapping[str, Any]) -> bool:
     if isinstance(required, bool):
         return required is (LIBMONGOCRYPT is not None)
     return LIBMONGOCRYPT is not None and version(required["minLibmongocryptVersion"]) <= LIBMONGOCRYPT
 
 
-def _parameters_can_be(required: Mapping[str, Any]) -> bool:
+def _can_have_parameters(required: Mapping[str, Any]) -> bool:
     return all(name in _SETTABLE or _PARAMETERS.get(name) == value for name, value in required.items())

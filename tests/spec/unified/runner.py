@@ -104,16 +104,16 @@ class Run:
         for expected in self._case.get("expectEvents", []):
             recorder = self.entities.client(expected["client"]).recorder
             kind, count = expected.get("eventType", "command"), len(expected["events"])
-            recorder.wait_until(lambda: len(recorder.of_kind(kind)) >= count, _PATIENCE)  # noqa: B023
+            recorder.wait_until(lambda: len(recorder.events_of_kind(kind)) >= count, _PATIENCE)  # noqa: B023
 
     def _stop(self) -> None:
-        for each in self.entities.of_kind("client"):
+        for each in self.entities.objects_of_kind("client"):
             each.stop_listening()
         names, self.fail_points = self.fail_points, set()
         self.deployment.disable_fail_points(names)
 
     def _check(self) -> None:
-        for each in self.entities.of_kind("thread"):
+        for each in self.entities.objects_of_kind("thread"):
             each.check()
         for expected in self._case.get("expectEvents", []):
             self.event_matcher.check_all(expected, self.entities.client(expected["client"]).recorder)
@@ -129,15 +129,15 @@ class Run:
 
     def _clean_up(self) -> None:
         self._stop()
-        for thread in self.entities.of_kind("thread"):
+        for thread in self.entities.objects_of_kind("thread"):
             thread.kill()
-        for each in self.entities.of_kind("cursor"):
+        for each in self.entities.objects_of_kind("cursor"):
             each.close()
-        for each in self.entities.of_kind("clientEncryption"):
+        for each in self.entities.objects_of_kind("clientEncryption"):
             each.close()
-        for each in self.entities.of_kind("session"):
+        for each in self.entities.objects_of_kind("session"):
             each.end_session()
-        for each in self.entities.of_kind("client"):
+        for each in self.entities.objects_of_kind("client"):
             each.close()
         if "Transaction" in str(self._case["operations"]):
             self.deployment.kill_sessions()
@@ -145,7 +145,9 @@ class Run:
     @contextmanager
     def pausing_logs_except(self, name: str) -> Iterator[None]:
         """While the block runs, only the client entity `name` collects log messages of the current greenlet."""
-        others = [each for each in self.entities.of_kind("client") if each.name != name and each.logs is not None]
+        others = [
+            each for each in self.entities.objects_of_kind("client") if each.name != name and each.logs is not None
+        ]
         with ExitStack() as stack:
             for each in others:
                 stack.enter_context(each.logs.pausing())
@@ -188,7 +190,7 @@ class Run:
         if expected_result is not _NO_EXPECTATION:
             place = f"the result of {operation['name']}"
             check = self._matcher.check_documents if isinstance(result, Documents) else self._matcher.check
-            check(expected_result, result, place=place)
+            check(expected_result, result, path=place)
         if "saveResultAsEntity" in operation:
             self.entities.add_result(operation["saveResultAsEntity"], result, target.client)
 

@@ -21,7 +21,7 @@ from gmongo.collection import Collection
 from gmongo.gridfs import GridFSBucket
 from gmongo.options.table import find
 from tests.support.cases import rows
-from tests.support.mongocryptd import analysed
+from tests.support.mongocryptd import analysis_reply
 
 NOT_IN_GMONGO = "not in gmongo"
 NOT_SIMULATED = "not in the simulation"
@@ -77,19 +77,19 @@ class Rule:
         """Return the kind and the reason of the rule."""
         return f"{self.kind}: {self.reason}"
 
-    def applies(self, use: CaseOnTopology) -> bool:
+    def applies(self, case: CaseOnTopology) -> bool:
         """Return True if the rule matches a case on a topology."""
         return (
-            (not self.words or bool(self.words & use.words))
-            and fnmatchcase(use.file, self.files)
-            and fnmatchcase(use.case, self.cases)
-            and fnmatchcase(use.topology, self.topology)
+            (not self.words or bool(self.words & case.words))
+            and fnmatchcase(case.file, self.files)
+            and fnmatchcase(case.case, self.cases)
+            and fnmatchcase(case.topology, self.topology)
         )
 
 
-def rule_for(use: CaseOnTopology) -> Rule | None:
+def rule_for(case: CaseOnTopology) -> Rule | None:
     """Return the rule that applies to a case, or None if the case must pass."""
-    rule = next((rule for rule in RULES if rule.applies(use)), None)
+    rule = next((rule for rule in RULES if rule.applies(case)), None)
     return rule if rule is None or rule.skip_condition is None or rule.skip_condition() else None
 
 
@@ -113,7 +113,7 @@ def _add_words(words: set[str], value: Any, parent: str) -> None:
             _add_words(words, inner, parent)
 
 
-def _absent(reason: str, words: str, skip_condition: Callable[[], bool], **only: Any) -> Rule:
+def _missing_feature(reason: str, words: str, skip_condition: Callable[[], bool], **only: Any) -> Rule:
     return Rule(NOT_IN_GMONGO, reason, frozenset(words.split()), skip_condition=skip_condition, **only)
 
 
@@ -121,7 +121,7 @@ def _has_parameter(function: Any, parameter: str) -> bool:
     return parameter in signature(function).parameters
 
 
-def _contradicted(reason: str, files: str, cases: str = "*", topology: str = "*") -> Rule:
+def _expected_failure(reason: str, files: str, cases: str = "*", topology: str = "*") -> Rule:
     return Rule(WRONG_HERE, reason, files=files, cases=cases, topology=topology)
 
 
@@ -136,7 +136,7 @@ def _not_simulated(reason: str, files: str, cases: str = "*", skip_condition: Ca
 def _encrypted_fields_are_ignored() -> bool:
     fields = {"fields": [{"path": "a", "bsonType": "int", "keyId": Binary(bytes(16), UUID_SUBTYPE)}]}
     encrypted = {"type": 1, "schema": {"db.c": fields}}
-    reply = analysed({"insert": "c", "documents": [{"a": 1}], "encryptionInformation": encrypted})
+    reply = analysis_reply({"insert": "c", "documents": [{"a": 1}], "encryptionInformation": encrypted})
     return not reply["hasEncryptedPlaceholders"]
 
 
@@ -152,38 +152,42 @@ RULES: tuple[Rule, ...] = (
         for row in rows(__file__, "queryable")
     ),
     # Rules for cases of features that PyMongo or gmongo does not have.
-    _absent("rawData", "arguments.rawData", lambda: not _has_parameter(Collection.find_one, "raw_data")),
-    _absent(
+    _missing_feature("rawData", "arguments.rawData", lambda: not _has_parameter(Collection.find_one, "raw_data")),
+    _missing_feature(
         "the snapshot time of a session",
         "sessionOptions.snapshotTime getSnapshotTime()",
         lambda: not _has_parameter(SessionOptions.__init__, "snapshot_time"),
     ),
-    _absent("MD5 of files", "arguments.disableMD5", lambda: not _has_parameter(GridFSBucket.__init__, "disable_md5")),
-    _absent("count, which PyMongo has removed", "count()", lambda: not hasattr(Collection, "count")),
-    _absent("mapReduce, which PyMongo has removed", "mapReduce()", lambda: not hasattr(Collection, "map_reduce")),
-    _absent(
+    _missing_feature(
+        "MD5 of files", "arguments.disableMD5", lambda: not _has_parameter(GridFSBucket.__init__, "disable_md5")
+    ),
+    _missing_feature("count, which PyMongo has removed", "count()", lambda: not hasattr(Collection, "count")),
+    _missing_feature(
+        "mapReduce, which PyMongo has removed", "mapReduce()", lambda: not hasattr(Collection, "map_reduce")
+    ),
+    _missing_feature(
         "batchSize of list_indexes",
         "listIndexes()",
         lambda: not _has_parameter(Collection.list_indexes, "batch_size"),
         cases="listIndexes pins *",
     ),
-    _absent(
+    _missing_feature(
         "waitQueueSize and waitQueueMultiple (CMAP-18)",
         "uriOptions.waitQueueSize uriOptions.waitQueueMultiple",
         lambda: find("waitQueueSize") is None and find("waitQueueMultiple") is None,
     ),
-    _contradicted(
+    _expected_failure(
         "after a network error of a getMore behind a load balancer, the driver sends no killCursors (LB-53)",
         "close-cursors",
         "timeoutMS is refreshed for close",
         topology="load-balanced",
     ),
-    _contradicted(
+    _expected_failure(
         "the servers wait for 60 ms, and the timeout is 100 ms or missing",
         "runCursorCommand",
         "*ailable cursor *timeoutMS is refreshed for getMore* - failure",
     ),
-    _contradicted(
+    _expected_failure(
         "as in PyMongo, the operation raises the error of the command, and this error has no result",
         "bulkWrite",
         "* is never committed",

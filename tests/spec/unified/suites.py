@@ -8,9 +8,9 @@ from typing import Any
 
 from bson.json_util import JSONOptions, loads
 
-from tests.spec.specifications import SpecFile, of_kind
+from tests.spec.specifications import SpecFile, files_of_kind
 
-# The files expect two retries, as the final Client Backpressure specification. gmongo has another
+# The files expect two retries, like the final Client Backpressure specification. gmongo has another
 # default. The backoff is short, because a simulated server needs no time to recover.
 CLIENT_OPTIONS: Mapping[str, Any] = {"maxAdaptiveRetries": 2, "baseBackoffMS": 5}
 """Default options of all clients."""
@@ -22,19 +22,19 @@ _INVALID, _VALID_FAIL = "invalid", "valid-fail"
 @cache
 def invalid() -> tuple[SpecFile, ...]:
     """Return the files in folders ``invalid``, which violate the format."""
-    return tuple(file for file in of_kind("unified") if file.path.parent.name == _INVALID)
+    return tuple(file for file in files_of_kind("unified") if file.path.parent.name == _INVALID)
 
 
 @cache
 def valid_fail() -> tuple[SpecFile, ...]:
     """Return the files in folders ``valid-fail``, whose cases must fail."""
-    return tuple(file for file in of_kind("unified") if file.path.parent.name == _VALID_FAIL)
+    return tuple(file for file in files_of_kind("unified") if file.path.parent.name == _VALID_FAIL)
 
 
 @cache
 def valid_pass() -> tuple[SpecFile, ...]:
     """Return all other files, whose cases must pass."""
-    return tuple(file for file in of_kind("unified") if file.path.parent.name not in (_INVALID, _VALID_FAIL))
+    return tuple(file for file in files_of_kind("unified") if file.path.parent.name not in (_INVALID, _VALID_FAIL))
 
 
 def read(file: SpecFile) -> dict[str, Any]:

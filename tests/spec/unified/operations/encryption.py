@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.raw_bson import RawBSONDocument
 
@@ -16,13 +17,11 @@ if TYPE_CHECKING:
     from gmongo.encryption import ClientEncryption
 
 
-def _key(document: RawBSONDocument | None) -> Any:
+def _decoded_or_none(document: RawBSONDocument | None) -> Any:
     return None if document is None else _decoded(document)
 
 
 def _decoded(document: RawBSONDocument) -> dict[str, Any]:
-    import bson
-
     return bson.decode(document.raw, DEFAULT_CODEC_OPTIONS)
 
 
@@ -57,14 +56,14 @@ def _unchanged(value: Any) -> Any:
 
 
 OPERATIONS: dict[str, Method] = {
-    "addKeyAltName": Method("add_key_alt_name", "id keyAltName", show=_key),
+    "addKeyAltName": Method("add_key_alt_name", "id keyAltName", show=_decoded_or_none),
     "createDataKey": Method(_create, "kmsProvider", "opts"),
     "decrypt": Method("decrypt", "value", show=_unchanged),
     "deleteKey": Method("delete_key", "id"),
     "encrypt": Method(_encrypt, "value opts", show=_unchanged),
-    "getKey": Method("get_key", "id", show=_key),
-    "getKeyByAltName": Method("get_key_by_alt_name", "keyAltName", show=_key),
+    "getKey": Method("get_key", "id", show=_decoded_or_none),
+    "getKeyByAltName": Method("get_key_by_alt_name", "keyAltName", show=_decoded_or_none),
     "getKeys": Method(_get_keys, show=_unchanged),
-    "removeKeyAltName": Method("remove_key_alt_name", "id keyAltName", show=_key),
+    "removeKeyAltName": Method("remove_key_alt_name", "id keyAltName", show=_decoded_or_none),
     "rewrapManyDataKey": Method(_rewrap, "filter", "opts"),
 }

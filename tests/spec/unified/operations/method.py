@@ -39,8 +39,8 @@ class Method:
         first argument.
     :param required: Names of the required arguments in the format, separated by spaces.
     :param optional: Names of the optional arguments in the format, separated by spaces.
-    :param fields: Names of further optional arguments, which the method accepts under the same
-        name, as fields of the command.
+    :param fields: Names of further optional arguments, which the method adds to the command without
+        a change of the name.
     :param names: Argument name in the format -> argument name of the method, for names that
         :func:`snake_case` does not convert.
     :param show: Function that converts the result of the method to a value that can be compared.

@@ -72,11 +72,11 @@ def _wait_for_primary_change(
     before = _primaries(run.entities.get("topologyDescription", priorTopologyDescription))
     entity = run.entities.client(client)
 
-    def changed() -> bool:
+    def has_new_primary() -> bool:
         now = _primaries(entity.client.topology_description)
         return bool(now) and now != before
 
-    if not entity.recorder.wait_until(changed, timeoutMS / 1000):
+    if not entity.recorder.wait_until(has_new_primary, timeoutMS / 1000):
         raise Mismatch(f"{client} still knows {before} as the primary after {timeoutMS} ms")
 
 
