@@ -41,7 +41,6 @@ class _Call:
             _calls.awaited.discard(self)
 
     def _resume_greenlet(self) -> None:
-        """Close the watcher and switch to the waiting greenlet."""
         self.close()
         if self._greenlet is not None:
             self._greenlet.switch(self)
@@ -64,13 +63,13 @@ class _Call:
         return self._outcome
 
     def abandon(self) -> None:
-        """Let the job run without keeping the event loop alive, and without a switch."""
+        """Let the job run, but do not keep the event loop alive. The method does not switch greenlets."""
         if self._done is not None:
             self._done.ref = False
 
 
 class _Calls:
-    """Calls of this process: `running` threads, of which 32 may exist, and calls with open watchers (`awaited`)."""
+    """Jobs of this process: jobs of `running` threads, at most 32, and jobs with open watchers (`awaited`)."""
 
     def __init__(self) -> None:
         self.running: set[_Call] = set()
@@ -78,7 +77,7 @@ class _Calls:
         register_after_fork(self)
 
     def mark_forked(self) -> None:
-        """Discard all calls: a forked child does not inherit the threads of its parent."""
+        """Discard all jobs, because a forked child does not inherit the threads of its parent."""
         for each in self.awaited:
             each.abandon()
         self.running, self.awaited = set(), set()

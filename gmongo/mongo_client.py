@@ -243,7 +243,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         keywords = {**kwargs, **{name: value for name, value in named.items() if value is not None}}
         hosts = (self.HOST if host is None else host, self.PORT if port is None else port)
         self._options = options = ClientOptions(*hosts, keywords, silent=self._is_silent)
-        # The identical object instead of an equal object, because later comparisons of identical objects are fast.
+        # Use the object DEFAULT_CODEC_OPTIONS if possible, because comparisons of identical objects are fast.
         equal = options.codec_options == DEFAULT_CODEC_OPTIONS
         codec_options = DEFAULT_CODEC_OPTIONS if equal else options.codec_options
         super().__init__(codec_options, options.read_preference, options.write_concern, options.read_concern)
@@ -251,7 +251,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         self._topology = Topology(options.topology(None if observers is None else observers.connection_made))
         self._encrypter: Encrypter | None = None
         if options.auto_encryption_opts is not None:
-            # Import this module only if it is necessary: the module loads libmongocrypt.
+            # Import this module only if necessary, because the module loads libmongocrypt.
             from gmongo._encryption.automatic import Encrypter
 
             construction = {"host": host, "port": port, **keywords}
@@ -332,7 +332,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             'shop'
 
         :param name: the name of the database; None (the default) uses the database that the URI names.
-        :param codec_options: the options for encoding and decoding. None, here and below, uses the client's option.
+        :param codec_options: the options for encoding and decoding. For each of these four options, None (the
+            default) uses the option of the client.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
@@ -391,7 +392,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         """Return the database that the URI names.
 
         :param default: the name of the database if the URI names no database; None by default.
-        :param codec_options: the options for encoding and decoding. None, here and below, uses the client's option.
+        :param codec_options: the options for encoding and decoding. For each of these four options, None (the
+            default) uses the option of the client.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
@@ -647,7 +649,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def append_metadata(self, driver_info: DriverInfo) -> None:
         """Add the metadata of a wrapping library to the client metadata, which new connections send in the handshake.
 
-        The metadata from earlier calls remain. The client adds equal metadata only once.
+        The metadata of earlier calls stays. The client adds equal metadata only once.
 
         Specification: MongoDB Handshake, "Supporting Wrapping Libraries".
 
@@ -859,7 +861,7 @@ def _is_same_library(first: DriverInfo, second: DriverInfo) -> bool:
 
 
 def _option_repr(name: str, value: object) -> str:
-    """Return the ``repr`` of an option. The client stores times in seconds, and the text shows milliseconds."""
+    """Return the ``repr`` of an option. Show times, which the client stores in seconds, in milliseconds."""
     if name == "authmechanismproperties" and isinstance(value, dict):
         return repr({each: kept if each in SHOWN_PROPERTIES else "<redacted>" for each, kept in value.items()})
     if name.endswith("ms") and name != "localthresholdms" and isinstance(value, (int, float)):

@@ -60,17 +60,9 @@ def parse_uri(
     :raises ValueError: a port or an option value is invalid. The exception is also a ConfigurationError.
     """
     parsed = read_uri(
-        uri,
-        default_port,
-        validate,
-        warn,
-        normalize,
-        connect_timeout,
-        srv_service_name,
-        srv_max_hosts,
-        srv_allowed_hosts_suffix,
-        srv_host_validator,
-    )
+        uri, default_port, validate, warn, normalize, connect_timeout, srv_service_name, srv_max_hosts,
+        srv_allowed_hosts_suffix, srv_host_validator,
+    )  # fmt: skip
     del parsed["own"]
     parsed["options"] = _CaseInsensitiveOptions(parsed["options"])
     return parsed

@@ -36,7 +36,7 @@ class Settings:
     """Settings of libmongocrypt.
 
     :param kms_providers: the credentials of each KMS provider, by the name of the provider.
-    :param key_expiration_ms: the lifetime of a cached data key, in milliseconds; 0 means no limit, None 60,000 ms.
+    :param key_expiration_ms: the lifetime of a cached data key in milliseconds; 0 means no limit, None means 60,000 ms.
     :param schema_map: a mapping of namespaces to the JSON schemas of collections; None by default.
     :param encrypted_fields_map: a mapping of namespaces to the encrypted fields of collections; None by default.
     :param bypass_query_analysis: True disables the analysis of commands; False by default.
