@@ -15,7 +15,7 @@ from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Document, DocumentDict, Value
-from gmongo._encryption.explicit import Explicit
+from gmongo._encryption.explicit import ExplicitEncryption
 from gmongo._encryption.handle import Settings
 from gmongo._encryption.key_vault import key_vault
 from gmongo._encryption.kms_tls import KmsTls
@@ -141,14 +141,14 @@ class ClientEncryption(Generic[DocumentType]):
         if timeout_ms is not None:
             self._keys = self._keys.with_options(timeout_ms=timeout_ms)
         self._codec_options = codec_options
-        self._explicit: Explicit | None = Explicit(
+        self._explicit: ExplicitEncryption | None = ExplicitEncryption(
             Settings(kms_providers=kms_providers, key_expiration_ms=key_expiration_ms),
             self._keys,
             KmsTls(kms_tls_options, kms_providers),
             kms_connect_callback,
         )
 
-    def _explicit_if_open(self) -> Explicit:
+    def _explicit_if_open(self) -> ExplicitEncryption:
         if self._explicit is None:
             raise InvalidOperation("Cannot use closed ClientEncryption")
         return self._explicit

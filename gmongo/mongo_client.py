@@ -254,8 +254,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             # Import this module only if necessary, because the module loads libmongocrypt.
             from gmongo._encryption.automatic import Encrypter
 
-            construction = {"host": host, "port": port, **keywords}
-            self._encrypter = Encrypter(self, options.auto_encryption_opts, MongoClient, _SilentClient, construction)
+            arguments = {"host": host, "port": port, **keywords}
+            self._encrypter = Encrypter(self, options.auto_encryption_opts, MongoClient, _SilentClient, arguments)
         self._executor = self._make_executor(options, observers)
         self._cursor_killer = CursorKiller(self._executor)
         self._session_reaper = SessionReaper(self._executor)

@@ -73,7 +73,7 @@ def create_state_collections(
 def encrypted_fields_of(
     database: Database, name: str, session: SessionHandle | None, *, query_server: bool
 ) -> Document | None:
-    """Return the encrypted fields of a collection from the client options, or possibly from the server."""
+    """Return the encrypted fields of a collection from the client options, or if `query_server` from the server."""
     encrypter = internals_of(database.client)._encrypter
     if encrypter is None:
         return None

@@ -67,7 +67,7 @@ class Handle:
         require_library()
         self.settings = settings
         self._messages: deque[tuple[int, str]] = deque(maxlen=_MAX_MESSAGES)
-        self._log_function: Native = ffi.callback(_LOG_FUNCTION, _listener(self._messages))
+        self._log_function: Native = ffi.callback(_LOG_FUNCTION, _log_handler(self._messages))
         # In a forked child, this reference keeps the mongocrypt_t of the parent alive.
         self._crypt_of_parent: Native = None
         self._crypt: Native = self._open()
@@ -80,10 +80,9 @@ class Handle:
         return None if version == ffi.NULL else ffi.string(version).decode()
 
     def crypt(self) -> Native:
-        """Return the ``mongocrypt_t``, in a forked child a new ``mongocrypt_t``.
+        """Return the ``mongocrypt_t``. Create a new ``mongocrypt_t`` in a forked child.
 
-        At the fork, a thread of the parent may have locked the ``mongocrypt_t``. The child has no thread that
-        unlocks the ``mongocrypt_t``.
+        At the fork, a thread of the parent may have locked the ``mongocrypt_t``. No thread of the child unlocks it.
         """
         if self._crypt is None:
             if self._crypt_of_parent is None:
@@ -177,18 +176,18 @@ def _check_success(crypt: Native, success: object) -> None:
 
 
 def _without_access_tokens(kms_providers: Document) -> DocumentDict:
-    """Return the providers without access tokens, which only libmongocrypt accepts, and not pymongocrypt."""
+    """Return the providers without access tokens, because pymongocrypt rejects access tokens."""
     return {
         name: {} if isinstance(fields, Mapping) and "accessToken" in fields else fields
         for name, fields in kms_providers.items()
     }
 
 
-def _listener(messages: deque[tuple[int, str]]) -> Callable[..., None]:
-    def listen(level: int, message: Native, length: int, _context: Native) -> None:
+def _log_handler(messages: deque[tuple[int, str]]) -> Callable[..., None]:
+    def append_message(level: int, message: Native, length: int, _context: Native) -> None:
         messages.append((_LEVELS[level], ffi.buffer(message, length)[:].decode("utf-8", "replace")))
 
-    return listen
+    return append_message
 
 
 def _error_of(crypt: Native) -> Exception:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CHUNK_SIZE = 64 * 1024
-# After _WORK_TIME seconds of work, a worker thread sleeps for _SLEEP_TIME seconds. A release of the GIL without a sleep
-# is not enough: the worker thread would acquire the GIL again before another thread wakes up.
+# After _WORK_TIME seconds of work, a worker thread sleeps for _SLEEP_TIME seconds. Without the sleep, the worker thread
+# would acquire the GIL again before another thread wakes up.
 _WORK_TIME = 0.001
 _SLEEP_TIME = 0.00005
 
@@ -37,8 +37,8 @@ uint32_t*, mongocrypt_status_t*)"
 _HMAC = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_status_t*)"
 
 
-def in_worker(work: Callable[[], T]) -> T:
-    """Run `work` in a worker thread, which sleeps between pieces of data, so that event loops can run."""
+def run_in_worker(work: Callable[[], T]) -> T:
+    """Run `work` in this worker thread, which sleeps between pieces of data, so that event loops can run."""
     thread = _identity()
     _work_began[thread] = _clock.monotonic()
     try:
@@ -71,7 +71,7 @@ def _view(binary: Native) -> Native:
 
 
 def _hook(signature: str, work: Callable[..., None]) -> Native:
-    """Return a C function that calls `work`, returns success, and stores errors without tracebacks and secrets."""
+    """Return a C function that calls `work`, and returns True if `work` succeeds. Error messages contain no secrets."""
 
     def call(_context: Native, *arguments: Native) -> bool:
         try:
