@@ -10,7 +10,7 @@ from gmongo._traceback_scrub import clears_locals
 from gmongo.options import query
 from gmongo.options.hosts import DEFAULT_PORT, parse_host, parse_ipv6_literal_host, split_encoded_hosts
 from gmongo.options.mapping import Options
-from gmongo.options.table import find
+from gmongo.options.table import find_option
 from gmongo.options.uri import read_uri
 from gmongo.options.uri_parts import parse_userinfo
 from gmongo.wire.address import Address
@@ -131,5 +131,5 @@ class _CaseInsensitiveOptions(DocumentDict):
 
 
 def _canonical_spelling(name: str) -> str:
-    option = find(name)
+    option = find_option(name)
     return option.name if option is not None and option.key == name.lower() else name

@@ -23,7 +23,7 @@ _CONTENT = {
 
 
 class _NoPassword(Exception):
-    """Error for an encrypted key if the application has not set a password."""
+    """A key is encrypted, but the application has not set a password."""
 
 
 def tls_context(options: Document) -> ssl.SSLContext | None:
@@ -33,7 +33,7 @@ def tls_context(options: Document) -> ssl.SSLContext | None:
     """
     if not tls_enabled(options):
         return None
-    # The class of gevent works with and without monkey-patching.
+    # The SSLContext of gevent works with and without monkey-patching.
     context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION  # a server must not make the client renegotiate repeatedly
@@ -71,7 +71,7 @@ def _load(option: str, path: str, load: Callable[[str], None]) -> None:
 def _load_client_certificate(context: ssl.SSLContext, path: str, password: str | None) -> None:
     is_encrypted = False
 
-    def password_callback() -> str:  # without the callback, OpenSSL reads the password from the terminal
+    def password_callback() -> str:  # without this callback, OpenSSL would read the password from the terminal
         nonlocal is_encrypted
         is_encrypted = True
         if password is None:
