@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from gmongo._stand_in.report import write
 
     audit = ImportAudit()
-    stand_in.watch = audit.module
+    stand_in.on_import = audit.record_import
     status = 1
     try:
         status = run_program(options.module, options.program, options.arguments)

@@ -1,4 +1,4 @@
-"""Installation of the stand-in in the current process."""
+"""Installation of the import finder that replaces PyMongo by gmongo in this process."""
 
 from __future__ import annotations
 

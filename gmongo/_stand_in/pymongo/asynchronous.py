@@ -10,7 +10,7 @@ from gmongo.gridfs import DEFAULT_CHUNK_SIZE, NoFile
 
 __all__ = ["DEFAULT_CHUNK_SIZE", "AsyncGridFS", "AsyncGridFSBucket", "AsyncMongoClient", "NoFile"]
 
-__path__: list[str] = []  # with a path, the module is also a package, which contains pymongo.asynchronous.mongo_client
+__path__: list[str] = []  # makes the module a package, so that pymongo.asynchronous.mongo_client can be imported
 
 
 def _placeholder(name: str, *bases: type[object]) -> type[object]:
