@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class CommandFacts(NamedTuple):
-    """A command's parameters inside and outside of API version 1, and the first MongoDB version with the command."""
+    """Parameters of a command inside and outside of API version 1, and the first MongoDB version with the command."""
 
     inside: frozenset[str]
     outside: frozenset[str]
@@ -113,7 +113,7 @@ INDEX_OPTIONS_OUTSIDE = _names(
     "background bucketSize columnstoreProjection originalSpec prepareUnique sparse storageEngine"
 )
 
-# Command outside of API version 1 -> advice which command to use instead.
+# Command outside of API version 1 -> advice on a replacement.
 ADVICE = {
     "collStats": "use aggregate with {$collStats: {count: {}}} if the number of documents is all you need",
     "distinct": "use aggregate with $group",

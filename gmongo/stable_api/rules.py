@@ -37,7 +37,7 @@ class Remark(NamedTuple):
 
     :param verdict: the verdict on the command or the part.
     :param command: the name of the command.
-    :param part: the parameter, stage, index type or operator; empty for a remark on the whole command.
+    :param part: the parameter, stage, index type or operator. The part is empty if the remark is on the whole command.
     :param advice: a replacement for the command or the part, or a reason. The advice may be empty.
     """
 
@@ -49,10 +49,11 @@ class Remark(NamedTuple):
 
 @dataclass
 class Finding:
-    """Remark, the number of its occurrences, and the place of its first occurrence.
+    """Remark with the number of its occurrences, and with the place of its first occurrence.
 
     :param remark: the remark.
-    :param place: ``file:line`` of the code that sent the first command with this remark; empty if only driver code ran.
+    :param place: ``file:line`` of the code that sent the first command with this remark. The place is empty if only
+        driver code ran.
     :param count: the number of commands with this remark.
     """
 
@@ -148,7 +149,7 @@ def _query(*fields: str) -> Callable[[str, Document], Iterator[Remark]]:
 
 
 def _filters(field: str) -> Callable[[str, Document], Iterator[Remark]]:
-    """Return a function that checks the filters in the statements of a write command, which are in `field`."""
+    """Return a function that checks the filters in the statements of a write command. `field` has the statements."""
 
     def inspect(name: str, command: Document) -> Iterator[Remark]:
         for statement in _documents(command.get(field)):

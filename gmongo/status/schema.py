@@ -70,7 +70,7 @@ def select_fields(state: object, query_text: bool) -> DocumentDict:
 
 
 def _select_fields(value: object, shape: Any, path: str) -> Any:
-    if isinstance(shape, tuple) and not isinstance(shape[0], type):  # a pair (schema, None) also allows the value None
+    if isinstance(shape, tuple) and not isinstance(shape[0], type):  # the pair (schema, None) allows None as a value
         return None if value is None else _select_fields(value, shape[0], path)
     if isinstance(shape, list):
         return [
@@ -88,7 +88,7 @@ def _select_fields(value: object, shape: Any, path: str) -> Any:
 
 
 def _fields(value: Document, shape: Mapping[Any, Any], path: str) -> DocumentDict:
-    if str in shape:  # the mapping may have any field names
+    if str in shape:  # the schema allows any field names
         return {printable(name): _select_fields(each, shape[str], f"a field of {path}") for name, each in value.items()}
     fields = {}
     for key, part_shape in shape.items():

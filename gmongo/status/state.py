@@ -44,13 +44,13 @@ def process_state(query_text: bool = False) -> DocumentDict:
     """
     executors = sorted((each for each in forkables() if _is_shown(each)), key=lambda each: each.number)
     clients = [_client(each) for each in executors]
-    # Request IDs are consecutive numbers from 1, so a new request ID shows the number of requests.
+    # Request IDs are consecutive numbers from 1, so a new request ID is the number of requests.
     state = {"process": os.getpid(), "version": __version__, "requests": next_request_id(), "clients": clients}
     return select_fields(state, query_text)
 
 
 def _is_shown(each: object) -> TypeGuard[Executor]:
-    """Return True for the executor of an open client, except internal clients, which may send plaintext."""
+    """Return True for the executor of an open client. Return False for internal clients, which may send plaintext."""
     return isinstance(each, Executor) and not each.topology.closed and not each.topology.settings.silent
 
 
