@@ -71,7 +71,7 @@ class ChangeStream(Generic[DocumentType]):
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
     :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was before the
         change (MongoDB 6.0). None adds no document.
-    :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0). None omits them.
+    :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0); None by default.
     :param timeout_ms: the time limit for the opening of the stream, and for each iteration including a resume, in
         milliseconds. 0 means no limit, None uses the limit of `target`. After a timeout, the next call resumes the
         stream. A stream without changes may need a higher limit, so that the server can scan its oplog.
@@ -448,7 +448,7 @@ class _Watched(Generic[Stream]):
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was before the
             change (MongoDB 6.0). None adds no document.
-        :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0). None omits them.
+        :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0); None by default.
         :param timeout_ms: the time limit for the opening of the stream, and for each iteration including a resume, in
             milliseconds. 0 means no limit, None uses the limit of this object. After a timeout, the next call resumes
             the stream.

@@ -356,7 +356,7 @@ class ClientSession:
         :param timeout_ms: the time limit of all attempts together, in milliseconds. 0 means no limit, None uses the
             session's limit. An abort after the limit has a new limit of equal length.
         :raises TypeError: `callback` is not callable.
-        :raises PyMongoError: the last attempt failed. After the time limit, its error is the cause of the exception.
+        :raises PyMongoError: the last attempt failed. After the time limit, the exception has this error as its cause.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
         """
         if not callable(callback):

@@ -363,7 +363,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
         :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param sort: the order that determines the first match, as for :meth:`find` (MongoDB 8.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
@@ -405,7 +405,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
         :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises TypeError: an argument has the wrong type.
@@ -444,7 +444,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
         :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param sort: the order that determines the first match, as for :meth:`find` (MongoDB 8.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
@@ -513,7 +513,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
             hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a result with the number of deleted documents, which is 0 or 1.
         :raises TypeError: an argument has the wrong type.
@@ -543,7 +543,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
             hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a result with the number of deleted documents.
         :raises TypeError: an argument has the wrong type.
@@ -605,7 +605,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param bypass_document_validation: True disables the document validation of the server; None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :returns: a result with the total numbers of written documents, and with the ``_id`` of each upserted document.
         :raises TypeError: `requests` is not a list, or an element of `requests` is not a write model.
         :raises InvalidOperation: `requests` is empty.
@@ -676,7 +676,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
         :param skip: the number of documents that the server skips; 0 by default.
         :param limit: the maximum number of documents to return; 0 (the default) means no limit. A negative number
-            returns at most as many documents as its absolute value, in a single batch.
+            ``-n`` returns at most `n` documents in a single batch.
         :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
         :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`; NON_TAILABLE by default.
         :param sort: a list of ``(field, direction)``, or a mapping; None (the default) does not sort the documents.
@@ -696,7 +696,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
             object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
@@ -774,7 +774,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
             object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
@@ -851,7 +851,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param timeout_ms: the time limit in milliseconds; 0 means no limit, None uses the limit of the collection.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
@@ -898,7 +898,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
             hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the deleted document, or None if no document matches.
@@ -938,7 +938,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
             hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
@@ -989,7 +989,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
             hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
@@ -1158,16 +1158,15 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param pipeline: the list of the stages.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
             object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
             each iteration.
         :param kwargs: ``batchSize`` (the number of documents in each batch), ``maxAwaitTimeMS`` (the maximum wait of a
-            ``$changeStream`` for a change, in milliseconds), and fields of the ``aggregate``
-            command. Possible fields are ``allowDiskUse``, ``maxTimeMS`` (in milliseconds),
-            ``collation``, ``hint``, ``bypassDocumentValidation`` and others.
+            ``$changeStream`` in milliseconds), and fields of the ``aggregate`` command, such as ``allowDiskUse``,
+            ``maxTimeMS`` (in milliseconds), ``collation``, ``hint`` and ``bypassDocumentValidation``.
         :raises TypeError: `pipeline` is not a list, or another argument has the wrong type.
         :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``. Use
             :meth:`Database.command <gmongo.database.Database.command>` for these fields.

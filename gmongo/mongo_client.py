@@ -94,7 +94,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     - ``maxIdleTimeMS``: the maximum idle time of a connection. The default is no limit.
     - ``maxConnecting``: the maximum number of connections that the pool establishes concurrently. The default is 2.
     - ``waitQueueTimeoutMS``: the time limit of an operation's wait for a connection. The default is no limit.
-    - ``drainLateReplies``: True keeps a connection after a timeout, a ``gevent.Timeout`` or a kill interrupted the wait
+    - ``drainLateReplies``: True keeps a connection if a timeout, a ``gevent.Timeout`` or a kill interrupted the wait
       for a reply. The pool reads the late reply, and then reuses the connection. False (the default) closes the
       connection.
     - ``drainLateRepliesMS``, ``drainLateRepliesBytes``: the maximum wait for a late reply, and the maximum size of a
@@ -185,8 +185,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
       provider.
     - ``metrics`` \*: True enables OpenTelemetry metrics. A mapping with ``enabled`` and ``meter_provider`` is also
       allowed. The default is False.
-    - ``slow_operation_ms`` \*: the duration from which an operation is slow. The client logs each slow operation with
-      its phases. The default is None, which logs no slow operations.
+    - ``slow_operation_ms`` \*: the minimum duration of a slow operation. The client logs each slow operation with its
+      phases. The default is None, which logs no slow operations.
 
     *Documents* (see :class:`bson.codec_options.CodecOptions`):
 
@@ -502,7 +502,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             default) returns only the numbers of written documents.
         :param bypass_document_validation: True disables the document validation of the server; None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param write_concern: the write concern; None (the default) uses the client's write concern.
         :raises ClientBulkWriteException: some writes failed. The exception contains the errors and the partial result.
         :raises InvalidOperation: `models` is empty, a model has no namespace, the server is older than MongoDB 8.0, or
@@ -738,7 +738,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     sleep(_READY_INTERVAL)
 
     def _ping_error(self) -> str | None:
-        """Send a ``ping``, and return the text of an error that another ``ping`` may avoid."""
+        """Send a ``ping``. Return the text of an error after which another ``ping`` may succeed, or None."""
         try:
             self.admin.command("ping", read_preference=self.read_preference)
         except PyMongoError as error:
@@ -750,7 +750,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         return None
 
     def _missing_connections(self) -> str | None:
-        """Return a text that names each available server with less than ``minPoolSize`` connections, or None."""
+        """Return a text that names each available server with fewer than ``minPoolSize`` connections, or None."""
         required = self._options.pool_options.min_pool_size
         established = {
             address_text(pool["address"]): pool["total"] - pool["pending"]

@@ -107,7 +107,7 @@ class Handle:
             self._crypt_of_parent, self._crypt = self._crypt, None
 
     def log(self) -> None:
-        """Log the messages that libmongocrypt has created, possibly in another thread."""
+        """Log the messages of libmongocrypt, which another thread may have recorded."""
         while self._messages:
             level, message = self._messages.popleft()
             safely(log.encryption_log.log, level, "libmongocrypt: %s", printable(message))

@@ -58,7 +58,7 @@ def _uses(module: ModuleType) -> bool:
 
 
 def _defining_module(value: object) -> str:
-    """Return the name of the module that defines a module, class or function, or the class of another value."""
+    """Return the name of the module that defines `value` or the class of `value`."""
     if isinstance(value, ModuleType):
         name = value.__name__
     elif isinstance(value, type | FunctionType | BuiltinFunctionType):

@@ -89,7 +89,7 @@ COMMANDS = {
     "update": _facts("updates bypassDocumentValidation let ordered", "runtimeConstants"),
 }
 
-# Name that the server also accepts -> name of the command.
+# Alias of a command that the server accepts -> name of the command.
 ALIASES = {"findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 
 # Deprecated commands of API version 1. MongoDB has deprecated only this test command.
