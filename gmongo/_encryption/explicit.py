@@ -58,7 +58,7 @@ class ExplicitEncryption:
         name = None if key_alt_name is None else bson.encode({"keyAltName": key_alt_name})
 
         def make_context(new_pointer: Callable[[], Native]) -> Native:
-            encrypt_options = ExplicitEncryptOpts(_text(algorithm), key_id, name, **options)
+            encrypt_options = ExplicitEncryptOpts(_algorithm_name(algorithm), key_id, name, **options)
             return contexts.ExplicitEncryptionContext(
                 new_pointer(), self._machine.kms_providers, value, encrypt_options
             )
@@ -125,5 +125,5 @@ def open_handle(settings: Settings) -> Handle:
         raise EncryptionError(error) from error
 
 
-def _text(algorithm: str) -> str:
+def _algorithm_name(algorithm: str) -> str:
     return str(getattr(algorithm, "value", algorithm))

@@ -70,7 +70,7 @@ def _view(binary: Native) -> Native:
     return ffi.buffer(binary.data, binary.len) if binary.len else b""
 
 
-def _hook(signature: str, work: Callable[..., None]) -> Native:
+def _c_function(signature: str, work: Callable[..., None]) -> Native:
     """Return a C function that calls `work`, and returns True if `work` succeeds. Error messages contain no secrets."""
 
     def call(_context: Native, *arguments: Native) -> bool:
@@ -86,7 +86,7 @@ def _hook(signature: str, work: Callable[..., None]) -> Native:
     return ffi.callback(signature, call)
 
 
-def _cipher(mode_of: Callable[[bytes], Mode], direction: str) -> Native:
+def _cipher_function(mode_of: Callable[[bytes], Mode], direction: str) -> Native:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
     def work(key: Native, iv: Native, source: Native, target: Native, written: Native) -> None:
@@ -101,10 +101,10 @@ def _cipher(mode_of: Callable[[bytes], Mode], direction: str) -> Native:
         out[done : done + len(last)] = last
         target.len = written[0] = done + len(last)
 
-    return _hook(_CIPHER, work)
+    return _c_function(_CIPHER, work)
 
 
-def _authentication(algorithm: Callable[[], hashlib._Hash]) -> Native:
+def _hmac_function(algorithm: Callable[[], hashlib._Hash]) -> Native:
     def work(key: Native, source: Native, target: Native) -> None:
         code, data = hmac.new(bytes(_view(key)), digestmod=algorithm), memoryview(_view(source))
         for start in range(0, len(data), _CHUNK_SIZE):
@@ -114,12 +114,12 @@ def _authentication(algorithm: Callable[[], hashlib._Hash]) -> Native:
         _view(target)[: len(digest)] = digest
         target.len = len(digest)
 
-    return _hook(_HMAC, work)
+    return _c_function(_HMAC, work)
 
 
 if lib is not None:
     from cryptography.hazmat.primitives.ciphers import modes
 
-    _CBC_ENCRYPT, _CBC_DECRYPT = _cipher(modes.CBC, "encryptor"), _cipher(modes.CBC, "decryptor")
-    _CTR_ENCRYPT, _CTR_DECRYPT = _cipher(modes.CTR, "encryptor"), _cipher(modes.CTR, "decryptor")
-    _HMAC_512, _HMAC_256 = _authentication(hashlib.sha512), _authentication(hashlib.sha256)
+    _CBC_ENCRYPT, _CBC_DECRYPT = _cipher_function(modes.CBC, "encryptor"), _cipher_function(modes.CBC, "decryptor")
+    _CTR_ENCRYPT, _CTR_DECRYPT = _cipher_function(modes.CTR, "encryptor"), _cipher_function(modes.CTR, "decryptor")
+    _HMAC_512, _HMAC_256 = _hmac_function(hashlib.sha512), _hmac_function(hashlib.sha256)

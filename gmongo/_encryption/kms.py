@@ -59,9 +59,9 @@ class Kms:
         service = f"{provider} KMS at {address_text(address)}"
         opened: list[Transport | Race] = []
         try:
-            with _limit(service, "could not be connected to", deadline):
+            with _time_limit(service, "could not be connected to", deadline):
                 transport = self._connect(opened.append, provider, address, deadline)
-            with _limit(service, "did not answer", deadline):
+            with _time_limit(service, "did not answer", deadline):
                 transport.send([request.message])
                 while (needed := request.bytes_needed) > 0:
                     request.feed(transport.receive_some(needed))
@@ -91,7 +91,7 @@ def _timeout_until(deadline: float | None) -> float:
     return TIMEOUT if seconds_left is None else min(TIMEOUT, seconds_left)
 
 
-def _limit(service: str, problem: str, deadline: float | None) -> AbstractContextManager[None]:
+def _time_limit(service: str, problem: str, deadline: float | None) -> AbstractContextManager[None]:
     seconds = _timeout_until(deadline)
     return interrupt_after(seconds, NetworkTimeout(f"{service} {problem} within {max(seconds, 0):.3g} seconds"))
 

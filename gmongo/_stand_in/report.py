@@ -15,7 +15,7 @@ _LIMITS = (
 )
 
 
-def write(record: ImportAudit, missing: dict[str, str], stream: TextIO) -> None:
+def write_report(record: ImportAudit, missing: dict[str, str], stream: TextIO) -> None:
     """Write a line for each used name, with the absent names first. If :mod:`rich` is installed, write a table."""
     title = f"process {os.getpid()} used {len(record.names)} names of pymongo and gridfs; {len(missing)} missing"
     status = dict.fromkeys(record.refused, "placeholder")

@@ -150,7 +150,7 @@ class Instruments:
                 yield each
 
 
-def _limit(pool: Pool) -> dict[str, int]:
+def _max_pool_size(pool: Pool) -> dict[str, int]:
     """Return the maximum pool size, or an empty dict for an unlimited pool."""
     return {"": pool.options.max_pool_size} if pool.options.max_pool_size else {}
 
@@ -162,9 +162,9 @@ _POOL_INSTRUMENTS: tuple[tuple[str, str, str, Callable[[Pool], dict[str, int]]],
         "Connections by state",
         lambda pool: {"idle": len(pool.machine.available), "used": len(pool.machine.in_use)},
     ),
-    ("idle.max", "{connection}", "Maximum number of idle connections", _limit),
+    ("idle.max", "{connection}", "Maximum number of idle connections", _max_pool_size),
     ("idle.min", "{connection}", "Minimum number of open connections", lambda pool: {"": pool.options.min_pool_size}),
-    ("max", "{connection}", "Maximum number of connections", _limit),
+    ("max", "{connection}", "Maximum number of connections", _max_pool_size),
     (
         "pending_requests",
         "{request}",

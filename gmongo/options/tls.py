@@ -49,18 +49,18 @@ def tls_context(options: Document) -> ssl.SSLContext | None:
             context, options["tlscertificatekeyfile"], options.get("tlscertificatekeyfilepassword")
         )
     if options.get("tlscafile"):
-        _load("tlsCAFile", options["tlscafile"], context.load_verify_locations)
+        _load_file("tlsCAFile", options["tlscafile"], context.load_verify_locations)
     elif context.verify_mode != ssl.CERT_NONE:
         context.load_default_certs()
     if options.get("tlscrlfile") and not options.get("tlsdisablecertificaterevocationcheck"):
-        _load("tlsCRLFile", options["tlscrlfile"], context.load_verify_locations)
+        _load_file("tlsCRLFile", options["tlscrlfile"], context.load_verify_locations)
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     return context
 
 
-def _load(option: str, path: str, load: Callable[[str], None]) -> None:
+def _load_file(option: str, path: str, load_path: Callable[[str], None]) -> None:
     try:
-        load(path)
+        load_path(path)
     except ssl.SSLError as error:
         reason = f" ({error.reason})" if error.reason else ""
         raise ConfigurationError(f"{option}: {path!r} must be a PEM file with {_CONTENT[option]}{reason}") from error
@@ -80,7 +80,7 @@ def _load_client_certificate(context: ssl.SSLContext, path: str, password: str |
 
     option = "tlsCertificateKeyFile"
     try:
-        _load(option, path, lambda file: context.load_cert_chain(file, password=password_callback))
+        _load_file(option, path, lambda file: context.load_cert_chain(file, password=password_callback))
     except _NoPassword:
         raise ConfigurationError(f"{option}: the key in {path!r} needs tlsCertificateKeyFilePassword") from None
     except ConfigurationError as error:

@@ -83,7 +83,7 @@ def duration(milliseconds: float | None) -> str:
     return f"{milliseconds / 1000:.1f} s" if milliseconds < 120_000 else f"{milliseconds / 60_000:.0f} min"
 
 
-def _servers(states: list[DocumentDict]) -> Iterator[Row]:
+def _server_rows(states: list[DocumentDict]) -> Iterator[Row]:
     """Yield one row for each server. The row merges the server descriptions of all clients."""
     by_address: dict[str, list[DocumentDict]] = {}
     for state in states:
@@ -103,7 +103,7 @@ def _servers(states: list[DocumentDict]) -> Iterator[Row]:
         }
 
 
-def _pools(states: list[DocumentDict]) -> Iterator[Row]:
+def _pool_rows(states: list[DocumentDict]) -> Iterator[Row]:
     for state in states:
         for client in state["clients"]:
             retries = {**client["retries"], "retries": client["retries"]["retries"] + client["retries"]["others"]}
@@ -130,13 +130,13 @@ _IN_USE = Column("in use", lambda row: row["inUse"], lambda row: f"{row['inUse']
 
 SERVERS = View(
     "Servers",
-    _servers,
+    _server_rows,
     _columns("server", "type", _duration_column("round trip", "roundTripMS"), "clients", "waiting", "error"),
     Order("server"),
 )
 POOLS = View(
     "Pools",
-    _pools,
+    _pool_rows,
     _columns(
         "process",
         "client",

@@ -180,10 +180,10 @@ def _fetch_state(path: Path, query_text: bool) -> DocumentDict | None:
     except OSError as error:
         return unavailable_state(path.stem, f"does not answer ({type(error).__name__})")
     except (ValueError, RecursionError) as error:
-        return unavailable_state(path.stem, f"does not answer with its state: {_reason(error)}")
+        return unavailable_state(path.stem, f"does not answer with its state: {_error_text(error)}")
 
 
-def _reason(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return printable(str(error)) if type(error) is ValueError else type(error).__name__
 
 

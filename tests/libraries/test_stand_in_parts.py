@@ -192,7 +192,7 @@ def test_report_lists_missing_names_first(monkeypatch: pytest.MonkeyPatch) -> No
     stream = StringIO()
     monkeypatch.setitem(sys.modules, "rich.console", None)
     monkeypatch.setattr(report.os, "getpid", lambda: 77)
-    report.write(audit, {"gone": "pymongo.gone"}, stream)
+    report.write_report(audit, {"gone": "pymongo.gone"}, stream)
     title, *lines = stream.getvalue().splitlines()
     assert title == "process 77 used 5 names of pymongo and gridfs; 1 missing"
     assert lines[:6] == [
@@ -214,7 +214,7 @@ def test_report_on_terminal_has_colours(monkeypatch: pytest.MonkeyPatch) -> None
     audit.names = {"there": {"app"}, "gone": {"app"}, "old": {"app"}}
     audit.absent = {"gone", "old"}
     stream = StringIO()
-    report.write(audit, {"gone": "gone"}, stream)
+    report.write_report(audit, {"gone": "gone"}, stream)
     lines = stream.getvalue().splitlines()
     styles = {
         word: next(line for line in lines if word in line).partition(word)[0] for word in ("there ", "gone", "old")
