@@ -59,7 +59,7 @@ def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
 
 
 class Wakeup:
-    """Sleep of one background greenlet. :meth:`set` or a timer ends the sleep. The loop is not kept alive."""
+    """Sleep of one background greenlet, until a timer or :meth:`set`. The sleep does not keep the event loop alive."""
 
     __slots__ = ("_hub", "_is_set", "_sleeper")
 

@@ -103,7 +103,6 @@ class Encrypter:
         return self._internal
 
     def analyse(self, database: str, command: bytes) -> bytes:
-        """Return the command in which mongocryptd has marked the values to encrypt."""
         if self._mongocryptd is None:
             raise EncryptionError(
                 RuntimeError("libmongocrypt requests an analysis, but the options disable the analysis")
@@ -120,8 +119,6 @@ class Encrypter:
 
 
 class _ServerRequests:
-    """Requests to servers that the state machine needs."""
-
     def __init__(self, encrypter: Encrypter) -> None:
         self._encrypter = weakref.proxy(encrypter)
 

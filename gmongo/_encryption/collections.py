@@ -48,10 +48,8 @@ def state_collections(name: str, encrypted_fields: Document) -> tuple[str, str]:
 
 
 class _CreateStateCollection(WriteCommand):
-    """Command that creates a state collection for Queryable Encryption."""
-
     def command(self, hello: Hello) -> DocumentDict:
-        """Return the command, or raise ConfigurationError if the server is older than MongoDB 7.0."""
+        """Return the command. Raise ConfigurationError if the server is older than MongoDB 7.0."""
         required = wire_versions.QUERYABLE_ENCRYPTION
         if hello.max_wire_version < required:
             raise ConfigurationError(

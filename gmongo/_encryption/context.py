@@ -86,7 +86,6 @@ class Context:
         return name.decode()
 
     def step(self, work: Callable[..., T], *arguments: object) -> T:
-        """Run a step of libmongocrypt, and return its result."""
         outcome = self._run_in_pool(work, arguments) if self.runs_in_thread else result_or_exception(work, *arguments)
         try:
             if isinstance(outcome, Exception):

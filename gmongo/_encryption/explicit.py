@@ -118,7 +118,6 @@ class ExplicitEncryption:
 
 
 def open_handle(settings: Settings) -> Handle:
-    """Return the handle of a new mongocrypt_t."""
     try:
         return Handle(settings)
     except MongoCryptError as error:

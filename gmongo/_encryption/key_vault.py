@@ -65,7 +65,6 @@ class KeyVault:
         self.collection = collection
 
     def keys(self, filter: bytes) -> list[bytes]:
-        """Return the data keys that match the encoded query `filter`, as encoded documents."""
         with self.collection.find(RawBSONDocument(filter)) as cursor:
             return [key.raw for key in cursor]
 

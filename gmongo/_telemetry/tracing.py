@@ -232,7 +232,6 @@ class Traces(Observer):
 
 
 def _record_error(span: Span, error: BaseException, text_length: int) -> None:
-    """Add the error that ended an operation, a command or a transaction to its span."""
     if not span.is_recording():
         return
     attributes = exception_of(error, text_length)

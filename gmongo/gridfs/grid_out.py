@@ -424,5 +424,4 @@ class GridOut(io.IOBase):
 
 
 def _has_lost_cursor(error: PyMongoError) -> bool:
-    """Return True if the server no longer knows the cursor."""
     return isinstance(error, OperationFailure) and error.code in codes.CURSOR_GONE

@@ -14,7 +14,6 @@ __path__: list[str] = []  # makes the module a package, so that pymongo.asynchro
 
 
 def _placeholder(name: str, *bases: type[object]) -> type[object]:
-    """Return a placeholder class, whose construction raises ConfigurationError."""
     why = "it needs asyncio, and gmongo is for greenlets: use MongoClient"
     return type(name, bases or (Placeholder,), {"__module__": __name__, "why": why})
 
