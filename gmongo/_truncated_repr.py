@@ -14,7 +14,7 @@ from gmongo._documents import Value
 _DEEPEST = 100  # nested levels, as in MongoDB. The copy is recursive, and Python limits the depth of recursion.
 _LARGEST_RAW = 64 * 1024  # bytes of a raw document, because the first access to a field decodes all fields
 _SHORTEST_CUT = 64  # characters or bytes of a value that may be shortened, because a UUID requires its full length
-_BITS_SHOWN = 200  # bits of the largest integer that is shown with its digits
+_BITS_SHOWN = 200  # maximum number of bits of an integer whose digits are shown
 
 
 def document_text(document: Value, length: int) -> str:

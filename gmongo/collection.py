@@ -73,7 +73,7 @@ _MATCH_ALL: Document = {}
 # The default options of find_one(), for which find_one() does not need a Cursor.
 _DEFAULT_OPTIONS_OF_FIND_ONE = (Cursor.__init__.__defaults__ or ())[1:]
 _FORBIDDEN_FIELDS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
-# The order of the keys of an index is significant. Existing programs expect SON documents here.
+# The order of the keys of an index is significant, and existing programs expect SON documents.
 _SON_DOCUMENTS: CodecOptions[Value] = CodecOptions(document_class=SON)
 
 

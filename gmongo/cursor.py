@@ -62,7 +62,7 @@ class Cursor(Generic[DocumentType]):
         >>> [note["title"] for note in cursor]
         ['first', 'second']
 
-    Methods can change the query until the first iteration sends the query. After that, these methods raise
+    Methods can change the query until the first iteration sends the query. Then these methods raise
     :class:`~gmongo.errors.InvalidOperation`. Several greenlets may share a cursor: the cursor returns each document to
     one greenlet.
 

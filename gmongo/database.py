@@ -247,7 +247,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         check_exists: bool | None = True,
         **kwargs: Value,
     ) -> Collection[Value]:
-        """Create a collection, and return it.
+        """Create a collection, and return the collection.
 
         A collection without options does not need this method, because the first write creates the collection.
 

@@ -204,7 +204,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     :param document_class: the class of returned documents; None (the default) is ``dict``.
     :param tz_aware: True returns datetimes with a time zone: `tzinfo` or UTC. None (the default) means False.
     :param connect: True (the default) starts the monitors in the constructor, and False with the first operation. With
-        ``mongodb+srv``, this moment is also the moment of the DNS query. Later operations repeat a failed query.
+        ``mongodb+srv``, the client queries DNS at the same moment. Later operations repeat a failed query.
     :param type_registry: the encoders and decoders of custom types; None (the default) means no custom types.
     :param kwargs: the options that this docstring describes.
     :raises ConfigurationError: an option is unknown, out of range, or contradicts another option; the message names the
@@ -768,7 +768,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         After this method, the application cannot use the client. If the application drops the last reference instead,
         the client stops its greenlets and closes its connections without a command.
 
-        Operations in progress in other greenlets continue for up to ten seconds. After that, such an operation raises
+        Operations in progress in other greenlets continue for up to ten seconds. Then such an operation raises
         :class:`~gmongo.errors.AutoReconnect`, or a retry raises :class:`~gmongo.errors.InvalidOperation`. The method
         aborts the open transactions of other greenlets, except during an operation of the transaction. During
         interpreter shutdown, this method does nothing.

@@ -108,7 +108,7 @@ def validate_options(opts: Document, warn: bool = False) -> DocumentDict:
 
 
 class _CaseInsensitiveOptions(DocumentDict):
-    """Case-insensitive mapping of options. The options have their names in the specification."""
+    """Case-insensitive mapping of options. The names have the spelling of the specification."""
 
     def __init__(self, options: Document) -> None:
         super().__init__((_canonical_spelling(name), value) for name, value in options.items())

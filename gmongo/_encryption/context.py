@@ -29,9 +29,9 @@ class Context:
 
     The context is closed once, when neither a greenlet nor a thread uses the context.
 
-    :param make_context: a function that creates the pymongocrypt context. Its argument is a function that returns a new
-        ``mongocrypt_ctx_t``, which the pymongocrypt context frees. `make_context` must call that function last, after
-        all work that may fail.
+    :param make_context: a function that creates the pymongocrypt context. The argument of `make_context` is a function
+        that returns a new ``mongocrypt_ctx_t``, which the pymongocrypt context frees. `make_context` must call this
+        function after all work that may fail.
     :param size: the size of the input in bytes.
     """
 

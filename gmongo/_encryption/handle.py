@@ -82,7 +82,7 @@ class Handle:
     def crypt(self) -> Native:
         """Return the ``mongocrypt_t``. Create a new ``mongocrypt_t`` in a forked child.
 
-        At the fork, a thread of the parent may have locked the ``mongocrypt_t``. No thread of the child unlocks it.
+        At the fork, a thread of the parent may have locked the ``mongocrypt_t``. No thread of the child can unlock it.
         """
         if self._crypt is None:
             if self._crypt_of_parent is None:

@@ -1,4 +1,4 @@
-"""The key vault, which is the collection of the data keys. Its read concern and its write concern are majority."""
+"""The key vault: the collection of the data keys, with the read concern and the write concern majority."""
 
 from __future__ import annotations
 

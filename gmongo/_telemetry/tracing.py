@@ -95,7 +95,7 @@ class Traces(Observer):
         current = contexts.get_current()
 
         def run_in_context() -> None:
-            contexts.attach(current)  # no detach, because the greenlet needs the context until its end
+            contexts.attach(current)  # without a detach, because the context applies until the greenlet ends
             run()
 
         return run_in_context

@@ -40,7 +40,7 @@ _log = logging.getLogger("gmongo.background")
 
 # The driver sends the buffered chunks when the buffer reaches one of these two limits.
 _BUFFER_SIZE = 4 * 1024 * 1024
-_MAX_CHUNKS = 1000  # one delete command can contain the _id of each of these chunks
+_MAX_CHUNKS = 1000  # one delete command can contain this number of _id values
 _PAUSES = (0.0, 0.1, 0.5, 2.0)  # seconds before each attempt to remove chunks that the server may still insert
 # Other names of fields of the description, as keyword arguments (_KEYWORDS) and as attributes (_ALIASES).
 _KEYWORDS = {"content_type": "contentType", "chunk_size": "chunkSize"}

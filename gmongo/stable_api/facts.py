@@ -92,7 +92,7 @@ COMMANDS = {
 # Alias of a command that the server accepts -> name of the command.
 ALIASES = {"findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 
-# Deprecated commands of API version 1. MongoDB has deprecated only this test command.
+# Deprecated commands of API version 1. MongoDB has deprecated only a command for tests.
 DEPRECATED = frozenset({"testDeprecation"})
 
 # Aggregation stages outside of API version 1. The stage $collStats is part of API version 1 only with the field count.
