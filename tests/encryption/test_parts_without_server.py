@@ -26,7 +26,7 @@ from gmongo._encryption.collections import _CreateStateCollection
 from gmongo._encryption.connect_callback import HTTPProxyKMSConnect, KMSConnectContext
 from gmongo._encryption.context import IN_GREENLET_BELOW, Context
 from gmongo._encryption.credentials import OnDemandCredentials
-from gmongo._encryption.explicit import Explicit
+from gmongo._encryption.explicit import ExplicitEncryption
 from gmongo._encryption.handle import Handle, Settings
 from gmongo._encryption.key_vault import split_namespace
 from gmongo._encryption.kms import Kms
@@ -185,13 +185,13 @@ def test_final_state_of_machine_returns_none_or_raises() -> None:
 
 
 @pytest.mark.parametrize("algorithm", Algorithm)
-def test_only_range_and_text_encryption_is_heavy(algorithm: Algorithm) -> None:
+def test_only_range_and_text_encryption_is_slow(algorithm: Algorithm) -> None:
     explicit = Mock()
-    Explicit.encrypt(explicit, b"12345", algorithm, None, None)
-    make, size = explicit._run.call_args.args
-    assert callable(make) and size == 5
-    heavy_algorithms = (Algorithm.RANGE, Algorithm.STRING, Algorithm.TEXTPREVIEW)
-    assert explicit._run.call_args.kwargs == {"heavy": algorithm in heavy_algorithms}
+    ExplicitEncryption.encrypt(explicit, b"12345", algorithm, None, None)
+    make_context, size = explicit._run.call_args.args
+    assert callable(make_context) and size == 5
+    slow_algorithms = (Algorithm.RANGE, Algorithm.STRING, Algorithm.TEXTPREVIEW)
+    assert explicit._run.call_args.kwargs == {"is_slow": algorithm in slow_algorithms}
 
 
 def test_worker_thread_pauses_after_its_time_slice(monkeypatch: pytest.MonkeyPatch) -> None:
