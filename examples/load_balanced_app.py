@@ -22,7 +22,7 @@ from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStarte
 from gmongo.testing import URI_VARIABLE, Deployment
 
 Client = MongoClient[dict[str, Any]]
-# Another service may run a retried commit, or the abort of a transaction that has already failed.
+# These commands may run on another service: a retried commit, and the abort of a failed transaction.
 _END_COMMANDS = ("commitTransaction", "abortTransaction")
 
 
@@ -60,10 +60,7 @@ class ServiceWatch(CommandListener):
 
     @property
     def on_several_services(self) -> list[Hashable]:
-        """The cursors and transactions that used several services.
-
-        The list is empty unless the driver has an error.
-        """
+        """The cursors and transactions that used several services. A non-empty list shows an error of the driver."""
         return [each for each, services in self._services.items() if len(services) > 1]
 
 
@@ -96,7 +93,7 @@ class Shop:
             session.with_transaction(sell)
 
     def order_numbers(self) -> list[int]:
-        """Return the numbers of all orders. If the connection to the service is lost, read again from the beginning."""
+        """Return the numbers of all orders. After the loss of the connection, read all numbers again."""
         while True:
             try:
                 with self.orders.find(batch_size=5) as cursor:

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from examples.visitors import Visit, percentile, send_visitors
-from examples.web_server import Choice, WebServerError, serve, worker_healths
+from examples.web_server import ServerOptions, WebServerError, serve, worker_healths
 from gmongo import ASCENDING, MongoClient
 from gmongo.errors import PyMongoError
 from gmongo.testing import URI_VARIABLE, EmbeddedDatabaseError, database_uri
@@ -58,8 +58,8 @@ class Result(NamedTuple):
 
 
 def main() -> int:
-    """Run the main job as the command line requests, and return the exit status."""
-    arguments = parse()
+    """Run the main job with the options of the command line, and return the exit status."""
+    arguments = parse_arguments()
     console = Console()
     limit = gevent.Timeout(arguments.time_limit)
     try:
@@ -76,23 +76,23 @@ def main() -> int:
     except (EmbeddedDatabaseError, WebServerError, PyMongoError) as error:
         console.print(f"{type(error).__name__}: {error}", style="red", markup=False)
         return 1
-    report(result, arguments, console)
+    print_report(result, arguments, console)
     return 0 if result.is_good else 1
 
 
-def parse() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description="Send visitors to a web application that uses gmongo.")
-    parser.add_argument("--requests", type=positive, default=400, help="HTTP requests, half of them POST (400)")
-    parser.add_argument("--concurrency", type=positive, default=50, help="number of concurrent visitors (50)")
+    parser.add_argument("--requests", type=positive_integer, default=400, help="HTTP requests, half of them POST (400)")
+    parser.add_argument("--concurrency", type=positive_integer, default=50, help="number of concurrent visitors (50)")
     parser.add_argument("--server", choices=["gunicorn", "pywsgi"], default="gunicorn", help="web server (gunicorn)")
-    parser.add_argument("--workers", type=positive, default=2, help="workers of gunicorn (2)")
+    parser.add_argument("--workers", type=positive_integer, default=2, help="workers of gunicorn (2)")
     parser.add_argument("--preload", action="store_true", help="create the client before gunicorn forks its workers")
     parser.add_argument("--time-limit", type=float, default=120.0, help="maximum number of seconds (120)")
     return parser.parse_args()
 
 
-def positive(text: str) -> int:
+def positive_integer(text: str) -> int:
     """Parse an integer that is at least 1."""
     if (value := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
@@ -102,21 +102,21 @@ def positive(text: str) -> int:
 def run(arguments: argparse.Namespace, console: Console) -> Result:
     """Start the servers, send the visitors, and stop the servers."""
     workers = arguments.workers if arguments.server == "gunicorn" else 1
-    choice = Choice(arguments.server, workers, arguments.preload)
+    server_options = ServerOptions(arguments.server, workers, arguments.preload)
     topic = f"main job {uuid.uuid4().hex}"
     client: MongoClient[dict[str, Any]]
     source = URI_VARIABLE if os.environ.get(URI_VARIABLE) else default_engine()
     with database_uri() as uri, MongoClient(uri, serverSelectionTimeoutMS=5000) as client:
         notes = client.get_default_database("gmongo_examples").notes
-        version = client.server_info().get("version", "unknown")  # nx-27017 has no version
+        version = client.server_info().get("version", "unknown")  # nx-27017 reports no version
         console.print(f"database: {source}, version {version}, {uri}", markup=False, highlight=False)
         notes.create_index([("topic", ASCENDING)])
-        with serve(choice, uri) as port:
-            console.print(f"web server: {choice.describe()}, on port {port}")
+        with serve(server_options, uri) as port:
+            console.print(f"web server: {server_options.describe()}, on port {port}")
             start = perf_counter()
             visits = visit(port, topic, arguments, console)
             seconds = perf_counter() - start
-            healths = worker_healths(port, choice.workers)
+            healths = worker_healths(port, server_options.workers)
         stored = notes.count_documents({"topic": topic})
         notes.delete_many({"topic": topic})
         return Result(visits, seconds, healths, stored)
@@ -133,10 +133,10 @@ def visit(port: int, topic: str, arguments: argparse.Namespace, console: Console
         )
 
 
-def report(result: Result, arguments: argparse.Namespace, console: Console) -> None:
+def print_report(result: Result, arguments: argparse.Namespace, console: Console) -> None:
     """Print the table of the results, and the first five failures."""
     table = Table(title=f"{arguments.concurrency} concurrent visitors", show_header=False)
-    for name, value in rows(result).items():
+    for name, value in table_rows(result).items():
         table.add_row(name, value)
     console.print(table)
     for failure in result.failures[:5]:
@@ -144,8 +144,8 @@ def report(result: Result, arguments: argparse.Namespace, console: Console) -> N
     console.print("[green]all is well" if result.is_good else "[red]something is wrong")
 
 
-def rows(result: Result) -> dict[str, str]:
-    """Return the rows of the table: name → value."""
+def table_rows(result: Result) -> dict[str, str]:
+    """Return the values of the table rows, by the name of the row."""
     latencies = result.latencies
     shown = [f"{name} {percentile(latencies, percent) * 1000:.1f}" for name, percent in PERCENTILES.items()]
     return {
@@ -153,7 +153,7 @@ def rows(result: Result) -> dict[str, str]:
         "failures": str(len(result.failures)),
         "throughput": f"{len(latencies) / result.seconds:.0f} requests/s",
         "latency in ms": "  ".join(shown),
-        "connections used": "\n".join(map(connections, result.workers)),
+        "connections used": "\n".join(map(connections_text, result.workers)),
         "documents stored": f"{result.documents} of {result.posted} posted",
     }
 
@@ -161,8 +161,8 @@ def rows(result: Result) -> dict[str, str]:
 PERCENTILES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
 
 
-def connections(health: dict[str, Any]) -> str:
-    """Return a text with the numbers of connections of one worker."""
+def connections_text(health: dict[str, Any]) -> str:
+    """Return a text with the number of connections of one worker."""
     patched = "patched" if health["patched"] else "not patched"
     total = sum(pool["total"] for pool in health["pools"])
     return f"{total} by process {health['process']} ({patched})"

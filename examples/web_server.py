@@ -25,8 +25,8 @@ class WebServerError(Exception):
     """The web server ended, or did not become ready. The message contains the output of the server."""
 
 
-class Choice(NamedTuple):
-    """Web server and its options, as the command line selects them."""
+class ServerOptions(NamedTuple):
+    """Options of the web server, which the command line sets."""
 
     server: str
     workers: int
@@ -41,7 +41,7 @@ class Choice(NamedTuple):
 
 
 @contextmanager
-def serve(choice: Choice, uri: str) -> Iterator[int]:
+def serve(options: ServerOptions, uri: str) -> Iterator[int]:
     """Run the application on a free port for the length of a block, and yield the port.
 
     :param uri: the connection string of the database.
@@ -49,7 +49,7 @@ def serve(choice: Choice, uri: str) -> Iterator[int]:
     """
     with socket.create_server((HOST, 0), backlog=1024) as listener:
         port: int = listener.getsockname()[1]
-        target, arguments = _command(choice, listener.fileno())
+        target, arguments = _command(options, listener.fileno())
         process = TetheredProcess(
             target,
             arguments,
@@ -62,11 +62,13 @@ def serve(choice: Choice, uri: str) -> Iterator[int]:
         yield port
 
 
-def _command(choice: Choice, fd: int) -> tuple[str, list[str]]:
-    if choice.server == "pywsgi":
+def _command(options: ServerOptions, fd: int) -> tuple[str, list[str]]:
+    if options.server == "pywsgi":
         return "examples.wsgi_app:main", ["--fd", str(fd)]
-    words = ["-k", "gevent", "-w", str(choice.workers), "-b", f"fd://{fd}", "--log-level", "warning"]
-    return "gunicorn.app.wsgiapp:run", words + ["--preload"] * choice.preload + ["examples.wsgi_app:app"]
+    arguments = ["-k", "gevent", "-w", str(options.workers), "-b", f"fd://{fd}", "--log-level", "warning"]
+    if options.preload:
+        arguments.append("--preload")
+    return "gunicorn.app.wsgiapp:run", [*arguments, "examples.wsgi_app:app"]
 
 
 def _wait_until_ready(process: TetheredProcess, port: int) -> None:
@@ -85,7 +87,7 @@ def _wait_until_ready(process: TetheredProcess, port: int) -> None:
 def worker_healths(port: int, workers: int) -> list[dict[str, Any]]:
     """Return the health report of each worker. Omit workers that do not answer within 30 seconds.
 
-    The requests repeat, because a random worker answers each request, and a worker may still be starting.
+    Repeat the requests, because a random worker answers each request, and a worker may still be starting.
     """
     healths: dict[int, dict[str, Any]] = {}
     end = monotonic() + READY_TIMEOUT

@@ -29,16 +29,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run_program(options.module, options.program, options.arguments)
 
     from gmongo._stand_in.import_audit import ImportAudit
-    from gmongo._stand_in.report import write
+    from gmongo._stand_in.report import write_report
 
     audit = ImportAudit()
-    stand_in.watch = audit.module
+    stand_in.on_import = audit.record_import
     status = 1
     try:
         status = run_program(options.module, options.program, options.arguments)
     finally:  # the report also follows an exception of the program
         missing = audit.missing()
-        write(audit, missing, sys.stderr)
+        write_report(audit, missing, sys.stderr)
     return _MISSING if status == 0 and missing else status
 
 

@@ -1,4 +1,4 @@
-"""Background greenlets of the driver, which do not keep the event loop alive, and end with their owners."""
+"""Background greenlets of the driver. They do not keep the event loop alive, and end with their owners."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 _log = logging.getLogger("gmongo.background")
 _PAUSE_AFTER_EXCEPTION = 1.0  # seconds
 _LONGEST_RUN = 0.002  # seconds
-_SHORTEST_WAIT = 1e-6  # seconds, libev's minimum
+_SHORTEST_WAIT = 1e-6  # the shortest delay of a timer in libev, in seconds
 _MILLISECOND = 0.001  # seconds
 _ITEMS_BETWEEN_CHECKPOINTS = 32
 _FOREVER = 10 * 365 * 24 * 3600.0  # seconds
@@ -44,13 +44,13 @@ class LongWork:
 
 
 def timer_delay(seconds: float) -> float:
-    """Return `seconds`, but at least the minimum timer delay. libuv warns about shorter delays."""
+    """Return the larger of `seconds` and the minimum timer delay. libuv warns about shorter delays."""
     resolution: float = get_hub().loop.approx_timer_resolution
     return max(seconds, resolution if resolution >= _MILLISECOND else _SHORTEST_WAIT)
 
 
 def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield `items`, with a checkpoint after each 32 items, for a loop that needs a few microseconds per item."""
+    """Yield `items`, with a checkpoint for every 32 items. The loop may use a few microseconds for each item."""
     work = LongWork()
     for count, item in enumerate(items):
         if not count % _ITEMS_BETWEEN_CHECKPOINTS:
@@ -59,7 +59,7 @@ def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
 
 
 class Wakeup:
-    """Sleep of one background greenlet, ended by :meth:`set` or by a timer that does not keep the loop alive."""
+    """Sleep of one background greenlet, until a timer or :meth:`set`. The sleep does not keep the event loop alive."""
 
     __slots__ = ("_hub", "_is_set", "_sleeper")
 
@@ -70,7 +70,7 @@ class Wakeup:
 
     def set(self) -> None:
         """Wake the sleeping greenlet, or end its next sleep immediately, without a switch. Any thread may call this."""
-        # Set this flag before the read of `_sleeper`: the sleeping greenlet sets `_sleeper` before it reads the flag.
+        # Set `_is_set` before reading `_sleeper`, because the sleeping greenlet uses the opposite order.
         self._is_set = True
         if self._sleeper is not None:
             self._hub.loop.run_callback_threadsafe(self._wake)
@@ -80,7 +80,7 @@ class Wakeup:
         self._is_set = False
 
     def sleep(self, seconds: float | None) -> bool:
-        """Sleep up to `seconds`, or without limit for None. Return True after :meth:`set` since the last sleep."""
+        """Sleep up to `seconds`, or without limit for None. Return True after a call of :meth:`set`."""
         if not self._is_set and (seconds is None or seconds > 0):
             self._sleep(seconds)
         was_set, self._is_set = self._is_set, False
@@ -111,25 +111,21 @@ def keep_loop_alive() -> IWatcher:
     find an empty event loop and raise LoopExit in the main greenlet.
     """
     timer = get_hub().loop.timer(_FOREVER)
-    timer.start(_do_nothing)
+    timer.start(lambda: None)
     return timer
 
 
-def _do_nothing() -> None:
-    """Do nothing: the callback of the timer that keeps the event loop alive."""
-
-
 class RestartingGreenlet:
-    """Greenlet that runs `work`, and that a new greenlet replaces after an exception such as ``gevent.killall``.
+    """Greenlet that runs `work`. After an exception, for example from ``gevent.killall``, a new greenlet runs `work`.
 
-    Because the greenlet ends, ``killall`` need not wait. A normal return of `work` means that the work is complete.
+    The killed greenlet ends, so ``killall`` returns immediately. When `work` returns, the work is complete.
     """
 
     def __init__(self, work: Callable[..., None], *arguments: object) -> None:
         self._work = work
         self._arguments = arguments
         self._stopped = False
-        self._has_ended = False  # True if `work` has returned
+        self._has_returned = False  # True if `work` has returned
         self.greenlet = Greenlet(self._run, 0)
 
     def __repr__(self) -> str:
@@ -150,25 +146,24 @@ class RestartingGreenlet:
             if pause:
                 Wakeup().sleep(pause)
             self._work(*self._arguments)
-            self._has_ended = True
-        except (Exception, Timeout):  # a Timeout is not an Exception, and may come from a listener
+            self._has_returned = True
+        except (Exception, Timeout):  # a listener may raise a Timeout, which is not an Exception
             safely(_log.exception, "background work was interrupted by an exception, and starts again: %r", self._work)
 
     def _restart_after_exception(self, greenlet: Greenlet) -> None:
-        if self._stopped or self._has_ended:
+        if self._stopped or self._has_returned:
             return
-        # The hub runs this callback, so that the new greenlet sleeps. The pause limits the processor time of restarts.
+        # The new greenlet sleeps, because the hub cannot. The pause limits the processor time of restarts.
         pause = 0 if isinstance(greenlet.value, GreenletExit) else _PAUSE_AFTER_EXCEPTION
         self.greenlet = Greenlet(self._run, pause)
         self.start()
 
 
 def spawn_for(owner: Owner, wakeup: Wakeup, step: Callable[[Owner], float | None]) -> RestartingGreenlet:
-    """Run ``step(owner)`` repeatedly in a greenlet, with sleeps on `wakeup` in between.
+    """Run ``step(owner)`` repeatedly in a greenlet, which sleeps on `wakeup` between two steps.
 
-    During a sleep the greenlet has only a weak reference to `owner`. After the garbage collection of `owner`, the
-    greenlet ends. `step` returns the seconds of the next sleep, None to sleep until `wakeup` is set, or a negative
-    number to end the greenlet.
+    The sleeping greenlet has only a weak reference to `owner`, and ends after the garbage collection of `owner`. `step`
+    returns the seconds of the next sleep, None to sleep until `wakeup` is set, or a negative number to end the loop.
     """
     reference = weakref.ref(owner, lambda _gone: wakeup.set())
     background = RestartingGreenlet(_repeat, reference, wakeup, step)
@@ -182,7 +177,7 @@ def _repeat(reference: weakref.ref[Owner], wakeup: Wakeup, step: Callable[[Owner
         if owner is None:
             return
         pause = step(owner)
-        del owner  # a reference in this frame would keep the owner alive during the sleep
+        del owner  # without this statement, the frame would keep the owner alive during the sleep
         if pause is not None and pause < 0:
             return
         wakeup.sleep(pause)

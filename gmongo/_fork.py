@@ -23,7 +23,7 @@ class Forkable(Protocol):
         """Mark the state as inherited, without I/O and switches. The hook calls this method first in the child."""
 
 
-# By identity of the objects. A copy of the values is atomic, even while other threads register objects.
+# The keys are the identities of the objects. Other threads may register objects during the atomic copy of the values.
 _registered: dict[int, weakref.ref[Forkable]] = {}
 
 

@@ -60,12 +60,12 @@ class InheritedOptions:
 
 
 def has_class_name(kind: str, value: object) -> bool:
-    """Return True if `kind` names the class of `value`, or a base class: the object may be of another library."""
+    """Return True if the class of `value` or a base class has the name `kind`. Another library may define the class."""
     return type(value).__name__ == kind or any(each.__name__ == kind for each in type(value).__mro__)
 
 
 def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Options:
-    """Return `overrides`, or the option of `owner` for each None.
+    """Return `overrides`, in which the option of `owner` replaces each None.
 
     :raises TypeError: neither the class of `owner` nor a base class has the name `kind`.
     """
@@ -81,12 +81,12 @@ def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Opti
 
 
 def internals_of(client: Client) -> Client:
-    """Return `client`, or a stand-in for another library's client, whose private attributes may be databases."""
+    """Return `client`. For the client of another library, return an object whose private attributes raise errors."""
     return client if isinstance(client, InheritedOptions) else cast(Client, UnsupportedClient(client))
 
 
 def executor_of(owner: object) -> Executor:
-    """Return the executor of a client, database or collection, or a stand-in that raises errors."""
+    """Return the executor of `owner`. For an object of another library, return an object that raises errors."""
     return owner._executor if isinstance(owner, InheritedOptions) else cast(Executor, UnsupportedClient(owner))
 
 

@@ -19,41 +19,40 @@ _start_new_thread = monkey.get_original("_thread", "start_new_thread")
 _MAX_THREADS = 32  # maximum number of running threads
 
 
-class _Call:
-    """Job of one thread, and the greenlet that waits for the job. `ref` is True if the wait keeps the loop alive."""
+class _Job:
+    """Function that a thread runs for a waiting greenlet. `ref` is True if the wait keeps the event loop alive."""
 
-    def __init__(self, job: Callable[[], object], ref: bool) -> None:
-        self._job = job
+    def __init__(self, function: Callable[[], object], ref: bool) -> None:
+        self._function = function
         self._greenlet = getcurrent()
         self._outcome: object = None
-        # Only the thread of the hub may start and close the watcher. The hub closes the watcher when the job ends, even
-        # if no greenlet waits for the job.
+        # Only the thread of the hub may start and close the watcher. The hub closes the watcher when the function ends,
+        # even if no greenlet waits for the function.
         self._done = get_hub().loop.async_(ref=ref)
         self._done.start(self._resume_greenlet)
 
     def run(self) -> None:
-        """Run the job in the new thread, and wake the waiting greenlet if its hub still runs."""
-        self._outcome = result_or_exception(self._job)
-        _calls.running.discard(self)
+        """Run the function in the new thread, and wake the waiting greenlet if its hub still runs."""
+        self._outcome = result_or_exception(self._function)
+        _jobs.running.discard(self)
         try:
             self._done.send()
         except Exception:  # the loop is destroyed: a ValueError of libev, an Exception of libuv
-            _calls.awaited.discard(self)
+            _jobs.awaited.discard(self)
 
     def _resume_greenlet(self) -> None:
-        """Close the watcher and switch to the waiting greenlet."""
         self.close()
         if self._greenlet is not None:
             self._greenlet.switch(self)
 
     def close(self) -> None:
         """Close the watcher. The method does not switch greenlets."""
-        _calls.awaited.discard(self)
+        _jobs.awaited.discard(self)
         done, self._done = self._done, None
         done.close()
 
     def wait(self) -> object:
-        """Wait for the job, and return its result or exception."""
+        """Wait for the function, and return its result or exception."""
         try:
             result = get_hub().switch()
             if result is not self:
@@ -64,60 +63,60 @@ class _Call:
         return self._outcome
 
     def abandon(self) -> None:
-        """Let the job run without keeping the event loop alive, and without a switch."""
+        """Let the function run, but do not keep the event loop alive. The method does not switch greenlets."""
         if self._done is not None:
             self._done.ref = False
 
 
-class _Calls:
-    """Calls of this process: `running` threads, of which 32 may exist, and calls with open watchers (`awaited`)."""
+class _Jobs:
+    """Jobs of this process: `running` jobs (at most 32), and jobs with open watchers (`awaited`)."""
 
     def __init__(self) -> None:
-        self.running: set[_Call] = set()
-        self.awaited: set[_Call] = set()
+        self.running: set[_Job] = set()
+        self.awaited: set[_Job] = set()
         register_after_fork(self)
 
     def mark_forked(self) -> None:
-        """Discard all calls: a forked child does not inherit the threads of its parent."""
+        """Discard all jobs, because a forked child does not inherit the threads of its parent."""
         for each in self.awaited:
             each.abandon()
         self.running, self.awaited = set(), set()
 
 
-_calls = _Calls()
+_jobs = _Jobs()
 
 
-def run_in_native_thread(job: Callable[[], T], ref: bool) -> T | Exception:
-    """Run a job in a native thread, and wait for its result or exception.
+def run_in_native_thread(function: Callable[[], T], ref: bool) -> T | Exception:
+    """Run a function in a native thread, and wait for its result or exception.
 
-    While 32 jobs are running, a further job uses gevent's thread pool.
+    While 32 jobs are running, gevent's thread pool runs the function.
 
-    :param job: the function that the thread runs. The function must destroy a hub that it creates.
+    :param function: a function, which must destroy a hub that it creates.
     :param ref: True if the wait keeps the event loop alive. gevent's thread pool always keeps the event loop alive.
     """
-    call = _start_call(job, ref) if len(_calls.running) < _MAX_THREADS else None
-    if call is None:
-        return cast("T | Exception", get_hub().threadpool.apply(result_or_exception, (job,)))
-    return cast("T | Exception", call.wait())
+    job = _start_job(function, ref) if len(_jobs.running) < _MAX_THREADS else None
+    if job is None:
+        return cast("T | Exception", get_hub().threadpool.apply(result_or_exception, (function,)))
+    return cast("T | Exception", job.wait())
 
 
-def _start_call(job: Callable[[], object], ref: bool) -> _Call | None:
-    """Start the job in a new thread. Return None if the process cannot start another thread."""
-    call = _Call(job, ref)
-    _calls.running.add(call)
-    _calls.awaited.add(call)
+def _start_job(function: Callable[[], object], ref: bool) -> _Job | None:
+    """Start a function in a new thread. Return None if the process cannot start another thread."""
+    job = _Job(function, ref)
+    _jobs.running.add(job)
+    _jobs.awaited.add(job)
     try:
-        _start_new_thread(call.run, ())
+        _start_new_thread(job.run, ())
     except RuntimeError:
-        _calls.running.discard(call)
-        call.close()
+        _jobs.running.discard(job)
+        job.close()
         return None
-    return call
+    return job
 
 
-def result_or_exception(job: Callable[..., T], *arguments: object) -> T | Exception:
-    """Run a job, and return its result or exception. gevent's thread pool would print a raised exception."""
+def result_or_exception(function: Callable[..., T], *arguments: object) -> T | Exception:
+    """Run a function, and return its result or exception. gevent's thread pool would print a raised exception."""
     try:
-        return job(*arguments)
+        return function(*arguments)
     except Exception as error:
         return error

@@ -10,7 +10,7 @@ _LOWEST_SIMILARITY = 0.65
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is most similar to `name`. Return None if no known name is similar."""
-    import difflib  # only errors need this module
+    import difflib  # imported here, because only error messages need difflib
 
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=_LOWEST_SIMILARITY)), None)
 

@@ -27,7 +27,7 @@ _SUCCESSORS = {
 
 
 def no_such_method(owner: type, name: str) -> TypeError:
-    """Return the error for the call of an unknown attribute, which is a database or collection, and not a method."""
+    """Return the error for the call of an unknown attribute, which is a database or collection instead of a method."""
     methods = (each for each in dir(owner) if each[0] != "_" and callable(getattr(owner, each)))
     if name in _SUCCESSORS:
         hint = f"; use {_SUCCESSORS[name]}"

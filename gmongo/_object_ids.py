@@ -25,7 +25,7 @@ class _ObjectIdGenerator:
         register_after_fork(self)
 
     def begin(self) -> None:
-        """Choose new random bytes and a new start of the counter, as for a new process."""
+        """Choose new random bytes and a new initial count, as in a new process."""
         self._random = int.from_bytes(_random.urandom(_RANDOM_BITS // 8), "big") << _COUNTER_BITS
         self._counter = count(int.from_bytes(_random.urandom(_COUNTER_BITS // 8), "big"))
 

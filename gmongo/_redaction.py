@@ -13,7 +13,7 @@ _KEPT_FIELDS = frozenset(
     {"ok", "code", "codeName", "errmsg", "$err", "errorLabels", "topologyVersion", "$clusterTime", "operationTime"}
 )
 _WORD = re.compile(r"[^\x00-\x20\x7f]+")
-_SHORTEST = 4  # minimum length of a hidden text: a message may contain a shorter text by chance
+_SHORTEST = 4  # minimum length of a secret in a message, which may contain a shorter text by chance
 
 
 def redacted(reply: Document, secrets: object, public: Collection[object] = ()) -> Document:
@@ -35,7 +35,7 @@ def redacted(reply: Document, secrets: object, public: Collection[object] = ()) 
 
 
 def _quotable_forms(value: object) -> Iterator[str]:
-    """Yield each form in which a message may quote a value: for bytes also the words, base64 and hexadecimal."""
+    """Yield each form in which a message may quote a value. The forms of bytes are words, base64 and hexadecimal."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, bytes):

@@ -45,8 +45,8 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
 
 
 def _keep_pytest_silent() -> None:
-    # pytest rewrites the assertions of each plugin package, and warns if the package is imported already. With warnings
-    # as errors, the warning ends pytest. This word in the docstring of the package prevents the warning.
+    # pytest rewrites the assertions of each plugin package, and warns if the package is already imported. If warnings
+    # are errors, the warning ends pytest. The word PYTEST_DONT_REWRITE in the docstring prevents the warning.
     package = sys.modules["gmongo"]
     package.__doc__ = f"{package.__doc__}\n\nPYTEST_DONT_REWRITE"
 
@@ -57,7 +57,7 @@ def _run_module(name: str) -> None:
     except ImportError as error:
         _own_frame, *frames = [frame for frame, _line in walk_tb(error.__traceback__)]
         if any(frame.f_globals is not vars(runpy) for frame in frames):
-            raise  # an error of the program
+            raise  # the program itself raised the error
         raise SystemExit(f"{sys.executable}: {error}") from None
 
 

@@ -1,4 +1,4 @@
-"""Logging without exceptions of handlers, and without texts of servers that control a terminal or imitate a line."""
+"""Logging that suppresses exceptions of handlers, and escapes server texts that could control a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def printable(text: str) -> str:
 
 
 def safely(log: Callable[..., None], *arguments: object, **options: object) -> None:
-    """Call a method of a logger, and suppress an exception of a log handler. GreenletExit and Timeout propagate.
+    """Call a method of a logger. Suppress an exception of a log handler, but not GreenletExit and Timeout.
 
     If ``logging.raiseExceptions`` is set, print the exception, as log handlers do.
     """

@@ -44,9 +44,9 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
 
 
 class _Renewal:
-    """Factory of a new TLS context after a change of a certificate file.
+    """Function that returns a new TLS context after a change of a certificate file, and otherwise None.
 
-    While a new file is invalid, the last context stays in use, because tools do not replace all files atomically.
+    While a changed file is invalid, the last context stays in use, because tools may replace the files one by one.
     """
 
     def __init__(self, files: Sequence[str], make: Callable[[], ssl.SSLContext]) -> None:
@@ -61,7 +61,7 @@ class _Renewal:
         self._loaded_versions = versions  # if a file is invalid, read the files again only after another change
         try:
             return self.make()
-        except Exception as error:  # an error of the standard library or pyOpenSSL
+        except Exception as error:  # the standard library or pyOpenSSL raised the error
             safely(_log.warning, "TLS: the certificate files have changed, and the old content stays in use: %s", error)
             return None
 
@@ -95,7 +95,7 @@ def _tls_with_ocsp(options: Document, context: ssl.SSLContext, connect_timeout: 
 
 
 def _openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSLContext:
-    """Return a pyOpenSSL context with the settings and checked files of `context`."""
+    """Return a pyOpenSSL context with the settings and files of `context`."""
     from gmongo.wire.openssl import OpenSslContext, Trust
 
     get = options.get

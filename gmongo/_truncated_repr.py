@@ -1,4 +1,4 @@
-"""Truncated texts of values. The cost depends only on the length: the text of a large document would block the loop."""
+"""Truncated texts of values. The whole text of a large document would block the event loop."""
 
 from __future__ import annotations
 
@@ -12,30 +12,29 @@ from bson.raw_bson import RawBSONDocument
 from gmongo._documents import Value
 
 _DEEPEST = 100  # nested levels, as in MongoDB. The copy is recursive, and Python limits the depth of recursion.
-_LARGEST_RAW = 64 * 1024  # bytes: the first access to a field of a raw document decodes all fields
-_SHORTEST_CUT = 64  # characters or bytes: a type such as UUID requires the full length, so shorter values are not cut
-_BITS_SHOWN = 200  # bits of the largest integer that is shown with its digits
+_LARGEST_RAW = 64 * 1024  # bytes of a raw document, because the first access to a field decodes all fields
+_SHORTEST_CUT = 64  # characters or bytes of a value that may be shortened, because a UUID requires its full length
+_BITS_SHOWN = 200  # maximum number of bits of an integer whose digits are shown
 
 
 def document_text(document: Value, length: int) -> str:
-    """Return the beginning of a document as relaxed Extended JSON. Read only the fields that the text shows.
+    """Return the beginning of a document as relaxed Extended JSON, with at most `length` characters.
 
-    For a raw document above 64 KiB, the text shows only the size in bytes. `length` is the maximum number of
-    characters.
+    Read only the fields that the text shows. For a raw document above 64 KiB, the text shows only the size in bytes.
     """
     from bson import json_util  # imported here, because the import of gmongo does not need json_util
 
     try:
         return json_util.dumps(_DocumentPrefix(length).copy(document))[:length]
-    except Exception as error:  # a custom type raised the error, or a batch from a server is malformed
+    except Exception as error:  # a custom type raises an error, or a batch from a server is malformed
         return f"(cannot be shown: {type(error).__name__})"[:length]
 
 
 class _DocumentPrefix:
-    """Copier of the beginning of a document, until the text of the copy has `length` characters."""
+    """Function object that copies a document until the text of the copy has `length` characters."""
 
     def __init__(self, length: int) -> None:
-        self._missing_length = length  # characters of the text that are still missing, without closing brackets
+        self._missing_length = length  # number of missing characters of the text, without closing brackets
         self._depth = 0
 
     def copy(self, value: Value) -> Value:
@@ -87,7 +86,9 @@ class _ValueRepr(Repr):
             return "{...}"
         shown = islice(x.items(), self.maxdict)
         pieces = [f"{self.repr1(key, level - 1)}: {self.repr1(value, level - 1)}" for key, value in shown]
-        return "{" + ", ".join([*pieces, *(["..."] if len(x) > self.maxdict else [])]) + "}"
+        if len(x) > self.maxdict:
+            pieces.append("...")
+        return "{" + ", ".join(pieces) + "}"
 
     def repr_set(self, x: Set[Value], level: int) -> str:
         return self.repr_list(list(islice(x, self.maxset + 1)), level)
@@ -122,5 +123,5 @@ def milliseconds(seconds: float) -> str:
 
 
 def decimal(number: float) -> str:
-    """Return a number from 0.0001, or 0, as a text without an exponent: three significant digits, or an integer."""
+    """Return a number as a text without an exponent. The number is 0, or at least 0.0001."""
     return f"{number:.3g}" if number < 100 else f"{number:.0f}"

@@ -61,9 +61,9 @@ class ChangeStream(Generic[DocumentType]):
     :param full_document: ``"updateLookup"`` adds the current document to each update; ``"whenAvailable"`` and
         ``"required"`` add the document right after the update (MongoDB 6.0). None adds no document.
     :param resume_after: the resume token of a change; the stream starts after this change. None sets no token.
-    :param max_await_time_ms: the server's wait before an empty batch, in milliseconds; None means 1,000 ms.
+    :param max_await_time_ms: the maximum wait of the server for a change, in milliseconds; None means 1,000 ms.
     :param batch_size: the maximum number of changes in a batch; None lets the server choose.
-    :param collation: a ``Collation`` or an equal mapping for the pipeline; None compares the bytes of strings.
+    :param collation: a ``Collation`` or an equivalent mapping for the pipeline; None compares the bytes of strings.
     :param start_at_operation_time: the operation time at which the stream starts. Without this time and a token, the
         stream starts now.
     :param session: the session of the stream; None uses an implicit session while the stream is open.
@@ -71,8 +71,8 @@ class ChangeStream(Generic[DocumentType]):
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
     :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was before the
         change (MongoDB 6.0). None adds no document.
-    :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0). None does not.
-    :param timeout_ms: the time limit of the opening of the stream, and of each iteration including a resume, in
+    :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0); None by default.
+    :param timeout_ms: the time limit for the opening of the stream, and for each iteration including a resume, in
         milliseconds. 0 means no limit, None uses the limit of `target`. After a timeout, the next call resumes the
         stream. A stream without changes may need a higher limit, so that the server can scan its oplog.
     :raises TypeError: an option has the wrong type.
@@ -191,10 +191,10 @@ class ChangeStream(Generic[DocumentType]):
         :raises StopIteration: the stream is closed, or the watched collection or database no longer exists.
         :raises PyMongoError: the server or the network failed, and the resume also failed.
         """
-        outer = current_deadline()
+        outer_deadline = current_deadline()
         with until(self._executor.deadline()):
             while not self._closed:
-                change = self._try_next(outer)
+                change = self._try_next(outer_deadline)
                 if change is not None:
                     return change
         raise StopIteration
@@ -208,12 +208,12 @@ class ChangeStream(Generic[DocumentType]):
 
         :raises PyMongoError: the server or the network failed, and the resume also failed.
         """
-        outer = current_deadline()
+        outer_deadline = current_deadline()
         with until(self._executor.deadline()):
-            return self._try_next(outer)
+            return self._try_next(outer_deadline)
 
-    def _try_next(self, outer: float | None) -> DocumentType | None:
-        """Do the work of :meth:`try_next` within the :func:`gmongo.timeout` whose deadline is `outer`."""
+    def _try_next(self, outer_deadline: float | None) -> DocumentType | None:
+        """Implement :meth:`try_next`. `outer_deadline` is the deadline of the enclosing :func:`gmongo.timeout`."""
         try:
             if (self._turn is not None and not self._wait_for_turn()) or self._closed:
                 return None
@@ -221,7 +221,8 @@ class ChangeStream(Generic[DocumentType]):
                 change: DocumentType | None = self._next_change()
                 turn.has_documents = change is not None
         except PyMongoError as error:
-            if error.timeout and current_deadline() != outer and not isinstance(error, ServerSelectionTimeoutError):
+            is_own_timeout = error.timeout and current_deadline() != outer_deadline
+            if is_own_timeout and not isinstance(error, ServerSelectionTimeoutError):
                 limit = self._executor.own_limit
                 message = f"{self._subject}: no change within {limit}; next() may be called again"
                 raise NetworkTimeout(message) from error
@@ -437,9 +438,9 @@ class _Watched(Generic[Stream]):
         :param full_document: ``"updateLookup"`` adds the current document to each update; ``"whenAvailable"`` and
             ``"required"`` add the document right after the update (MongoDB 6.0). None adds no document.
         :param resume_after: the resume token of a change; the stream starts after this change. None sets no token.
-        :param max_await_time_ms: the server's wait before an empty batch, in milliseconds; None means 1,000 ms.
+        :param max_await_time_ms: the maximum wait of the server for a change, in milliseconds; None means 1,000 ms.
         :param batch_size: the maximum number of changes in a batch; None lets the server choose.
-        :param collation: a ``Collation`` or an equal mapping for the pipeline; None compares the bytes of strings.
+        :param collation: a ``Collation`` or an equivalent mapping for the pipeline; None compares the bytes of strings.
         :param start_at_operation_time: the operation time at which the stream starts. Without this time and a token,
             the stream starts now.
         :param session: the session of the stream; None uses an implicit session while the stream is open.
@@ -447,9 +448,10 @@ class _Watched(Generic[Stream]):
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was before the
             change (MongoDB 6.0). None adds no document.
-        :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0). None does not.
-        :param timeout_ms: the time limit of the opening and of each iteration including a resume, in milliseconds. 0
-            means no limit, None uses the limit of this object. After a timeout, the next call resumes the stream.
+        :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0); None by default.
+        :param timeout_ms: the time limit for the opening of the stream, and for each iteration including a resume, in
+            milliseconds. 0 means no limit, None uses the limit of this object. After a timeout, the next call resumes
+            the stream.
         :raises TypeError: an option has the wrong type.
         :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
         :raises OperationFailure: the server rejected the command, for example because the server is a standalone.

@@ -254,11 +254,12 @@ class ClientSession:
 
         Specification: Transactions, "startTransaction".
 
-        :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``. None, here
-            and below, uses the session's default, or else the client's option.
+        :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``. For each
+            of these three options, None (the default) uses the option of the session, or else of the client.
         :param write_concern: the acknowledgement that the commit and the abort wait for.
         :param read_preference: the read preference. All reads of a transaction must use the primary.
-        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds; None uses the default.
+        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds; None uses the session's
+            limit.
         :returns: a context manager that commits or aborts the transaction.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
         :raises ConfigurationError: the write concern is unacknowledged.
@@ -289,7 +290,7 @@ class ClientSession:
         )
 
     def commit_transaction(self, timeout_ms: float | None = None) -> None:
-        """Commit the transaction. After a failure, another call reports if the server has committed the transaction.
+        """Commit the transaction. After a failure, call the method again to find out whether the commit succeeded.
 
         Specification: Transactions, "commitTransaction".
 
@@ -338,23 +339,24 @@ class ClientSession:
         seconds: `timeout_ms`, :func:`gmongo.timeout`, ``default_timeout_ms`` of the session or ``timeoutMS`` of the
         client.
 
-        `callback` may therefore run several times. Its effects outside of the transaction must be idempotent.
-        `callback` must not suppress errors of commands, because an error may abort the transaction on the server. For
-        other error handling, use :meth:`start_transaction`.
+        `callback` may therefore run several times. The effects of `callback` outside of the transaction must be
+        idempotent. `callback` must not suppress errors of commands, because an error may abort the transaction on the
+        server. For other error handling, use :meth:`start_transaction`.
 
         Specification: Convenient API for Transactions.
 
         :param callback: a function that must pass the received session to its operations. The time limit applies to
             these operations, which cannot change the limit.
-        :param read_concern: the isolation level of the reads. None, here and below, uses the session's default, or else
-            the client's option.
+        :param read_concern: the isolation level of the reads. For each of these three options, None (the default) uses
+            the option of the session, or else of the client.
         :param write_concern: the acknowledgement that the commit and the abort wait for.
         :param read_preference: the read preference. All reads of a transaction must use the primary.
-        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds; None uses the default.
+        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds; None uses the session's
+            limit.
         :param timeout_ms: the time limit of all attempts together, in milliseconds. 0 means no limit, None uses the
             session's limit. An abort after the limit has a new limit of equal length.
         :raises TypeError: `callback` is not callable.
-        :raises PyMongoError: the last attempt failed. After the time limit, its error is the cause of the exception.
+        :raises PyMongoError: the last attempt failed. After the time limit, the exception has this error as its cause.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
         """
         if not callable(callback):
@@ -414,7 +416,7 @@ class ClientSession:
             self._executor.transaction_ended(state.transaction, error)
 
     def _abort_at_close(self) -> None:
-        """Hand an open transaction to the session reaper, which aborts the transaction. The method does not switch."""
+        """Let the session reaper abort an open transaction. The method does not switch greenlets."""
         if self._state.transaction.state is State.IN_PROGRESS and not self._state.is_used_elsewhere:
             self._ending.abort_on_server()
 

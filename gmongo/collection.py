@@ -70,10 +70,10 @@ _Filter = Document
 _CollationIn: TypeAlias = Document | Collation | None
 _ORDERED = {"ordered": True}
 _MATCH_ALL: Document = {}
-# The default options of find_one(). With these options, find_one() does not need a Cursor.
+# The default options of find_one(), for which find_one() does not need a Cursor.
 _DEFAULT_OPTIONS_OF_FIND_ONE = (Cursor.__init__.__defaults__ or ())[1:]
 _FORBIDDEN_FIELDS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
-# The order of the keys of an index is significant. Existing programs expect SON documents here.
+# The order of the keys of an index is significant, and existing programs expect SON documents.
 _SON_DOCUMENTS: CodecOptions[Value] = CodecOptions(document_class=SON)
 
 
@@ -359,11 +359,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param update: update operators such as ``{"$set": {"title": "new"}}``, or a pipeline as a list of stages.
         :param upsert: True inserts a document if no document matches; False by default.
         :param bypass_document_validation: True disables the document validation of the server; None by default.
-        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
         :param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
         :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param sort: the order that determines the first match, as for :meth:`find` (MongoDB 8.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
@@ -402,10 +402,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param upsert: True inserts a document if no document matches; False by default.
         :param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
         :param bypass_document_validation: True disables the document validation of the server; None by default.
-        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
         :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises TypeError: an argument has the wrong type.
@@ -441,10 +441,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             ``_id`` of the replaced document.
         :param upsert: True inserts the replacement if no document matches; False by default.
         :param bypass_document_validation: True disables the document validation of the server; None by default.
-        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
         :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param sort: the order that determines the first match, as for :meth:`find` (MongoDB 8.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
@@ -509,11 +509,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Write".
 
         :param filter: a query; ``{}`` matches every document.
-        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
         :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
             hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a result with the number of deleted documents, which is 0 or 1.
         :raises TypeError: an argument has the wrong type.
@@ -539,11 +539,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Write".
 
         :param filter: a query; ``{}`` matches every document.
-        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
         :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
             hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a result with the number of deleted documents.
         :raises TypeError: an argument has the wrong type.
@@ -605,7 +605,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param bypass_document_validation: True disables the document validation of the server; None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :returns: a result with the total numbers of written documents, and with the ``_id`` of each upserted document.
         :raises TypeError: `requests` is not a list, or an element of `requests` is not a write model.
         :raises InvalidOperation: `requests` is empty.
@@ -676,14 +676,14 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
         :param skip: the number of documents that the server skips; 0 by default.
         :param limit: the maximum number of documents to return; 0 (the default) means no limit. A negative number
-            returns at most as many documents as its absolute value, in a single batch.
+            ``-n`` returns at most `n` documents in a single batch.
         :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
         :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`; NON_TAILABLE by default.
         :param sort: a list of ``(field, direction)``, or a mapping; None (the default) does not sort the documents.
         :param allow_partial_results: True allows partial results if shards are unreachable; False by default.
         :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
         :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose.
-        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
         :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
         :param max_scan: an option that current servers do not support; None by default.
         :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
@@ -696,43 +696,21 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
             object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
+            each iteration.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
         :raises InvalidOperation: `cursor_type` is ``EXHAUST``, but `limit` is set. The first iteration raises
             InvalidOperation if `min` or `max` is set without `hint`.
         """
         return Cursor(
-            self,
-            filter,
-            projection,
-            skip,
-            limit,
-            no_cursor_timeout,
-            cursor_type,
-            sort,
-            allow_partial_results,
-            oplog_replay,
-            batch_size,
-            collation,
-            hint,
-            max_scan,
-            max_time_ms,
-            max,
-            min,
-            return_key,
-            show_record_id,
-            snapshot,
-            comment,
-            session,
-            allow_disk_use,
-            let,
-            timeout_ms=timeout_ms,
-            timeout_mode=timeout_mode,
-        )
+            self, filter, projection, skip, limit, no_cursor_timeout, cursor_type, sort, allow_partial_results,
+            oplog_replay, batch_size, collation, hint, max_scan, max_time_ms, max, min, return_key, show_record_id,
+            snapshot, comment, session, allow_disk_use, let, timeout_ms=timeout_ms, timeout_mode=timeout_mode,
+        )  # fmt: skip
 
     def find_raw_batches(
         self,
@@ -783,7 +761,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param allow_partial_results: True allows partial results if shards are unreachable; False by default.
         :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
         :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose.
-        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
         :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
         :param max_scan: an option that current servers do not support; None by default.
         :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
@@ -796,10 +774,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
             object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
+            each iteration.
         :returns: a cursor whose items are ``bytes``. Each item consists of the encoded documents of one batch.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
@@ -807,33 +786,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             InvalidOperation if `min` or `max` is set without `hint`.
         """
         return RawBatchCursor(
-            self,
-            filter,
-            projection,
-            skip,
-            limit,
-            no_cursor_timeout,
-            cursor_type,
-            sort,
-            allow_partial_results,
-            oplog_replay,
-            batch_size,
-            collation,
-            hint,
-            max_scan,
-            max_time_ms,
-            max,
-            min,
-            return_key,
-            show_record_id,
-            snapshot,
-            comment,
-            session,
-            allow_disk_use,
-            let,
-            timeout_ms=timeout_ms,
-            timeout_mode=timeout_mode,
-        )
+            self, filter, projection, skip, limit, no_cursor_timeout, cursor_type, sort, allow_partial_results,
+            oplog_replay, batch_size, collation, hint, max_scan, max_time_ms, max, min, return_key, show_record_id,
+            snapshot, comment, session, allow_disk_use, let, timeout_ms=timeout_ms, timeout_mode=timeout_mode,
+        )  # fmt: skip
 
     def find_one(
         self,
@@ -882,7 +838,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param allow_partial_results: True allows partial results if shards are unreachable; False by default.
         :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
         :param batch_size: a parameter that the method ignores, because the result has at most one document.
-        :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
         :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
         :param max_scan: an option that current servers do not support; None by default.
         :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
@@ -895,7 +851,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param timeout_ms: the time limit in milliseconds; 0 means no limit, None uses the limit of the collection.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
@@ -942,7 +898,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
             hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the deleted document, or None if no document matches.
@@ -977,12 +933,12 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
         :param sort: the order that determines the first match, in a form that :meth:`find` accepts; None by default.
         :param upsert: True inserts the replacement if no document matches; False by default.
-        :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the original document,
+        :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the original document, and
             :attr:`ReturnDocument.AFTER` returns the new document.
         :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
             hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
@@ -1027,13 +983,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
         :param sort: the order that determines the first match, in a form that :meth:`find` accepts; None by default.
         :param upsert: True inserts a document if no document matches; False by default.
-        :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the original document,
+        :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the original document, and
             :attr:`ReturnDocument.AFTER` returns the new document.
         :param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
         :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
             hint.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
@@ -1202,15 +1158,15 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param pipeline: the list of the stages.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
             object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
-        :param kwargs: ``batchSize`` (the number of documents in each batch), ``maxAwaitTimeMS`` (the wait of a
-            ``$changeStream`` for changes, in milliseconds), and fields of the ``aggregate``
-            command. Possible fields are ``allowDiskUse``, ``maxTimeMS`` (in milliseconds),
-            ``collation``, ``hint``, ``bypassDocumentValidation`` and others.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
+            each iteration.
+        :param kwargs: ``batchSize`` (the number of documents in each batch), ``maxAwaitTimeMS`` (the maximum wait of a
+            ``$changeStream`` in milliseconds), and fields of the ``aggregate`` command, such as ``allowDiskUse``,
+            ``maxTimeMS`` (in milliseconds), ``collation``, ``hint`` and ``bypassDocumentValidation``.
         :raises TypeError: `pipeline` is not a list, or another argument has the wrong type.
         :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``. Use
             :meth:`Database.command <gmongo.database.Database.command>` for these fields.
@@ -1238,7 +1194,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
             object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
+            each iteration.
         :param kwargs: the options of :meth:`aggregate`, including ``let``.
         :returns: a cursor whose items are ``bytes``. Each item consists of the encoded documents of one batch.
         :raises TypeError: `pipeline` is not a list, or another argument has the wrong type.
@@ -1363,7 +1320,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
             object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
+            each iteration.
         :returns: a cursor over documents with ``name``, ``key`` and the options. A missing collection has no indexes.
         """
         command = without_none({"listIndexes": self._name, "cursor": {}}, comment=comment)
@@ -1652,26 +1610,24 @@ def aggregate_cursor(
         context, target, pipeline, fields, collection._acknowledged, batch_size, decoding, raw=kind._raw
     )
     awaits = bool(pipeline) and "$changeStream" in pipeline[0]
+    comment = fields.get("comment")
     cursor = kind._run(
         collection,
         operation,
         session,
         batch_size or 0,
         max_await_time_ms,
-        fields.get("comment"),
+        comment,
         *limit,
-        awaits,
-        awaits,
+        tailable=awaits,
+        awaits=awaits,
     )
     cursor._awaits = awaits
     return cursor
 
 
 def _read_preference_of_write(collection: Collection[Value]) -> Selector:
-    """Return the read preference for a pipeline that writes.
-
-    The read preference selects a secondary only if all servers support such writes on secondaries.
-    """
+    """Return the read preference for a pipeline that writes: the primary if a server is older than MongoDB 5.0."""
     topology = internals_of(collection.database.client)._topology
     if collection.read_preference.mode == WRITABLE.mode:
         return collection.read_preference
@@ -1685,10 +1641,7 @@ def _read_preference_of_write(collection: Collection[Value]) -> Selector:
 
 
 def _write_command_fields(bypass: bool | None, let: Document | None, comment: Value) -> Document:
-    """Return the command fields of a single write.
-
-    If all arguments are None, return one shared mapping.
-    """
+    """Return the command fields of a single write: a shared mapping if all arguments are None."""
     if bypass is None and let is None and comment is None:
         return _ORDERED
     return without_none(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)

@@ -48,14 +48,14 @@ class CommandCursor(Generic[DocumentType]):
     :param cursor_info: the field ``cursor`` of the reply, with the fields ``id``, ``ns`` and ``firstBatch``.
     :param address: the address of the server that has the cursor, as host and port.
     :param batch_size: the number of documents in each later batch; 0 (the default) lets the server choose.
-    :param max_await_time_ms: the server's wait in a ``getMore``, in milliseconds; None uses the server's default.
+    :param max_await_time_ms: the maximum wait of the server for a document, in milliseconds; None uses the default.
     :param session: the session of the ``getMore`` commands; None (the default) uses an implicit session.
     :param comment: the comment of the ``getMore`` commands; None by default.
     """
 
     _raw = False
     _awaits = False
-    """True if the server waits for new documents. An empty batch then does not end the cursor."""
+    """True if the server waits for new documents, so that an empty batch does not end the cursor."""
 
     def __init__(
         self,
@@ -282,7 +282,7 @@ class RawBatchCommandCursor(CommandCursor[bytes]):
 
 
 def take_list(cursor: Iterable[T], length: int | None) -> list[T]:
-    """Return the remaining documents of a cursor as a list of at most `length` documents."""
+    """Return the next documents of a cursor, at most `length`."""
     if length is None:
         return list(cursor)
     if not isinstance(length, int):

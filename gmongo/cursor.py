@@ -62,7 +62,7 @@ class Cursor(Generic[DocumentType]):
         >>> [note["title"] for note in cursor]
         ['first', 'second']
 
-    Methods can change the query until the first iteration sends the query. After that, these methods raise
+    Methods can change the query until the first iteration sends the query. Then these methods raise
     :class:`~gmongo.errors.InvalidOperation`. Several greenlets may share a cursor: the cursor returns each document to
     one greenlet.
 
@@ -76,14 +76,14 @@ class Cursor(Generic[DocumentType]):
     :param filter: a query; None or ``{}`` matches every document.
     :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
     :param skip: the number of documents that the server skips; 0 by default.
-    :param limit: the maximum number of documents; 0 (the default) means no limit, a negative number a single batch.
+    :param limit: the maximum number of documents; 0 (the default) means no limit; a negative number means one batch.
     :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
     :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`; NON_TAILABLE by default.
     :param sort: a list of ``(field, direction)``, or a mapping; None (the default) does not sort the documents.
     :param allow_partial_results: True allows partial results if shards are unreachable; False by default.
     :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
     :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose.
-    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+    :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
     :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
     :param max_scan: an option that current servers do not support; None by default.
     :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
@@ -96,7 +96,7 @@ class Cursor(Generic[DocumentType]):
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
     :param session: the session of the operation; None (the default) uses an implicit session.
     :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
-    :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+    :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
     :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the collection's limit.
         An enclosing :func:`gmongo.timeout` can only shorten the limit.
     :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time; ``"iteration"`` limits the query and
@@ -115,7 +115,7 @@ class Cursor(Generic[DocumentType]):
     _empty = False
     _closed = False
     _max_await_time_ms: int | None = None
-    # True if the time limit applies to each iteration separately. Always True for a tailable cursor.
+    # True if the time limit applies to each iteration separately, as always for a tailable cursor.
     _limits_each_iteration = False
     _ahead: tuple[int, int] | None = None
 
@@ -266,7 +266,7 @@ class Cursor(Generic[DocumentType]):
     def limit(self, limit: int) -> Cursor[DocumentType]:
         """Limit the number of returned documents.
 
-        :param limit: the maximum number of documents; 0 means no limit, a negative number a single batch.
+        :param limit: the maximum number of documents; 0 means no limit; a negative number means one batch.
         :returns: this cursor.
         :raises TypeError: `limit` is not an integer.
         :raises InvalidOperation: the cursor has already sent the query, or the cursor is an exhaust cursor.
@@ -358,7 +358,7 @@ class Cursor(Generic[DocumentType]):
         return self._set_option("maxTimeMS", limit)
 
     def max_await_time_ms(self, max_await_time_ms: int | None) -> Cursor[DocumentType]:
-        """Set the server's wait for new documents before an empty batch, in a cursor of type ``TAILABLE_AWAIT``.
+        """Set the maximum time that the server waits for a new document, in a cursor of type ``TAILABLE_AWAIT``.
 
         :param max_await_time_ms: the waiting time in milliseconds; None uses the server's default (1,000 ms).
         :returns: this cursor.
@@ -528,7 +528,7 @@ class Cursor(Generic[DocumentType]):
         try:
             reply = executor.run(operation, session, deadline)
         except BaseException as error:
-            # After a BSON error, another attempt to send the query would fail again.
+            # After a BSON error, a second attempt to send the query would fail again.
             self._closed = self._closed or isinstance(error, BSONError)
             end_if_implicit(session)
             raise
@@ -672,7 +672,7 @@ class Cursor(Generic[DocumentType]):
         """
         self.close()
         if self._cursor is not None:
-            self._cursor.drop()  # an iteration that is running in another greenlet then also sends the query again
+            self._cursor.drop()  # a running iteration of another greenlet then also sends the query again
         self._cursor, self._closed = None, False
         return self
 

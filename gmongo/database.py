@@ -197,15 +197,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :raises TypeError: `name` is not a string, or an option has the wrong type.
         :raises InvalidName: `name` is not allowed for a collection.
         """
-        return Collection(
-            self,
-            name,
-            codec_options=codec_options,
-            read_preference=read_preference,
-            write_concern=write_concern,
-            read_concern=read_concern,
-            timeout_ms=timeout_ms,
-        )
+        options = (codec_options, read_preference, write_concern, read_concern)
+        return Collection(self, name, False, *options, timeout_ms=timeout_ms)
 
     def __getitem__(self, name: str) -> Collection[DocumentType]:
         return Collection(self, name)
@@ -254,7 +247,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         check_exists: bool | None = True,
         **kwargs: Value,
     ) -> Collection[Value]:
-        """Create a collection, and return it.
+        """Create a collection, and return the collection.
 
         A collection without options does not need this method, because the first write creates the collection.
 
@@ -353,7 +346,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
             object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
+            each iteration.
         :param kwargs: further fields of the command, such as ``nameOnly=True`` and ``authorizedCollections=True``.
         :returns: a cursor over documents with the fields ``name``, ``type``, ``options`` and ``info``.
         :raises TypeError: `filter` is not a mapping.
@@ -569,10 +563,11 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :param codec_options: the options for encoding and decoding; None (the default) uses the database's options.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment of the ``getMore`` commands: any BSON value (MongoDB 4.4); None by default.
-        :param max_await_time_ms: the server's wait in a ``getMore``, in milliseconds; None uses the server's default.
+        :param max_await_time_ms: the maximum wait of the server for a document, in milliseconds; None uses the default.
         :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
             object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
+            each iteration.
         :param kwargs: further fields of the command.
         :raises TypeError: `command` is neither a string nor a mapping, or an option has the wrong type.
         :raises ValueError: `command` is an empty document.
@@ -619,7 +614,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
             object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, ``"iteration"`` each iteration.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
+            each iteration.
         :param kwargs: the options of :meth:`.Collection.aggregate`, including ``let`` and ``comment``.
         :returns: a cursor over the result of the pipeline.
         :raises TypeError: `pipeline` is not a list.

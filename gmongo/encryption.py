@@ -15,7 +15,7 @@ from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Document, DocumentDict, Value
-from gmongo._encryption.explicit import Explicit
+from gmongo._encryption.explicit import ExplicitEncryption
 from gmongo._encryption.handle import Settings
 from gmongo._encryption.key_vault import key_vault
 from gmongo._encryption.kms_tls import KmsTls
@@ -105,7 +105,7 @@ class ClientEncryption(Generic[DocumentType]):
     :param key_vault_client: the client of the deployment that contains the key vault.
     :param codec_options: the options for the encoding before encryption and the decoding after decryption.
     :param kms_tls_options: a mapping of KMS providers to TLS options such as ``tlsCAFile``; None by default.
-    :param key_expiration_ms: the lifetime of a cached data key, in milliseconds; 0 means no limit, None 60,000 ms.
+    :param key_expiration_ms: the lifetime of a cached data key in milliseconds; 0 means no limit, None means 60,000 ms.
     :param kms_connect_callback: a function that connects to key management services; None by default.
     :param timeout_ms: the time limit of each method, in milliseconds; 0 means no limit, None (the default) uses
         ``timeoutMS`` of the key vault client.
@@ -141,14 +141,14 @@ class ClientEncryption(Generic[DocumentType]):
         if timeout_ms is not None:
             self._keys = self._keys.with_options(timeout_ms=timeout_ms)
         self._codec_options = codec_options
-        self._explicit: Explicit | None = Explicit(
+        self._explicit: ExplicitEncryption | None = ExplicitEncryption(
             Settings(kms_providers=kms_providers, key_expiration_ms=key_expiration_ms),
             self._keys,
             KmsTls(kms_tls_options, kms_providers),
             kms_connect_callback,
         )
 
-    def _explicit_if_open(self) -> Explicit:
+    def _explicit_if_open(self) -> ExplicitEncryption:
         if self._explicit is None:
             raise InvalidOperation("Cannot use closed ClientEncryption")
         return self._explicit
@@ -303,7 +303,7 @@ class ClientEncryption(Generic[DocumentType]):
     def rewrap_many_data_key(
         self, filter: Document, provider: str | None = None, master_key: Document | None = None
     ) -> RewrapManyDataKeyResult:
-        """Decrypt data keys, and encrypt the data keys with another key management service or master key.
+        """Decrypt data keys, and encrypt the same data keys with another key management service or master key.
 
         The method does not change existing ciphertexts.
 

@@ -76,7 +76,7 @@ class AutoEncryptionOpts:
     :param encrypted_fields_map: a mapping of namespaces to the encrypted fields of collections (Queryable Encryption);
         None by default. Supplying an encrypted_fields_map provides more security than relying on an encryptedFields
         obtained from the server. It protects against a malicious server advertising a false encryptedFields.
-    :param key_expiration_ms: the lifetime of a cached data key, in milliseconds; 0 means no limit, None 60,000 ms.
+    :param key_expiration_ms: the lifetime of a cached data key in milliseconds; 0 means no limit, None means 60,000 ms.
     :param kms_connect_callback: a function that connects to key management services, for example through a proxy. The
         function receives a :class:`KMSConnectContext`, and returns a socket for TLS. None by default.
     :raises ConfigurationError: pymongocrypt is not installed, or an option is out of range.

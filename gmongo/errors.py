@@ -107,7 +107,7 @@ class AutoReconnect(ConnectionFailure):
 
     errors: Document | Sequence[object]
     details: Document | Sequence[object]
-    # The message without durations. With the message, equal network errors of a server description would differ.
+    # The message without durations, for the comparison of server descriptions.
     _stable_text: str | None = None
 
     def __init__(self, message: str = "", errors: Document | Sequence[object] | None = None) -> None:

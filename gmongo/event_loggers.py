@@ -93,10 +93,7 @@ class ServerLogger(monitoring.ServerListener):
         old, new = event.previous_description, event.new_description
         if new.server_type != old.server_type:
             _log.info(
-                "Server %s changed from %s to %s",
-                event.server_address,
-                old.server_type_name,
-                new.server_type_name,
+                "Server %s changed from %s to %s", event.server_address, old.server_type_name, new.server_type_name
             )
 
     def closed(self, event: monitoring.ServerClosedEvent) -> None:
@@ -113,12 +110,8 @@ class TopologyLogger(monitoring.TopologyListener):
         old, new = event.previous_description, event.new_description
         _log.info("Topology %s updated", event.topology_id)
         if new.topology_type != old.topology_type:
-            _log.info(
-                "Topology %s changed from %s to %s",
-                event.topology_id,
-                old.topology_type_name,
-                new.topology_type_name,
-            )
+            message = "Topology %s changed from %s to %s"
+            _log.info(message, event.topology_id, old.topology_type_name, new.topology_type_name)
         if not new.has_writable_server():
             _log.warning("Topology %s has no writable server", event.topology_id)
         if not new.has_readable_server():

@@ -94,7 +94,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     - ``maxIdleTimeMS``: the maximum idle time of a connection. The default is no limit.
     - ``maxConnecting``: the maximum number of connections that the pool establishes concurrently. The default is 2.
     - ``waitQueueTimeoutMS``: the time limit of an operation's wait for a connection. The default is no limit.
-    - ``drainLateReplies``: True keeps a connection after a timeout, a ``gevent.Timeout`` or a kill interrupted the wait
+    - ``drainLateReplies``: True keeps a connection if a timeout, a ``gevent.Timeout`` or a kill interrupted the wait
       for a reply. The pool reads the late reply, and then reuses the connection. False (the default) closes the
       connection.
     - ``drainLateRepliesMS``, ``drainLateRepliesBytes``: the maximum wait for a late reply, and the maximum size of a
@@ -185,8 +185,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
       provider.
     - ``metrics`` \*: True enables OpenTelemetry metrics. A mapping with ``enabled`` and ``meter_provider`` is also
       allowed. The default is False.
-    - ``slow_operation_ms`` \*: the duration from which an operation is slow. The client logs each slow operation with
-      its phases. The default is None, which logs no slow operations.
+    - ``slow_operation_ms`` \*: the minimum duration of a slow operation. The client logs each slow operation with its
+      phases. The default is None, which logs no slow operations.
 
     *Documents* (see :class:`bson.codec_options.CodecOptions`):
 
@@ -204,7 +204,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     :param document_class: the class of returned documents; None (the default) is ``dict``.
     :param tz_aware: True returns datetimes with a time zone: `tzinfo` or UTC. None (the default) means False.
     :param connect: True (the default) starts the monitors in the constructor, and False with the first operation. With
-        ``mongodb+srv``, this moment is also the moment of the DNS query. Later operations repeat a failed query.
+        ``mongodb+srv``, the client queries DNS at the same moment. Later operations repeat a failed query.
     :param type_registry: the encoders and decoders of custom types; None (the default) means no custom types.
     :param kwargs: the options that this docstring describes.
     :raises ConfigurationError: an option is unknown, out of range, or contradicts another option; the message names the
@@ -243,7 +243,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         keywords = {**kwargs, **{name: value for name, value in named.items() if value is not None}}
         hosts = (self.HOST if host is None else host, self.PORT if port is None else port)
         self._options = options = ClientOptions(*hosts, keywords, silent=self._is_silent)
-        # The identical object instead of an equal object, because later comparisons of identical objects are fast.
+        # Use the object DEFAULT_CODEC_OPTIONS if possible, because comparisons of identical objects are fast.
         equal = options.codec_options == DEFAULT_CODEC_OPTIONS
         codec_options = DEFAULT_CODEC_OPTIONS if equal else options.codec_options
         super().__init__(codec_options, options.read_preference, options.write_concern, options.read_concern)
@@ -251,11 +251,11 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         self._topology = Topology(options.topology(None if observers is None else observers.connection_made))
         self._encrypter: Encrypter | None = None
         if options.auto_encryption_opts is not None:
-            # Import this module only if it is necessary: the module loads libmongocrypt.
+            # Import this module only if necessary, because the module loads libmongocrypt.
             from gmongo._encryption.automatic import Encrypter
 
-            construction = {"host": host, "port": port, **keywords}
-            self._encrypter = Encrypter(self, options.auto_encryption_opts, MongoClient, _SilentClient, construction)
+            arguments = {"host": host, "port": port, **keywords}
+            self._encrypter = Encrypter(self, options.auto_encryption_opts, MongoClient, _SilentClient, arguments)
         self._executor = self._make_executor(options, observers)
         self._cursor_killer = CursorKiller(self._executor)
         self._session_reaper = SessionReaper(self._executor)
@@ -332,7 +332,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             'shop'
 
         :param name: the name of the database; None (the default) uses the database that the URI names.
-        :param codec_options: the options for encoding and decoding. None, here and below, uses the client's option.
+        :param codec_options: the options for encoding and decoding. For each of these four options, None (the
+            default) uses the option of the client.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
@@ -391,7 +392,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         """Return the database that the URI names.
 
         :param default: the name of the database if the URI names no database; None by default.
-        :param codec_options: the options for encoding and decoding. None, here and below, uses the client's option.
+        :param codec_options: the options for encoding and decoding. For each of these four options, None (the
+            default) uses the option of the client.
         :param read_preference: the servers to which the client sends reads.
         :param write_concern: the acknowledgement that each write waits for.
         :param read_concern: the isolation level of reads.
@@ -500,7 +502,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             default) returns only the numbers of written documents.
         :param bypass_document_validation: True disables the document validation of the server; None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param let: a mapping of variables, ``"$$name"`` in expressions (MongoDB 5.0); None by default.
+        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param write_concern: the write concern; None (the default) uses the client's write concern.
         :raises ClientBulkWriteException: some writes failed. The exception contains the errors and the partial result.
         :raises InvalidOperation: `models` is empty, a model has no namespace, the server is older than MongoDB 8.0, or
@@ -647,7 +649,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def append_metadata(self, driver_info: DriverInfo) -> None:
         """Add the metadata of a wrapping library to the client metadata, which new connections send in the handshake.
 
-        The metadata from earlier calls remain. The client adds equal metadata only once.
+        The metadata of earlier calls stays. The client adds equal metadata only once.
 
         Specification: MongoDB Handshake, "Supporting Wrapping Libraries".
 
@@ -736,7 +738,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     sleep(_READY_INTERVAL)
 
     def _ping_error(self) -> str | None:
-        """Send a ``ping``, and return the text of an error that another ``ping`` may avoid."""
+        """Send a ``ping``. Return the text of an error after which another ``ping`` may succeed, or None."""
         try:
             self.admin.command("ping", read_preference=self.read_preference)
         except PyMongoError as error:
@@ -748,7 +750,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         return None
 
     def _missing_connections(self) -> str | None:
-        """Return a text that names each available server with less than ``minPoolSize`` connections, or None."""
+        """Return a text that names each available server with fewer than ``minPoolSize`` connections, or None."""
         required = self._options.pool_options.min_pool_size
         established = {
             address_text(pool["address"]): pool["total"] - pool["pending"]
@@ -766,7 +768,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         After this method, the application cannot use the client. If the application drops the last reference instead,
         the client stops its greenlets and closes its connections without a command.
 
-        Operations in progress in other greenlets continue for up to ten seconds. After that, such an operation raises
+        Operations in progress in other greenlets continue for up to ten seconds. Then such an operation raises
         :class:`~gmongo.errors.AutoReconnect`, or a retry raises :class:`~gmongo.errors.InvalidOperation`. The method
         aborts the open transactions of other greenlets, except during an operation of the transaction. During
         interpreter shutdown, this method does nothing.
@@ -859,7 +861,7 @@ def _is_same_library(first: DriverInfo, second: DriverInfo) -> bool:
 
 
 def _option_repr(name: str, value: object) -> str:
-    """Return the ``repr`` of an option. The client stores times in seconds, and the text shows milliseconds."""
+    """Return the ``repr`` of an option. Show times, which the client stores in seconds, in milliseconds."""
     if name == "authmechanismproperties" and isinstance(value, dict):
         return repr({each: kept if each in SHOWN_PROPERTIES else "<redacted>" for each, kept in value.items()})
     if name.endswith("ms") and name != "localthresholdms" and isinstance(value, (int, float)):

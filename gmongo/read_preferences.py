@@ -176,7 +176,7 @@ class PrimaryPreferred(_Tunable):
 
     :param tag_sets: tag sets such as ``{"dc": "ny"}``, in order of preference; None (the default) matches any member.
     :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
-    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
+    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4, deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
@@ -192,7 +192,7 @@ class Secondary(_Tunable):
 
     :param tag_sets: tag sets such as ``{"dc": "ny"}``, in order of preference; None (the default) matches any member.
     :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
-    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
+    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4, deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
@@ -208,7 +208,7 @@ class SecondaryPreferred(_Tunable):
 
     :param tag_sets: tag sets such as ``{"dc": "ny"}``, in order of preference; None (the default) matches any member.
     :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
-    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
+    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4, deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
@@ -224,7 +224,7 @@ class Nearest(_Tunable):
 
     :param tag_sets: tag sets such as ``{"dc": "ny"}``, in order of preference; None (the default) matches any member.
     :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
-    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
+    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4, deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """

@@ -110,7 +110,7 @@ class UpdateResult(_Result):
 
     @property
     def matched_count(self) -> int:
-        """The number of documents that matched the filter, in a client bulk write with upserted documents."""
+        """The number of documents that matched the filter. A client bulk write also counts an upserted document."""
         self._check_acknowledged("matched_count")
         # The field `n` of the reply to `update` is 1 for an upsert, although no document matched.
         reply = self._reply

@@ -10,7 +10,7 @@ from gmongo._traceback_scrub import clears_locals
 from gmongo.options import query
 from gmongo.options.hosts import DEFAULT_PORT, parse_host, parse_ipv6_literal_host, split_encoded_hosts
 from gmongo.options.mapping import Options
-from gmongo.options.table import find
+from gmongo.options.table import find_option
 from gmongo.options.uri import read_uri
 from gmongo.options.uri_parts import parse_userinfo
 from gmongo.wire.address import Address
@@ -60,17 +60,9 @@ def parse_uri(
     :raises ValueError: a port or an option value is invalid. The exception is also a ConfigurationError.
     """
     parsed = read_uri(
-        uri,
-        default_port,
-        validate,
-        warn,
-        normalize,
-        connect_timeout,
-        srv_service_name,
-        srv_max_hosts,
-        srv_allowed_hosts_suffix,
-        srv_host_validator,
-    )
+        uri, default_port, validate, warn, normalize, connect_timeout, srv_service_name, srv_max_hosts,
+        srv_allowed_hosts_suffix, srv_host_validator,
+    )  # fmt: skip
     del parsed["own"]
     parsed["options"] = _CaseInsensitiveOptions(parsed["options"])
     return parsed
@@ -116,7 +108,7 @@ def validate_options(opts: Document, warn: bool = False) -> DocumentDict:
 
 
 class _CaseInsensitiveOptions(DocumentDict):
-    """Case-insensitive mapping of options. The options have their names in the specification."""
+    """Case-insensitive mapping of options. The names have the spelling of the specification."""
 
     def __init__(self, options: Document) -> None:
         super().__init__((_canonical_spelling(name), value) for name, value in options.items())
@@ -139,5 +131,5 @@ class _CaseInsensitiveOptions(DocumentDict):
 
 
 def _canonical_spelling(name: str) -> str:
-    option = find(name)
+    option = find_option(name)
     return option.name if option is not None and option.key == name.lower() else name

@@ -15,7 +15,7 @@ from pathlib import Path
 _PERCENTILES = ("50%", "95%", "99%")
 
 
-def read(history: Path) -> list[dict[str, float]]:
+def read_rows(history: Path) -> list[dict[str, float]]:
     """Return the rows that Locust calls "Aggregated", converted to numbers.
 
     The timestamps of the rows begin at 0.
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("history", type=Path, help="the file *_stats_history.csv of Locust")
     parser.add_argument("picture", type=Path, help="the output file; its extension determines the format")
     options = parser.parse_args(arguments)
-    rows = read(options.history)
+    rows = read_rows(options.history)
     if not rows:
         parser.error(f"{options.history} has no requests; was --csv-full-history given?")
     draw(rows, options.picture)

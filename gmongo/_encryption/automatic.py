@@ -26,7 +26,7 @@ class Encrypter:
     :param new_client: a function that creates another client, which reads the key vault and the schemas of collections.
     :param new_silent_client: a function that creates a client without events and logs for mongocryptd, which receives
         plaintext.
-    :param construction: the arguments with which the application created `client`.
+    :param client_arguments: the arguments with which the application created `client`.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Encrypter:
         options: AutoEncryptionOpts,
         new_client: Callable[..., Client],
         new_silent_client: Callable[..., Client],
-        construction: Document,
+        client_arguments: Document,
     ) -> None:
         split_namespace(options._key_vault_namespace)
         self.options = options
@@ -43,21 +43,23 @@ class Encrypter:
         self._client = weakref.ref(client)
         self._is_unlimited = client.options.merged.get("maxpoolsize", 1) in (0, None)
         self._new_client = new_client
-        self._construction = construction
+        self._client_arguments = client_arguments
         self._internal: Client | None = None
         self._mongocryptd: Mongocryptd | None = None
         self._encrypts = not options._bypass_auto_encryption
         if options._settings.analyses and self._encrypts and self._handle.crypt_shared_version is None:
             self._mongocryptd = Mongocryptd(options, new_silent_client)
-        self._machine = Machine(self._handle, _Servers(self), Kms(options._kms_tls, options._kms_connect_callback))
+        self._machine = Machine(
+            self._handle, _ServerRequests(self), Kms(options._kms_tls, options._kms_connect_callback)
+        )
 
     def encrypt(self, database: str, command: bytes, deadline: float | None) -> bytes:
         """Encrypt a command, or return the command unchanged if no field needs encryption."""
         if not self._encrypts:
             return command
 
-        def make_context(new: Callable[[], Native]) -> Native:
-            return contexts.EncryptionContext(new(), self._machine.kms_providers, database, command)
+        def make_context(new_pointer: Callable[[], Native]) -> Native:
+            return contexts.EncryptionContext(new_pointer(), self._machine.kms_providers, database, command)
 
         encrypted = self._machine.run(make_context, len(command), deadline)
         return command if encrypted is None else encrypted
@@ -65,8 +67,8 @@ class Encrypter:
     def decrypt(self, reply: Buffer, deadline: float | None) -> bytes | None:
         """Decrypt a reply, or return None if the reply contains no encrypted values."""
 
-        def make_context(new: Callable[[], Native]) -> Native:
-            return contexts.DecryptionContext(new(), self._machine.kms_providers, reply)
+        def make_context(new_pointer: Callable[[], Native]) -> Native:
+            return contexts.DecryptionContext(new_pointer(), self._machine.kms_providers, reply)
 
         decrypted = self._machine.run(make_context, len(reply), deadline)
         return None if decrypted == reply else decrypted
@@ -86,8 +88,8 @@ class Encrypter:
     def client_for_keys(self) -> Client:
         """Return the encrypted client if its pool is unlimited, or a second client for the deployment.
 
-        An operation reads keys while the operation has a connection checked out. In a limited pool, such operations
-        could check out all connections, and wait forever for further connections.
+        An operation reads keys while the operation uses a connection. In a limited pool, such operations could check
+        out all connections, and wait forever for another connection.
         """
         client = self._client()
         if client is None:
@@ -96,12 +98,11 @@ class Encrypter:
             return client
         if self._internal is None:
             replaced = ("auto_encryption_opts", "minpoolsize")
-            arguments = {name: value for name, value in self._construction.items() if name.lower() not in replaced}
+            arguments = {name: value for name, value in self._client_arguments.items() if name.lower() not in replaced}
             self._internal = self._new_client(**arguments, minPoolSize=0)
         return self._internal
 
     def analyse(self, database: str, command: bytes) -> bytes:
-        """Return the command in which mongocryptd has marked the values to encrypt."""
         if self._mongocryptd is None:
             raise EncryptionError(
                 RuntimeError("libmongocrypt requests an analysis, but the options disable the analysis")
@@ -117,9 +118,7 @@ class Encrypter:
                 each.close()
 
 
-class _Servers:
-    """Requests to servers that the state machine needs."""
-
+class _ServerRequests:
     def __init__(self, encrypter: Encrypter) -> None:
         self._encrypter = weakref.proxy(encrypter)
 

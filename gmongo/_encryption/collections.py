@@ -48,10 +48,8 @@ def state_collections(name: str, encrypted_fields: Document) -> tuple[str, str]:
 
 
 class _CreateStateCollection(WriteCommand):
-    """Command that creates a state collection for Queryable Encryption."""
-
     def command(self, hello: Hello) -> DocumentDict:
-        """Return the command, or raise ConfigurationError if the server is older than MongoDB 7.0."""
+        """Return the command. Raise ConfigurationError if the server is older than MongoDB 7.0."""
         required = wire_versions.QUERYABLE_ENCRYPTION
         if hello.max_wire_version < required:
             raise ConfigurationError(
@@ -73,7 +71,7 @@ def create_state_collections(
 def encrypted_fields_of(
     database: Database, name: str, session: SessionHandle | None, *, query_server: bool
 ) -> Document | None:
-    """Return the encrypted fields of a collection from the client options, or possibly from the server."""
+    """Return the encrypted fields of a collection from the client options, or if `query_server` from the server."""
     encrypter = internals_of(database.client)._encrypter
     if encrypter is None:
         return None

@@ -28,7 +28,7 @@ class KMSConnectContext:
 
     :param host: the host of the key management service, whose certificate must contain this name.
     :param port: the port of the key management service.
-    :param timeout: the time limit of the connection attempt, in seconds: ten, or less if the operation has less left.
+    :param timeout: the time limit of the connection attempt, in seconds: 10, or the remaining time of the operation.
     """
 
     host: str
@@ -118,14 +118,14 @@ class HTTPProxyKMSConnect:
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
         lines += [f"{name}: {value}" for name, value in self._headers.items()]
         sock.sendall("\r\n".join(lines).encode("latin-1") + _END)
-        answer = b""
-        # Read single bytes, because the bytes after the end of the answer belong to the service.
-        while not answer.endswith(_END):
+        response = b""
+        # Read single bytes, because the bytes after the end of the response belong to the service.
+        while not response.endswith(_END):
             piece = sock.recv(1)
-            if not piece or len(answer) > _LONGEST_ANSWER:
-                raise OSError("the proxy sent a malformed answer to CONNECT")
-            answer += piece
-        status = answer.split(b"\r\n", 1)[0].decode("latin-1")
+            if not piece or len(response) > _LONGEST_ANSWER:
+                raise OSError("the proxy sent a malformed response to CONNECT")
+            response += piece
+        status = response.split(b"\r\n", 1)[0].decode("latin-1")
         if status.split(" ")[1:2] != ["200"]:
             raise OSError(f"the proxy refused to connect to {target}: {status[:200]!r}")
 
@@ -150,7 +150,7 @@ def _default_context() -> ssl.SSLContext:
 
 
 def _bridge_to_plain_socket(secure: socket.socket) -> socket.socket:
-    """Return a plain socket, as TLS with a service needs, whose bytes travel through the TLS socket of the proxy."""
+    """Return a plain socket for TLS with the service, whose bytes travel through the TLS socket of the proxy."""
     near_end, far_end = socket.socketpair()
 
     def forward(source: socket.socket, target: socket.socket) -> None:

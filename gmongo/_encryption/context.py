@@ -10,7 +10,7 @@ from bson.errors import BSONError
 from gevent import get_hub
 
 from gmongo._encryption.handle import Handle
-from gmongo._encryption.hooks import in_worker
+from gmongo._encryption.hooks import run_in_worker
 from gmongo._encryption.library import Native, ffi, lib
 from gmongo._native_threads import result_or_exception
 from gmongo.errors import EncryptionError
@@ -21,7 +21,7 @@ T = TypeVar("T")
 IN_GREENLET_BELOW = 16 * 1024
 
 
-Make = Callable[[Callable[[], Native]], Native]
+MakeContext = Callable[[Callable[[], Native]], Native]
 
 
 class Context:
@@ -29,31 +29,31 @@ class Context:
 
     The context is closed once, when neither a greenlet nor a thread uses the context.
 
-    :param make: a function that creates the pymongocrypt context. Its argument is a function that returns a new
-        ``mongocrypt_ctx_t``. `make` must call that function after all work that may fail, because the pymongocrypt
-        context frees the ``mongocrypt_ctx_t``.
+    :param make_context: a function that creates the pymongocrypt context. The argument of `make_context` is a function
+        that returns a new ``mongocrypt_ctx_t``, which the pymongocrypt context frees. `make_context` must call this
+        function after all work that may fail.
     :param size: the size of the input in bytes.
     """
 
-    def __init__(self, handle: Handle, make: Make, size: int) -> None:
+    def __init__(self, handle: Handle, make_context: MakeContext, size: int) -> None:
         self._handle = handle
-        self._crypt = handle.crypt()  # a reference, because the mongocrypt_t must live longer than the context
-        self._make = make
+        self._crypt = handle.crypt()  # this reference keeps the mongocrypt_t alive until the context is closed
+        self._make_context = make_context
         self._native: Native = None
         self._pointer: Native = None
         self._left_to_thread = False
-        self.long = size >= IN_GREENLET_BELOW
+        self.runs_in_thread = size >= IN_GREENLET_BELOW
 
     def __enter__(self) -> Context:
         try:
-            self.step(self._begin)
+            self.step(self._create_native)
         except BaseException:
-            self._leave()
+            self._end()
             raise
         return self
 
-    def _begin(self) -> None:
-        self._native = self._make(self._new_pointer)
+    def _create_native(self) -> None:
+        self._native = self._make_context(self._new_pointer)
 
     def _new_pointer(self) -> Native:
         self._pointer = self._handle.context(self._crypt)
@@ -62,9 +62,9 @@ class Context:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leave()
+        self._end()
 
-    def _leave(self) -> None:
+    def _end(self) -> None:
         if not self._left_to_thread:
             self.close()
         self._handle.log()
@@ -86,8 +86,7 @@ class Context:
         return name.decode()
 
     def step(self, work: Callable[..., T], *arguments: object) -> T:
-        """Run a step of libmongocrypt, and return its result."""
-        outcome = self._run_in_pool(work, arguments) if self.long else result_or_exception(work, *arguments)
+        outcome = self._run_in_pool(work, arguments) if self.runs_in_thread else result_or_exception(work, *arguments)
         try:
             if isinstance(outcome, Exception):
                 if isinstance(outcome, (BSONError, EncryptionError)):
@@ -95,7 +94,7 @@ class Context:
                 raise EncryptionError(outcome) from outcome
             return outcome
         finally:
-            del outcome  # the traceback of an error refers to this frame
+            del outcome  # without this statement, an error and this frame would form a reference cycle
 
     def _run_in_pool(self, work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
         """Run a step in a thread. If an exception interrupts this greenlet meanwhile, the thread closes the context."""
@@ -103,18 +102,18 @@ class Context:
         # atomic. If the thread pops "last", the thread closes the context.
         tokens = ["last", "first"]
 
-        def in_thread() -> T | Exception | None:
+        def run_step() -> T | Exception | None:
             outcome = None
             if not self._left_to_thread:
-                outcome = in_worker(lambda: result_or_exception(work, *arguments))
+                outcome = run_in_worker(lambda: result_or_exception(work, *arguments))
             if tokens.pop() == "last":
                 self.close()
             return outcome
 
         # If an exception interrupts this call, the thread does not run the step.
-        waiting = get_hub().threadpool.spawn(in_thread)
+        result = get_hub().threadpool.spawn(run_step)
         try:
-            outcome: T | Exception = waiting.get()
+            outcome: T | Exception = result.get()
             return outcome
         except BaseException:
             self._left_to_thread = True

@@ -12,14 +12,14 @@ from gmongo.errors import ConfigurationError
 from gmongo.wire.timeout import remaining
 
 _TIMEOUT = 10.0  # seconds for each request
-_VALID_FOR = 60.0  # the minimum remaining lifetime of a cached token that is used again, in seconds
+_VALID_FOR = 60.0  # the minimum remaining lifetime of a cached token that the driver uses, in seconds
 _AZURE = "http://169.254.169.254"
 _AZURE_QUERY = "api-version=2018-02-01&resource=https%3A%2F%2Fvault.azure.net"
 _GOOGLE = "metadata.google.internal"
 
 
-class OnDemand:
-    """Source of the credentials that the driver fetches on demand, for some providers."""
+class OnDemandCredentials:
+    """Cache and source of the credentials of some KMS providers."""
 
     def __init__(self, providers: tuple[str, ...]) -> None:
         self._providers = providers
@@ -27,12 +27,12 @@ class OnDemand:
         self._azure = "", 0.0  # the access token, and the time of its expiration
 
     def __repr__(self) -> str:
-        return f"<OnDemand {', '.join(self._providers)}>"
+        return f"<OnDemandCredentials {', '.join(self._providers)}>"
 
-    def find(self, deadline: float | None) -> DocumentDict:
-        """Return the credentials of all providers of this object, in the format of libmongocrypt."""
-        fetch = {"aws": self._aws_credentials, "azure": self._azure_credentials, "gcp": self._google_credentials}
-        return {provider: fetch[provider](deadline) for provider in self._providers}
+    def fetch(self, deadline: float | None) -> DocumentDict:
+        """Return the credentials of the providers in the format of libmongocrypt."""
+        fetchers = {"aws": self._aws_credentials, "azure": self._azure_credentials, "gcp": self._google_credentials}
+        return {provider: fetchers[provider](deadline) for provider in self._providers}
 
     def _aws_credentials(self, deadline: float | None) -> dict[str, str]:
         try:

@@ -14,7 +14,7 @@ _FLAGS_SIZE = 4
 _LONGEST_NAME = 64  # bytes of the longest name of a document sequence, including the zero byte at its end
 
 
-def one_document(buffers: Sequence[bytes]) -> bytes:
+def command_document(buffers: Sequence[bytes]) -> bytes:
     """Return the command of an OP_MSG of gmongo as one encoded document. Convert document sequences to arrays."""
     message = memoryview(b"".join(buffers))[HEADER_SIZE + _FLAGS_SIZE :]
     fields: list[bytes | memoryview] = []

@@ -14,8 +14,6 @@ from gmongo.sdam.topology import Topology
 
 
 class EncryptingExecutor(Executor):
-    """Executor that encrypts commands and decrypts replies."""
-
     def __init__(
         self, topology: Topology, options: ExecutionSettings, events: CommandEvents, encrypter: Encrypter
     ) -> None:

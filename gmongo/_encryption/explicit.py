@@ -9,7 +9,7 @@ from bson import Binary
 
 from gmongo._documents import Document
 from gmongo._encryption.connect_callback import KMSConnectContext
-from gmongo._encryption.context import Make
+from gmongo._encryption.context import MakeContext
 from gmongo._encryption.handle import Handle, Settings
 from gmongo._encryption.key_vault import RAW, Keys, KeyVault
 from gmongo._encryption.kms import Kms
@@ -19,7 +19,7 @@ from gmongo._encryption.machine import Machine
 from gmongo.errors import EncryptionError, PyMongoError
 from gmongo.execution.deadline import until
 
-# Each other algorithm is slow even for a small value, because of an index of hundreds of tokens.
+# Other algorithms are slow even for a small value, because they compute hundreds of tokens.
 _FAST_ALGORITHMS = (
     "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic",
     "AEAD_AES_256_CBC_HMAC_SHA_512-Random",
@@ -34,8 +34,8 @@ class _Encoder:
     bson_encode = staticmethod(bson.encode)
 
 
-class Explicit:
-    """Explicit encryption and decryption of values."""
+class ExplicitEncryption:
+    """Encryption and decryption of single values, and operations on data keys."""
 
     def __init__(
         self,
@@ -57,19 +57,21 @@ class Explicit:
         """Encrypt the value in an encoded document ``{"v": value}``."""
         name = None if key_alt_name is None else bson.encode({"keyAltName": key_alt_name})
 
-        def make(new: Callable[[], Native]) -> Native:
-            encrypt_options = ExplicitEncryptOpts(_text(algorithm), key_id, name, **options)
-            return contexts.ExplicitEncryptionContext(new(), self._machine.kms_providers, value, encrypt_options)
+        def make_context(new_pointer: Callable[[], Native]) -> Native:
+            encrypt_options = ExplicitEncryptOpts(_algorithm_name(algorithm), key_id, name, **options)
+            return contexts.ExplicitEncryptionContext(
+                new_pointer(), self._machine.kms_providers, value, encrypt_options
+            )
 
-        return self._run(make, len(value), heavy=algorithm not in _FAST_ALGORITHMS)
+        return self._run(make_context, len(value), is_slow=algorithm not in _FAST_ALGORITHMS)
 
     def decrypt(self, value: bytes) -> bytes:
         """Decrypt the ciphertext in an encoded document ``{"v": ciphertext}``."""
 
-        def make(new: Callable[[], Native]) -> Native:
-            return contexts.ExplicitDecryptionContext(new(), self._machine.kms_providers, value)
+        def make_context(new_pointer: Callable[[], Native]) -> Native:
+            return contexts.ExplicitDecryptionContext(new_pointer(), self._machine.kms_providers, value)
 
-        return self._run(make, len(value))
+        return self._run(make_context, len(value))
 
     def create_data_key(
         self,
@@ -80,14 +82,16 @@ class Explicit:
     ) -> Binary:
         """Create a data key, insert the data key into the key vault, and return its ``_id``."""
 
-        def make(new: Callable[[], Native]) -> Native:
+        def make_context(new_pointer: Callable[[], Native]) -> Native:
             names = [bson.encode({"keyAltName": each}) for each in key_alt_names or ()]
             material = None if key_material is None else bson.encode({"keyMaterial": key_material})
             key_options = DataKeyOpts(None if master_key is None else dict(master_key), names, material)
-            return contexts.DataKeyContext(new(), self._machine.kms_providers, kms_provider, key_options, _Encoder)
+            return contexts.DataKeyContext(
+                new_pointer(), self._machine.kms_providers, kms_provider, key_options, _Encoder
+            )
 
         deadline = self._executor.deadline()
-        key = self._run(make, 0, deadline=deadline)
+        key = self._run(make_context, 0, deadline=deadline)
         try:
             with until(deadline):
                 return self._vault.insert(key)
@@ -97,27 +101,28 @@ class Explicit:
     def rewrap(self, filter: Document, provider: str | None, master_key: Document | None) -> list[Document]:
         """Encrypt the matching data keys with another master key, and return the changed data keys."""
 
-        def make(new: Callable[[], Native]) -> Native:
+        def make_context(new_pointer: Callable[[], Native]) -> Native:
             providers = self._machine.kms_providers
-            return contexts.RewrapManyDataKeyContext(new(), providers, filter, provider, master_key, _Encoder)
+            return contexts.RewrapManyDataKeyContext(new_pointer(), providers, filter, provider, master_key, _Encoder)
 
-        keys = self._machine.run(make, 0, self._executor.deadline(), heavy=True)
+        keys = self._machine.run(make_context, 0, self._executor.deadline(), is_slow=True)
         return [] if keys is None else list(bson.decode(keys, RAW)["v"])
 
-    def _run(self, make: Make, size: int, *, heavy: bool = False, deadline: float | None = None) -> bytes:
-        result = self._machine.run(make, size, deadline or self._executor.deadline(), heavy=heavy)
+    def _run(
+        self, make_context: MakeContext, size: int, *, is_slow: bool = False, deadline: float | None = None
+    ) -> bytes:
+        result = self._machine.run(make_context, size, deadline or self._executor.deadline(), is_slow=is_slow)
         if result is None:
             raise EncryptionError(ValueError("libmongocrypt returned no result"))
         return result
 
 
 def open_handle(settings: Settings) -> Handle:
-    """Return the handle of a new mongocrypt_t."""
     try:
         return Handle(settings)
     except MongoCryptError as error:
         raise EncryptionError(error) from error
 
 
-def _text(algorithm: str) -> str:
+def _algorithm_name(algorithm: str) -> str:
     return str(getattr(algorithm, "value", algorithm))

@@ -36,7 +36,7 @@ class Settings:
     """Settings of libmongocrypt.
 
     :param kms_providers: the credentials of each KMS provider, by the name of the provider.
-    :param key_expiration_ms: the lifetime of a cached data key, in milliseconds; 0 means no limit, None 60,000 ms.
+    :param key_expiration_ms: the lifetime of a cached data key in milliseconds; 0 means no limit, None means 60,000 ms.
     :param schema_map: a mapping of namespaces to the JSON schemas of collections; None by default.
     :param encrypted_fields_map: a mapping of namespaces to the encrypted fields of collections; None by default.
     :param bypass_query_analysis: True disables the analysis of commands; False by default.
@@ -67,7 +67,7 @@ class Handle:
         require_library()
         self.settings = settings
         self._messages: deque[tuple[int, str]] = deque(maxlen=_MAX_MESSAGES)
-        self._log_function: Native = ffi.callback(_LOG_FUNCTION, _listener(self._messages))
+        self._log_function: Native = ffi.callback(_LOG_FUNCTION, _log_handler(self._messages))
         # In a forked child, this reference keeps the mongocrypt_t of the parent alive.
         self._crypt_of_parent: Native = None
         self._crypt: Native = self._open()
@@ -80,10 +80,9 @@ class Handle:
         return None if version == ffi.NULL else ffi.string(version).decode()
 
     def crypt(self) -> Native:
-        """Return the ``mongocrypt_t``, in a forked child a new ``mongocrypt_t``.
+        """Return the ``mongocrypt_t``. Create a new ``mongocrypt_t`` in a forked child.
 
-        At the fork, a thread of the parent may have locked the ``mongocrypt_t``. The child has no thread that
-        unlocks the ``mongocrypt_t``.
+        At the fork, a thread of the parent may have locked the ``mongocrypt_t``. No thread of the child can unlock it.
         """
         if self._crypt is None:
             if self._crypt_of_parent is None:
@@ -108,7 +107,7 @@ class Handle:
             self._crypt_of_parent, self._crypt = self._crypt, None
 
     def log(self) -> None:
-        """Log the messages that libmongocrypt has created, possibly in another thread."""
+        """Log the messages of libmongocrypt, which another thread may have recorded."""
         while self._messages:
             level, message = self._messages.popleft()
             safely(log.encryption_log.log, level, "libmongocrypt: %s", printable(message))
@@ -177,18 +176,18 @@ def _check_success(crypt: Native, success: object) -> None:
 
 
 def _without_access_tokens(kms_providers: Document) -> DocumentDict:
-    """Return the providers without access tokens, which only libmongocrypt accepts, and not pymongocrypt."""
+    """Return the providers without access tokens, because pymongocrypt rejects access tokens."""
     return {
         name: {} if isinstance(fields, Mapping) and "accessToken" in fields else fields
         for name, fields in kms_providers.items()
     }
 
 
-def _listener(messages: deque[tuple[int, str]]) -> Callable[..., None]:
-    def listen(level: int, message: Native, length: int, _context: Native) -> None:
+def _log_handler(messages: deque[tuple[int, str]]) -> Callable[..., None]:
+    def append_message(level: int, message: Native, length: int, _context: Native) -> None:
         messages.append((_LEVELS[level], ffi.buffer(message, length)[:].decode("utf-8", "replace")))
 
-    return listen
+    return append_message
 
 
 def _error_of(crypt: Native) -> Exception:

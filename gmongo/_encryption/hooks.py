@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CHUNK_SIZE = 64 * 1024
-# After _WORK_TIME seconds of work, a worker thread sleeps for _SLEEP_TIME seconds. A release of the GIL without a sleep
-# is not enough: the worker thread would acquire the GIL again before another thread wakes up.
+# After _WORK_TIME seconds of work, a worker thread sleeps for _SLEEP_TIME seconds. Without the sleep, the worker thread
+# would acquire the GIL again before another thread wakes up.
 _WORK_TIME = 0.001
 _SLEEP_TIME = 0.00005
 
@@ -37,8 +37,8 @@ uint32_t*, mongocrypt_status_t*)"
 _HMAC = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_status_t*)"
 
 
-def in_worker(work: Callable[[], T]) -> T:
-    """Run `work` in a worker thread, which sleeps between pieces of data, so that event loops can run."""
+def run_in_worker(work: Callable[[], T]) -> T:
+    """Run `work` in this worker thread, which sleeps between pieces of data, so that event loops can run."""
     thread = _identity()
     _work_began[thread] = _clock.monotonic()
     try:
@@ -70,8 +70,8 @@ def _view(binary: Native) -> Native:
     return ffi.buffer(binary.data, binary.len) if binary.len else b""
 
 
-def _hook(signature: str, work: Callable[..., None]) -> Native:
-    """Return a C function that calls `work`, returns success, and stores errors without tracebacks and secrets."""
+def _c_function(signature: str, work: Callable[..., None]) -> Native:
+    """Return a C function that calls `work`, and returns True if `work` succeeds. Error messages contain no secrets."""
 
     def call(_context: Native, *arguments: Native) -> bool:
         try:
@@ -86,7 +86,7 @@ def _hook(signature: str, work: Callable[..., None]) -> Native:
     return ffi.callback(signature, call)
 
 
-def _cipher(mode_of: Callable[[bytes], Mode], direction: str) -> Native:
+def _cipher_function(mode_of: Callable[[bytes], Mode], direction: str) -> Native:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
     def work(key: Native, iv: Native, source: Native, target: Native, written: Native) -> None:
@@ -101,10 +101,10 @@ def _cipher(mode_of: Callable[[bytes], Mode], direction: str) -> Native:
         out[done : done + len(last)] = last
         target.len = written[0] = done + len(last)
 
-    return _hook(_CIPHER, work)
+    return _c_function(_CIPHER, work)
 
 
-def _authentication(algorithm: Callable[[], hashlib._Hash]) -> Native:
+def _hmac_function(algorithm: Callable[[], hashlib._Hash]) -> Native:
     def work(key: Native, source: Native, target: Native) -> None:
         code, data = hmac.new(bytes(_view(key)), digestmod=algorithm), memoryview(_view(source))
         for start in range(0, len(data), _CHUNK_SIZE):
@@ -114,12 +114,12 @@ def _authentication(algorithm: Callable[[], hashlib._Hash]) -> Native:
         _view(target)[: len(digest)] = digest
         target.len = len(digest)
 
-    return _hook(_HMAC, work)
+    return _c_function(_HMAC, work)
 
 
 if lib is not None:
     from cryptography.hazmat.primitives.ciphers import modes
 
-    _CBC_ENCRYPT, _CBC_DECRYPT = _cipher(modes.CBC, "encryptor"), _cipher(modes.CBC, "decryptor")
-    _CTR_ENCRYPT, _CTR_DECRYPT = _cipher(modes.CTR, "encryptor"), _cipher(modes.CTR, "decryptor")
-    _HMAC_512, _HMAC_256 = _authentication(hashlib.sha512), _authentication(hashlib.sha256)
+    _CBC_ENCRYPT, _CBC_DECRYPT = _cipher_function(modes.CBC, "encryptor"), _cipher_function(modes.CBC, "decryptor")
+    _CTR_ENCRYPT, _CTR_DECRYPT = _cipher_function(modes.CTR, "encryptor"), _cipher_function(modes.CTR, "decryptor")
+    _HMAC_512, _HMAC_256 = _hmac_function(hashlib.sha512), _hmac_function(hashlib.sha256)

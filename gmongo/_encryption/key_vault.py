@@ -1,4 +1,4 @@
-"""The key vault, which is the collection of the data keys. Its read concern and its write concern are majority."""
+"""The key vault: the collection of the data keys, with the read concern and the write concern majority."""
 
 from __future__ import annotations
 
@@ -65,7 +65,6 @@ class KeyVault:
         self.collection = collection
 
     def keys(self, filter: bytes) -> list[bytes]:
-        """Return the data keys that match the encoded query `filter`, as encoded documents."""
         with self.collection.find(RawBSONDocument(filter)) as cursor:
             return [key.raw for key in cursor]
 

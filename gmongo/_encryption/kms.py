@@ -33,7 +33,7 @@ class Kms:
         self._callback = connect_callback
 
     def complete(self, request: Native, deadline: float | None) -> None:
-        """Send one request, a ``MongoCryptKmsContext``, and pass the answer to libmongocrypt.
+        """Send one request, a ``MongoCryptKmsContext``, and pass the response to libmongocrypt.
 
         If the request fails, report the failure to libmongocrypt, which may then request another attempt.
         """
@@ -59,9 +59,9 @@ class Kms:
         service = f"{provider} KMS at {address_text(address)}"
         opened: list[Transport | Race] = []
         try:
-            with _limit(service, "could not be connected to", deadline):
+            with _time_limit(service, "could not be connected to", deadline):
                 transport = self._connect(opened.append, provider, address, deadline)
-            with _limit(service, "did not answer", deadline):
+            with _time_limit(service, "did not answer", deadline):
                 transport.send([request.message])
                 while (needed := request.bytes_needed) > 0:
                     request.feed(transport.receive_some(needed))
@@ -74,7 +74,7 @@ class Kms:
     def _connect(
         self, attach: Callable[[Transport | Race], None], provider: str, address: Address, deadline: float | None
     ) -> Transport:
-        tls = self._tls.of(provider)
+        tls = self._tls.for_provider(provider)
         if self._callback is None:
             return connect(address, attach, tls=tls)
         where = KMSConnectContext(address[0], address[1] or _PORT, _timeout_until(deadline))
@@ -91,39 +91,36 @@ def _timeout_until(deadline: float | None) -> float:
     return TIMEOUT if seconds_left is None else min(TIMEOUT, seconds_left)
 
 
-def _limit(service: str, problem: str, deadline: float | None) -> AbstractContextManager[None]:
+def _time_limit(service: str, problem: str, deadline: float | None) -> AbstractContextManager[None]:
     seconds = _timeout_until(deadline)
     return interrupt_after(seconds, NetworkTimeout(f"{service} {problem} within {max(seconds, 0):.3g} seconds"))
 
 
 def _callback_socket(callback: Callable[[KMSConnectContext], object], context: KMSConnectContext) -> socket:
-    """Return the socket of a callback in a separate greenlet, whose exceptions become network errors.
+    """Call the callback in a separate greenlet, and return its socket. An exception becomes a network error."""
 
-    An exception that is thrown into the calling greenlet propagates.
-    """
-
-    def called() -> object:
+    def call_callback() -> object:
         try:
             return callback(context)
         except Exception as error:
             return error
 
-    greenlet = spawn(called)
+    greenlet = spawn(call_callback)
     try:
-        answer = greenlet.get()
+        result = greenlet.get()
     finally:
         greenlet.kill(block=False)
-    if isinstance(answer, Exception):
-        raise TransportError(f"kms_connect_callback failed: {answer}") from answer
-    if not hasattr(answer, "detach"):
+    if isinstance(result, Exception):
+        raise TransportError(f"kms_connect_callback failed: {result}") from result
+    if not hasattr(result, "detach"):
         raise TransportError(
-            f"kms_connect_callback must return a socket, not an object of type {type(answer).__name__}"
+            f"kms_connect_callback must return a socket, not an object of type {type(result).__name__}"
         )
-    return answer
+    return result
 
 
 def _detach_socket(sock: socket) -> _socket.socket:
-    """Move the file descriptor of a socket of the application into a new plain socket object."""
+    """Move the file descriptor of an application socket into a new plain socket object."""
     family, kind, number = sock.family, sock.type, sock.detach()
     plain = _socket.socket(family, kind, 0, fileno=number)
     plain.setblocking(False)

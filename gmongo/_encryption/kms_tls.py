@@ -12,7 +12,7 @@ from gmongo.options import validate_keyword_options
 from gmongo.options.rules import TLS_DETAILS
 from gmongo.wire.tls import Tls
 
-TIMEOUT = 10.0  # the time limit of the connection, and also the time limit of the answer, in seconds
+TIMEOUT = 10.0  # the time limit of the connection attempt, and also of the response, in seconds
 _INSECURE = frozenset(
     {
         "tlsInsecure",
@@ -32,10 +32,10 @@ class KmsTls:
             raise TypeError(f"kms_tls_options must be a dict, not {short(options)}")
         self._by_provider = {name: _provider_tls(name, each) for name, each in (options or {}).items()}
         remote = {name for name in providers if name.partition(":")[0] != "local"}
-        # To load the certificate authorities takes some milliseconds, so create the default only if necessary.
+        # Create the default only if necessary, because loading the certificate authorities takes milliseconds.
         self._default = None if remote <= set(self._by_provider) else _tls_from({"tls": True})
 
-    def of(self, provider: str) -> Tls:
+    def for_provider(self, provider: str) -> Tls:
         tls = self._by_provider.get(provider, self._default)
         assert tls is not None
         return tls

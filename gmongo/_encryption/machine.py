@@ -8,8 +8,8 @@ from typing import Protocol
 
 import bson
 
-from gmongo._encryption.context import Context, Make
-from gmongo._encryption.credentials import OnDemand
+from gmongo._encryption.context import Context, MakeContext
+from gmongo._encryption.credentials import OnDemandCredentials
 from gmongo._encryption.handle import Handle
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import lib
@@ -18,7 +18,7 @@ from gmongo.execution.deadline import until
 from gmongo.execution.sessions import unbound
 
 
-class Database(Protocol):
+class ServerRequests(Protocol):
     """Requests to servers that the state machine needs."""
 
     def collections(self, database: str, filter: bytes) -> list[bytes]:
@@ -32,26 +32,28 @@ class Database(Protocol):
 
 
 class Machine:
-    """State machine for the contexts of one handle of libmongocrypt."""
+    """State machine that drives the contexts of one handle of libmongocrypt."""
 
-    def __init__(self, handle: Handle, database: Database, kms: Kms) -> None:
+    def __init__(self, handle: Handle, requests: ServerRequests, kms: Kms) -> None:
         self.handle = handle
         self.kms_providers = dict(handle.settings.kms_providers)
-        self._database = database
+        self._requests = requests
         self._kms = kms
-        self._on_demand = OnDemand(handle.settings.on_demand)
+        self._on_demand = OnDemandCredentials(handle.settings.on_demand)
 
-    def run(self, make: Make, size: int, deadline: float | None, *, heavy: bool = False) -> bytes | None:
+    def run(
+        self, make_context: MakeContext, size: int, deadline: float | None, *, is_slow: bool = False
+    ) -> bytes | None:
         """Run a context until libmongocrypt has finished the task.
 
-        :param make: a function that creates the pymongocrypt context, as for :class:`Context`.
+        :param make_context: a function that creates the pymongocrypt context, as for :class:`Context`.
         :param size: the size of the input in bytes.
         :param deadline: the deadline of the task. Each request to a service also has its own time limit.
-        :param heavy: True if the task takes long even for a small input; False by default.
+        :param is_slow: True if the task takes long even for a small input; False by default.
         :returns: the encrypted or decrypted document. None if libmongocrypt changed nothing.
         """
-        with Context(self.handle, make, size) as context:
-            context.long = context.long or heavy
+        with Context(self.handle, make_context, size) as context:
+            context.runs_in_thread = context.runs_in_thread or is_slow
             while True:
                 state = context.native.state
                 if state == lib.MONGOCRYPT_CTX_READY:
@@ -65,27 +67,27 @@ class Machine:
 
     def _supply_data(self, context: Context, state: int, deadline: float | None) -> None:
         """Pass to libmongocrypt the data that the current state requests."""
-        native, database = context.native, self._database
+        native, requests = context.native, self._requests
 
         def supply(fetch: Callable[[], list[bytes]]) -> None:
             self._supply_documents(context, deadline, fetch)
 
         if state == lib.MONGOCRYPT_CTX_NEED_MONGO_KEYS:
-            supply(lambda: database.keys(native.mongo_operation()))
+            supply(lambda: requests.keys(native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS:
             self._complete_kms_requests(context, deadline)
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS_CREDENTIALS:
             with _convert_errors():
-                credentials = self._on_demand.find(deadline)
+                credentials = self._on_demand.fetch(deadline)
             context.step(native.provide_kms_providers, bson.encode(credentials))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO:
-            supply(lambda: database.collections(native.database, native.mongo_operation()))
+            supply(lambda: requests.collections(native.database, native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO_WITH_DB:
-            supply(lambda: database.collections(context.database, native.mongo_operation()))
+            supply(lambda: requests.collections(context.database, native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS:
-            supply(lambda: [database.analyse(native.database, native.mongo_operation())])
-            # The command has values to encrypt, and libmongocrypt may create an index of many tokens.
-            context.long = True
+            supply(lambda: [requests.analyse(native.database, native.mongo_operation())])
+            # The command has values to encrypt, for which libmongocrypt may compute many tokens.
+            context.runs_in_thread = True
         else:
             raise EncryptionError(ValueError(f"libmongocrypt is in state {state}, which gmongo does not support"))
 

@@ -1,4 +1,4 @@
-"""Operation that encrypts its command before events and logs show the command, and decrypts the reply at the end."""
+"""Operation that encrypts its command and decrypts its reply. Events and logs show the encrypted documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, DatetimeConv
 from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Document, DocumentDict, Value
-from gmongo._encryption.encoding import one_document
+from gmongo._encryption.encoding import command_document
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import PyMongoError
@@ -35,8 +35,8 @@ _ENCODED: CodecOptions[Value] = CodecOptions(
 class EncryptedOperation(Operation):
     """Wrapper that adds encryption to an operation.
 
-    The executor, events and logs see the encrypted command and the encrypted reply. The wrapper calls each method of
-    the operation explicitly. A new method of Operation can therefore not bypass the encryption.
+    The wrapper calls each method of the operation explicitly, so that no new method of Operation can bypass the
+    encryption.
     """
 
     def __init__(self, inner: Operation, encrypter: Encrypter, deadline: float | None) -> None:
@@ -69,13 +69,13 @@ class EncryptedOperation(Operation):
         return self.inner.needs_retry_writes
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Build the command, and encrypt the command at the first call."""
+        """Build and encrypt the command at the first call. Later calls return the same command."""
         if self._command is None:
             smaller = copy(hello)
             smaller.max_batch_size = min(hello.max_batch_size, SPLIT_AT)
             command = self.inner.command(smaller)
             body = bson.encode(command, False, self.inner.context.codec_options)
-            body = one_document(self.inner.message(0, 0, body, smaller))
+            body = command_document(self.inner.message(0, 0, body, smaller))
             self._command = _fields_of(self._encrypter.encrypt(self.context.database, body, self._deadline))
         return dict(self._command)
 
@@ -86,7 +86,7 @@ class EncryptedOperation(Operation):
         return self.inner.reply_for_monitoring(reply)
 
     def decode(self, body: Buffer) -> DocumentDict:
-        # The next message overwrites the buffer of a small body, so copy a small body. A large body has its own memory.
+        # Copy a small body, because the next message overwrites its buffer. A large body has its own buffer.
         self._body = body if len(body) > WHOLE_BELOW else bytes(body)
         return self.inner.decode(self._body)
 
@@ -95,14 +95,14 @@ class EncryptedOperation(Operation):
         return self.inner.result(reply, address)
 
     def decrypted(self, result: Result) -> Result:
-        """Decrypt the reply, and return its result. The connection is already checked in."""
+        """Decrypt the reply after the check-in of the connection, and return the result of the decrypted reply."""
         if self._address is None:
             return result  # no server has replied
         decrypted = self._encrypter.decrypt(self._body, self._deadline)
         if decrypted is None:
             return result
-        clear = self.inner.result(self.inner.decode(decrypted), self._address)
-        return clear if self._pin is None else self.inner.pinned(clear, self._pin)
+        plain = self.inner.result(self.inner.decode(decrypted), self._address)
+        return plain if self._pin is None else self.inner.pinned(plain, self._pin)
 
     def unacknowledged_result(self) -> Result:
         return self.inner.unacknowledged_result()

@@ -28,7 +28,7 @@ _POLL_INTERVAL, _MAX_POLLS = 0.002, 500  # seconds between two checks, and the m
 
 
 class Mongocryptd:
-    """Client of mongocryptd, which the client also starts. `new_client` creates a client without events and logs."""
+    """Client that starts mongocryptd and sends commands. `new_client` creates a client without events and logs."""
 
     def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., Client]) -> None:
         self._client: Client = new_client(
@@ -40,7 +40,7 @@ class Mongocryptd:
 
     def analyse(self, database: str, command: bytes) -> bytes:
         """Return the reply of mongocryptd, which contains the command with marks at the values to encrypt."""
-        operation = _Analyse(OperationContext(database), RawBSONDocument(command))
+        operation = _AnalyseCommand(OperationContext(database), RawBSONDocument(command))
         if self._spawns and not self._spawned:
             self._spawn()
         try:
@@ -65,8 +65,8 @@ class Mongocryptd:
         self._client.close()
 
 
-class _Analyse(RunCommand):
-    """Operation that lets mongocryptd analyse a command. The result is the encoded reply."""
+class _AnalyseCommand(RunCommand):
+    """Operation that sends a command to mongocryptd for analysis. The result is the encoded reply."""
 
     takes_session = False
 

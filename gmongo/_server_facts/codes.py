@@ -91,5 +91,5 @@ CURSOR_GONE = frozenset(
     }
 )
 
-# Stable API: the API version does not contain, or deprecates, the command.
+# Stable API: the API version does not contain the command, or deprecates the command.
 API_REFUSALS = frozenset({API_STRICT_ERROR, API_DEPRECATION_ERROR})

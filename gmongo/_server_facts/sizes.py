@@ -11,6 +11,6 @@ USUAL_WRITE_BATCH_SIZE = 100_000  # limit since MongoDB 3.6
 # A command and its reply may exceed the largest document by this number of bytes. Source: ``BSONObjMaxInternalSize``
 # and ``MaxMessageSizeBytes`` in the source code of the server.
 COMMAND_OVERHEAD = 16 * 1024
-# Bytes of a message that the driver reserves for the common fields of a ``bulkWrite`` command. Source:
+# Number of bytes that the driver reserves for the common fields of a ``bulkWrite`` command. Source:
 # ``maxMessageSizeBytes`` in the Bulk Write specification.
 BULK_WRITE_OVERHEAD = 1000

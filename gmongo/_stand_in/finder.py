@@ -11,11 +11,11 @@ from pathlib import Path
 from types import ModuleType
 
 from gmongo._stand_in.loggers import adopt_loggers
-from gmongo._stand_in.module_aliases import ALIASES, LACKING, LOADED_WITH, PACKAGES, ROOTS
+from gmongo._stand_in.module_aliases import ADDED_PLACEHOLDERS, ALIASES, LOADED_WITH, PACKAGES, ROOTS
 from gmongo._stand_in.pymongo import asynchronous
 
 _FILES = Path(__file__).parent / "pymongo"
-Watch = Callable[[str, ModuleType | None, bool], None]
+ImportCallback = Callable[[str, ModuleType | None, bool], None]
 
 
 class StandIn(MetaPathFinder):
@@ -24,12 +24,12 @@ class StandIn(MetaPathFinder):
     In ``sys.meta_path``, this finder precedes the finder of PyMongo's own files. Finders that hook imports, such as New
     Relic's finder, precede this finder.
 
-    :ivar watch: a function that is called for each imported name, or None. The arguments are the name, the module or
-        None, and False if :meth:`loaded` imports the module together with its package.
+    :ivar on_import: a function that is called for each imported name, or None. The arguments are the name, the module
+        or None, and False if gmongo loads the module together with its package.
     """
 
     def __init__(self) -> None:
-        self.watch: Watch | None = None
+        self.on_import: ImportCallback | None = None
         self._by_program = True
 
     def find_spec(
@@ -39,28 +39,28 @@ class StandIn(MetaPathFinder):
         if fullname.partition(".")[0] not in ROOTS:
             return None
         if fullname in ALIASES:
-            return spec_from_loader(fullname, _Alias(self), origin=ALIASES[fullname])
+            return spec_from_loader(fullname, _AliasLoader(self), origin=ALIASES[fullname])
         if fullname in PACKAGES:
             file = _FILES / PACKAGES[fullname]
             return spec_from_file_location(
-                fullname, file, loader=_File(self, fullname, str(file)), submodule_search_locations=[]
+                fullname, file, loader=_FileLoader(self, fullname, str(file)), submodule_search_locations=[]
             )
-        if self.watch is not None:
-            self.watch(fullname, None, True)
+        if self.on_import is not None:
+            self.on_import(fullname, None, True)
         raise ModuleNotFoundError(
             f"No module named {fullname!r}: gmongo stands in for PyMongo in this process. It has PyMongo's public "
             "modules and the few private ones that libraries use, but not this one",
             name=fullname,
         )
 
-    def loaded(self, name: str, module: ModuleType) -> None:
+    def adapt_module(self, name: str, module: ModuleType) -> None:
         """Adapt a module that was loaded under a PyMongo name, and load the submodules of a package."""
         adopt_loggers(module)
-        for lacking in LACKING.get(name, ()):
-            setattr(module, lacking, getattr(asynchronous, lacking))
-            module.__dict__["__all__"].append(lacking)
-        if self.watch is not None:
-            self.watch(name, module, self._by_program)
+        for placeholder in ADDED_PLACEHOLDERS.get(name, ()):
+            setattr(module, placeholder, getattr(asynchronous, placeholder))
+            module.__dict__["__all__"].append(placeholder)
+        if self.on_import is not None:
+            self.on_import(name, module, self._by_program)
         others = LOADED_WITH.get(name)
         if others:
             by_program, self._by_program = self._by_program, False
@@ -69,8 +69,8 @@ class StandIn(MetaPathFinder):
             self._by_program = by_program
 
 
-class _Alias(Loader):
-    """Loader that returns a gmongo module with its original ``__spec__``, which the import system has replaced."""
+class _AliasLoader(Loader):
+    """Loader that returns a gmongo module, and restores the ``__spec__`` that the import system has replaced."""
 
     def __init__(self, finder: StandIn) -> None:
         self._finder = finder
@@ -84,10 +84,10 @@ class _Alias(Loader):
         spec = module.__spec__
         assert spec is not None
         module.__spec__ = spec.loader_state
-        self._finder.loaded(spec.name, module)
+        self._finder.adapt_module(spec.name, module)
 
 
-class _File(SourceFileLoader):
+class _FileLoader(SourceFileLoader):
     """Loader of a file that replaces a PyMongo package."""
 
     def __init__(self, finder: StandIn, name: str, path: str) -> None:
@@ -96,11 +96,11 @@ class _File(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
-        self._finder.loaded(module.__name__, module)
+        self._finder.adapt_module(module.__name__, module)
 
 
 def _load_under(name: str) -> None:
-    """Import a module. During the import, ``__name__`` is PyMongo's name, for New Relic's hooks."""
+    """Import a module. New Relic's hooks require that ``__name__`` is PyMongo's name during the import."""
     module = importlib.import_module(ALIASES[name])
     original, module.__name__ = module.__name__, name
     try:

@@ -27,7 +27,7 @@ class ImportAudit:
         self.refused: set[str] = set()
         self._classes: dict[type, str] = {}
 
-    def module(self, name: str, module: ModuleType | None, by_program: bool) -> None:
+    def record_import(self, name: str, module: ModuleType | None, by_program: bool) -> None:
         """Record the import of a module, which is None if gmongo does not have the module.
 
         :param by_program: False if gmongo loaded the module together with a package.
@@ -38,10 +38,9 @@ class ImportAudit:
             self._watch(_shortest_name(name), module)
 
     def missing(self) -> dict[str, str]:
-        """Return the absent names that the installed PyMongo has. The values are the names in PyMongo.
+        """Return the absent names that the installed PyMongo has, with their names in PyMongo.
 
-        If a module has several PyMongo names, the record contains only the shortest name, because the module is one
-        object.
+        The record contains only the shortest PyMongo name of a module. PyMongo may have the object under another name.
         """
         aliases = {name: _all_names(name) for name in self.absent}
         known = existing_in_pymongo(name for names in aliases.values() for name in names)
@@ -58,7 +57,7 @@ class ImportAudit:
             self.absent.add(name)
 
     def _watch(self, module_name: str, module: ModuleType) -> None:
-        """Start to record the names that are read from a module, and the absent attributes of its classes' objects."""
+        """Start to record the names that code reads from a module, and absent attributes of its objects."""
         if getattr(type(module), "watched", False):
             return
         exported, spec = getattr(module, "__all__", ()), module.__spec__
@@ -71,7 +70,7 @@ class ImportAudit:
             watched = True
 
             def __getattribute__(self, name: str) -> object:
-                # The interpreter and the standard library read these names.
+                # Record no names that the interpreter and the standard library read.
                 if name.startswith("__") and name != "__version__":
                     return super().__getattribute__(name)
                 full = f"{module_name}.{name}"
@@ -88,7 +87,7 @@ class ImportAudit:
         module.__class__ = Watched
 
     def _watch_objects(self, class_name: str, kind: type) -> None:
-        """Start to record the absent attributes that are read from objects of a class."""
+        """Start to record which absent attributes code reads from objects of a class."""
         if kind in self._classes or issubclass(kind, Placeholder) or _root(kind.__module__) != "gmongo":
             return
         self._classes[kind] = class_name
@@ -116,7 +115,7 @@ def _names_of_module(name: str) -> list[str]:
 
 
 def _all_names(name: str) -> list[str]:
-    """Return all PyMongo names of an object. The module of the object may have several names."""
+    """Return all PyMongo names of an object, whose module may have several names."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])
@@ -128,7 +127,7 @@ def _all_names(name: str) -> list[str]:
 def _user_module(ignored_module: str) -> str | None:
     """Return the module whose code uses a name, or None for a gmongo module.
 
-    Ignore the module `ignored_module`, which runs between the code of the program and this function.
+    Ignore the frames of this module, of :mod:`importlib` and of `ignored_module`.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -1,4 +1,4 @@
-"""Installation of the stand-in in the current process."""
+"""Installation of the import finder that replaces PyMongo by gmongo in this process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def _refuse_if_pymongo_is_imported() -> None:
     loaded = [name for name in sys.modules if name in ROOTS]
     if not loaded:
         return
-    users = [name for name, module in list(sys.modules.items()) if _root(name) not in _NOT_USERS and _uses(module)]
+    users = [
+        name for name, module in list(sys.modules.items()) if _root(name) not in _NOT_USERS and _uses_pymongo(module)
+    ]
     others = f" and {len(users) - _NAMED} more" if len(users) > _NAMED else ""
     importers = f"by {', '.join(users[:_NAMED])}{others}" if users else "by a module that keeps no reference"
     raise RuntimeError(
@@ -52,13 +54,13 @@ def _refuse_if_pymongo_is_imported() -> None:
     )
 
 
-def _uses(module: ModuleType) -> bool:
+def _uses_pymongo(module: ModuleType) -> bool:
     """Return True if PyMongo defines the value of a global variable of the module."""
     return any(_root(_defining_module(value)) in ROOTS for value in list(getattr(module, "__dict__", {}).values()))
 
 
 def _defining_module(value: object) -> str:
-    """Return the name of the module that defines a module, class or function, or the class of another value."""
+    """Return the name of the module that defines `value` or the class of `value`."""
     if isinstance(value, ModuleType):
         name = value.__name__
     elif isinstance(value, type | FunctionType | BuiltinFunctionType):

@@ -78,7 +78,7 @@ LOADED_WITH = {
 """Package -> submodules that are loaded together with the package, as in PyMongo. The names in ``pymongo.synchronous``
 are loaded first: instrumentation that knows two names of a module uses the name that is loaded first."""
 
-LACKING = {
+ADDED_PLACEHOLDERS = {
     "gridfs": ("AsyncGridFS", "AsyncGridFSBucket", "AsyncGridIn", "AsyncGridOut", "AsyncGridOutCursor"),
     "pymongo.encryption_options": ("AsyncHTTPProxyKMSConnect",),
 }

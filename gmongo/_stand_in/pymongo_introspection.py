@@ -1,4 +1,4 @@
-"""Check which names the installed PyMongo has. A separate process without the stand-in imports PyMongo."""
+"""Check which names the installed PyMongo has. A separate process imports PyMongo itself instead of gmongo."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from importlib.util import find_spec
 
 from gmongo._stand_in.module_aliases import ROOTS
 
-_PROGRAM = "import json, sys; query = json.load(sys.stdin); sys.path[:] = query['path']; import {0}; {0}.answer(query)"
+_PROGRAM = (
+    "import json, sys; query = json.load(sys.stdin); sys.path[:] = query['path']; import {0}; {0}.print_existing(query)"
+)
 _SELF_ATTRIBUTE = re.compile(r"\bself\.(\w+)")
 
 
@@ -34,8 +36,8 @@ def existing_in_pymongo(names: Iterable[str]) -> set[str]:
     return set(json.loads(process.stdout)) if process.returncode == 0 else requested
 
 
-def answer(query: dict[str, list[str]]) -> None:
-    """In the separate process, write to standard output the requested names that PyMongo has."""
+def print_existing(query: dict[str, list[str]]) -> None:
+    """Print the requested names that PyMongo has. The function runs in the separate process."""
     json.dump([name for name in query["names"] if _exists(name)], sys.stdout)
 
 
@@ -71,7 +73,7 @@ def _has_members(value: object, parts: list[str]) -> bool:
 
 @cache
 def _instance_attributes(kind: type) -> set[str]:
-    """Return the attributes of a class's objects: all names after ``self.`` in the source code of the class."""
+    """Return the instance attributes of a class: all names after ``self.`` in the source code of the class."""
     return {
         f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
         for base in kind.__mro__
@@ -83,6 +85,6 @@ def _instance_attributes(kind: type) -> set[str]:
 def _source(kind: type) -> str:
     try:
         return inspect.getsource(kind)
-    # The class has no source code, because a function call created the class (``namedtuple``).
+    # A class that a function such as ``namedtuple`` created has no source code.
     except (OSError, TypeError):
         return ""

@@ -11,17 +11,17 @@ _HEAD = ("name", "available", "used by")
 _MAX_MODULES = 3  # maximum number of modules in a line
 _LIMITS = (
     "The check records names of modules, and absent attributes of gmongo's objects, in code that ran. It does not "
-    "record names that code reads from a class or replaces there, or names in code that did not run"
+    "record names that code reads from a class or sets in a class, or names in code that did not run"
 )
 
 
-def write(record: ImportAudit, missing: dict[str, str], stream: TextIO) -> None:
+def write_report(record: ImportAudit, missing: dict[str, str], stream: TextIO) -> None:
     """Write a line for each used name, with the absent names first. If :mod:`rich` is installed, write a table."""
     title = f"process {os.getpid()} used {len(record.names)} names of pymongo and gridfs; {len(missing)} missing"
     status = dict.fromkeys(record.refused, "placeholder")
     status |= {name: "no" if name in missing else "not in PyMongo either" for name in record.absent}
     names = sorted(record.names, key=lambda name: (name not in missing, name not in record.absent, name))
-    rows = [(missing.get(name, name), status.get(name, "yes"), _places(record.names[name])) for name in names]
+    rows = [(missing.get(name, name), status.get(name, "yes"), _module_list(record.names[name])) for name in names]
     try:
         from rich.console import Console
         from rich.table import Column, Table
@@ -42,7 +42,7 @@ def _write_plain(title: str, rows: list[tuple[str, str, str]], stream: TextIO) -
     print(title, *(line.rstrip() for line in lines), sep="\n", file=stream)
 
 
-def _places(modules: set[str]) -> str:
+def _module_list(modules: set[str]) -> str:
     named = sorted(modules)
     return ", ".join(named[:_MAX_MODULES]) + (
         f" and {len(named) - _MAX_MODULES} more" if len(named) > _MAX_MODULES else ""

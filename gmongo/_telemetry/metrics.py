@@ -95,23 +95,24 @@ class Instruments:
     def _observe_pools(self, meter: Meter) -> None:
         for name, unit, description, count in _POOL_INSTRUMENTS:
             meter.create_observable_up_down_counter(
-                f"db.client.connection.{name}", [self._pools_observed(count)], unit, description
+                f"db.client.connection.{name}", [self._pool_callback(count)], unit, description
             )
 
     def _observe_retries(self, meter: Meter) -> None:
-        for name, unit, description, read in _CLIENT_INSTRUMENTS:
-            meter.create_observable_counter(f"gmongo.client.{name}", [self._clients_observed(read)], unit, description)
-        tokens = self._clients_observed(lambda executor: {"": executor.overload.bucket.tokens})
+        for name, unit, description, count in _CLIENT_INSTRUMENTS:
+            meter.create_observable_counter(f"gmongo.client.{name}", [self._client_callback(count)], unit, description)
+        tokens = self._client_callback(lambda executor: {"": executor.overload.bucket.tokens})
         meter.create_observable_up_down_counter(
             "gmongo.client.retry.tokens", [tokens], "{token}", "Tokens that are available for retries"
         )
 
-    def _pools_observed(
+    def _pool_callback(
         self, count: Callable[[Pool], dict[str, int]]
     ) -> Callable[[CallbackOptions], Iterable[Observation]]:
         """Return a callback that reports, for each server, the sum of the counts of all clients' pools.
 
-        :param count: returns the counts of a pool by connection state. The key of a count without a state is empty.
+        :param count: a function that returns the counts of a pool by connection state. Without states, the key is
+            empty.
         """
 
         def observe(_options: CallbackOptions) -> Iterator[Observation]:
@@ -121,18 +122,23 @@ class Instruments:
                     for state, number in count(pool).items():
                         sums[pool.address, state] += number
             for (address, state), number in sums.items():
-                yield Observation(number, {**_pool_attributes(address), **({_STATE: state} if state else {})})
+                attributes = _pool_attributes(address)
+                if state:
+                    attributes[_STATE] = state
+                yield Observation(number, attributes)
 
         return observe
 
-    def _clients_observed(
-        self, read: Callable[[Executor], dict[str, float]]
+    def _client_callback(
+        self, count: Callable[[Executor], dict[str, float]]
     ) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def observe(_options: CallbackOptions) -> Iterator[Observation]:
             for executor in self._executors():
-                for reason, number in read(executor).items():
-                    client = {"gmongo.client.number": executor.number}
-                    yield Observation(number, {**client, **({"gmongo.retry.reason": reason} if reason else {})})
+                for reason, number in count(executor).items():
+                    attributes: dict[str, str | int] = {"gmongo.client.number": executor.number}
+                    if reason:
+                        attributes["gmongo.retry.reason"] = reason
+                    yield Observation(number, attributes)
 
         return observe
 
@@ -144,7 +150,7 @@ class Instruments:
                 yield each
 
 
-def _limit(pool: Pool) -> dict[str, int]:
+def _max_pool_size(pool: Pool) -> dict[str, int]:
     """Return the maximum pool size, or an empty dict for an unlimited pool."""
     return {"": pool.options.max_pool_size} if pool.options.max_pool_size else {}
 
@@ -156,9 +162,9 @@ _POOL_INSTRUMENTS: tuple[tuple[str, str, str, Callable[[Pool], dict[str, int]]],
         "Connections by state",
         lambda pool: {"idle": len(pool.machine.available), "used": len(pool.machine.in_use)},
     ),
-    ("idle.max", "{connection}", "Maximum number of idle connections", _limit),
+    ("idle.max", "{connection}", "Maximum number of idle connections", _max_pool_size),
     ("idle.min", "{connection}", "Minimum number of open connections", lambda pool: {"": pool.options.min_pool_size}),
-    ("max", "{connection}", "Maximum number of connections", _limit),
+    ("max", "{connection}", "Maximum number of connections", _max_pool_size),
     (
         "pending_requests",
         "{request}",

@@ -24,7 +24,7 @@ class SlowOperations(Observer):
     """Observer that logs the slow operations of one client at level WARNING, and keeps the last 50 slow operations.
 
     :param limit: the minimum duration of a slow operation, in seconds.
-    :param query_text_max_length: the maximum length of the kept command text, in characters. The log contains no text.
+    :param query_text_max_length: the maximum length of a kept command, in characters. The log contains no commands.
     """
 
     times_decoding = True
@@ -54,11 +54,11 @@ class SlowOperations(Observer):
             entry["text"] = query_text(command, self._text_length)
         self.last.append(entry)
         if slow_log.isEnabledFor(logging.WARNING):
-            log(slow_log, _line(fields), {"message": "Slow operation", **fields}, logging.WARNING)
+            log(slow_log, _log_line(fields), {"message": "Slow operation", **fields}, logging.WARNING)
 
 
 def _phases(trace: OperationTrace, seconds: float) -> dict[str, float]:
-    """Return the duration of each phase, in milliseconds. For "network", use the round trip time of heartbeats."""
+    """Return the duration of each phase in milliseconds. The round trip time of heartbeats estimates "network"."""
     answering = max(trace.exchanging - trace.decoding, 0.0)
     network = min(trace.round_trip * trace.commands, answering)
     measured = trace.selecting + trace.checking_out + trace.backing_off + trace.exchanging
@@ -79,7 +79,7 @@ def _milliseconds(seconds: float) -> float:
     return round(seconds * 1000, 1)
 
 
-def _line(fields: DocumentDict) -> str:
+def _log_line(fields: DocumentDict) -> str:
     parts = ", ".join(
         f"{words} {fields[f'{name}MS']:g}"
         for name, words in _WORDS.items()

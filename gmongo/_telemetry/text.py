@@ -17,7 +17,7 @@ def query_text(command: Document, length: int) -> str:
 
 
 def error_type_of(error: BaseException) -> str:
-    """Return the name of an error's class, with the module of the class."""
+    """Return the module and the name of an error's class."""
     kind = type(error)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 

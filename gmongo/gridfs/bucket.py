@@ -12,7 +12,7 @@ from gmongo.gridfs.errors import NoFile
 from gmongo.gridfs.grid_in import GridIn, checked_size
 from gmongo.gridfs.grid_out import GridOut
 from gmongo.gridfs.grid_out_cursor import GridOutCursor
-from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_acknowledged, check_session, id_of
+from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, check_acknowledged, check_session, id_field, id_query
 from gmongo.operations.keys import KeyOrList
 from gmongo.read_preferences import _ReadPreference
 from gmongo.write_concern import WriteConcern
@@ -238,7 +238,8 @@ class GridFSBucket:
         :param destination: an object with a ``write`` method, which receives bytes.
         :param revision: 0 is the oldest revision, 1 the next, -1 (the default) the newest, -2 the second newest.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :raises TypeError: `filename` is no string, `revision` is no integer, or `destination` has no ``write`` method.
+        :raises TypeError: `filename` is not a string, `revision` is not an integer, or `destination` has no ``write``
+            method.
         :raises NoFile: the file or the revision does not exist.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         """
@@ -283,7 +284,7 @@ class GridFSBucket:
         """
         check_session(session)
         with self._storage.time_limit():
-            result = self._storage.files.delete_one(by_id(file_id), session=session)
+            result = self._storage.files.delete_one(id_query(file_id), session=session)
             self._storage.remove_chunks(file_id, session)
         if not result.deleted_count:
             raise NoFile(f"no file could be deleted because none matched {file_id!r}")
@@ -302,7 +303,7 @@ class GridFSBucket:
         check_session(session)
         files, chunks = self._storage.files, self._storage.chunks
         with self._storage.time_limit():
-            file_ids = [id_of(each) for each in files.find({"filename": filename}, {"_id": 1}, session=session)]
+            file_ids = [id_field(each) for each in files.find({"filename": filename}, {"_id": 1}, session=session)]
             if not file_ids:
                 raise NoFile(f"no file could be deleted because none matched filename {filename!r}")
             files.delete_many({"_id": {"$in": file_ids}}, session=session)
@@ -322,7 +323,7 @@ class GridFSBucket:
         _check_name("new_filename", new_filename)
         check_session(session)
         change = {"$set": {"filename": new_filename}}
-        result = self._storage.files.update_one(by_id(file_id), change, session=session)
+        result = self._storage.files.update_one(id_query(file_id), change, session=session)
         if not result.matched_count:
             raise NoFile(f"no files could be renamed to {new_filename!r} because none matched file_id {file_id!r}")
 
@@ -349,7 +350,7 @@ class GridFSBucket:
 def revision_of(
     storage: Storage, query: Document, option: str, revision: int | None, session: ClientSession | None
 ) -> Value:
-    """Return the description of a revision of a file, or None. `option` names the parameter in the error message."""
+    """Return the description of a revision of a file, or None. `option` is the parameter name in error messages."""
     check_session(session)
     if isinstance(revision, bool) or not isinstance(revision, int):
         raise TypeError(f"{option} must be an integer, not {short(revision)}")

@@ -12,7 +12,7 @@ from gmongo.gridfs.errors import NoFile
 from gmongo.gridfs.grid_in import GridIn
 from gmongo.gridfs.grid_out import GridOut
 from gmongo.gridfs.grid_out_cursor import GridOutCursor
-from gmongo.gridfs.storage import Storage, by_id, check_acknowledged, check_session
+from gmongo.gridfs.storage import Storage, check_acknowledged, check_session, id_query
 from gmongo.operations.keys import KeyOrList
 
 
@@ -107,7 +107,7 @@ class GridFS:
         """
         check_session(session)
         with self._storage.time_limit():
-            self._storage.files.delete_one(by_id(file_id), session=session)
+            self._storage.files.delete_one(id_query(file_id), session=session)
             self._storage.remove_chunks(file_id, session)
 
     def list(self, session: ClientSession | None = None) -> list[str]:
@@ -139,7 +139,7 @@ class GridFS:
         :param batch_size: a parameter that the method ignores.
         """
         if filter is not None and not isinstance(filter, Mapping):
-            filter = by_id(filter)
+            filter = id_query(filter)
         with self.find(filter, skip, limit, no_cursor_timeout, sort, batch_size, session) as cursor:
             return next(cursor.limit(-1), None)
 
@@ -179,5 +179,5 @@ class GridFS:
         elif document_or_id is None:
             query = {}
         else:
-            query = document_or_id if isinstance(document_or_id, Mapping) else by_id(document_or_id)
+            query = document_or_id if isinstance(document_or_id, Mapping) else id_query(document_or_id)
         return self._storage.files.find_one(query, {"_id": 1}, session=session) is not None

@@ -32,7 +32,7 @@ from gmongo.execution.deadline import until
 from gmongo.execution.reply_errors import raise_write_concern_error
 from gmongo.gridfs.errors import FileExists
 from gmongo.gridfs.exclusive_use import ExclusiveUse
-from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_acknowledged, check_session
+from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, check_acknowledged, check_session, id_query
 from gmongo.wire.message import Buffer
 from gmongo.wire.transport import without_frames
 
@@ -40,8 +40,8 @@ _log = logging.getLogger("gmongo.background")
 
 # The driver sends the buffered chunks when the buffer reaches one of these two limits.
 _BUFFER_SIZE = 4 * 1024 * 1024
-_MAX_CHUNKS = 1000  # one delete command can contain the _id of each of these chunks
-_PAUSES = (0.0, 0.1, 0.5, 2.0)  # seconds before each removal of chunks, because the server may still insert chunks
+_MAX_CHUNKS = 1000  # one delete command can contain this number of _id values
+_PAUSES = (0.0, 0.1, 0.5, 2.0)  # seconds before each attempt to remove chunks that the server may still insert
 # Other names of fields of the description, as keyword arguments (_KEYWORDS) and as attributes (_ALIASES).
 _KEYWORDS = {"content_type": "contentType", "chunk_size": "chunkSize"}
 _ALIASES = {"name": "filename", **_KEYWORDS}
@@ -182,7 +182,7 @@ class GridIn:
         self._next_number += 1
 
     def _flush(self) -> None:
-        self._storage.prepare(self._session)
+        self._storage.ensure_indexes(self._session)
         if not self._chunks:
             return
         self._unconfirmed = [chunk["_id"] for chunk in self._chunks]
@@ -254,7 +254,7 @@ class GridIn:
             self._remove_now()
             self._closed = True
             if self._unanswered:
-                self._remove_soon()
+                self._start_removal()
 
     def _record_failure(self, error: BaseException) -> None:
         """Record the first failure, and discard the buffer. Later writes raise the failure."""
@@ -265,14 +265,14 @@ class GridIn:
         self._buffer.clear()
         self._chunks = []
         if interrupted:
-            self._remove_soon()  # the application may not call abort() after an interruption
+            self._start_removal()  # the application may not call abort() after an interruption
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise without_frames(self._failure)
 
     def _abort_after(self, error: BaseException) -> None:
-        """Abort the upload because of `error`. The caller raises `error`."""
+        """Abort the upload because of `error`, which the caller raises."""
         if not self._closed:
             self._record_failure(error)
             self._closed = True
@@ -280,7 +280,7 @@ class GridIn:
 
     def _clean_up_after(self, error: BaseException) -> None:
         if isinstance(error, ConnectionFailure):
-            self._remove_soon()  # another attempt in this greenlet may take as long as the failed attempt
+            self._start_removal()  # a removal in this greenlet may take as long as the failed operation
         elif isinstance(error, Exception):
             try:
                 self._remove_now()
@@ -293,10 +293,10 @@ class GridIn:
         except PyMongoError:
             raise
         except BaseException:
-            self._remove_soon()  # the application may never call this method again
+            self._start_removal()  # the application may never call this method again
             raise
 
-    def _remove_soon(self) -> None:
+    def _start_removal(self) -> None:
         if not self._removal_started:
             self._removal_started = True
             RestartingGreenlet(self._remove_in_background).start()
@@ -322,7 +322,7 @@ class GridIn:
         """Remove the data that the server may have stored. Remove the description before the chunks."""
         file_id = self._file["_id"]
         if self._sent_description is not None:
-            own_file = {**by_id(file_id), "uploadDate": self._sent_description["uploadDate"]}
+            own_file = {**id_query(file_id), "uploadDate": self._sent_description["uploadDate"]}
             self._storage.files.delete_one(own_file, session=session)
         if self._owns_chunks:
             self._storage.remove_chunks(file_id, session)
@@ -358,7 +358,7 @@ class GridIn:
         with self._use:
             if self._closed:
                 change = {"$set": {field: value}}
-                self._storage.files.update_one(by_id(self._file["_id"]), change, session=self._session)
+                self._storage.files.update_one(id_query(self._file["_id"]), change, session=self._session)
             self._file[field] = value
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -373,7 +373,7 @@ class GridIn:
         fields = self.__dict__.get("_file", {})
         if name in fields:
             return fields[name]
-        if name in _READ_ONLY:  # the property has raised AttributeError, and Python then calls this method
+        if name in _READ_ONLY:  # Python calls this method after the property has raised AttributeError
             raise AttributeError(f"can only get {name!r} on a closed file")
         raise AttributeError(f"GridIn object has no attribute {name!r}")
 
@@ -414,7 +414,7 @@ class GridIn:
 
     def _field_when_closed(self, field: str) -> Value:
         if field not in self._file:
-            raise AttributeError  # Python then calls __getattr__, which raises an error with a message
+            raise AttributeError  # Python then calls __getattr__, which raises an AttributeError with a message
         return self._file[field]
 
     @property
@@ -446,7 +446,7 @@ class GridIn:
 
 
 def checked_size(option: str, size: object) -> int:
-    """Return `size`. Raise TypeError or ValueError, which names the parameter `option`, for an invalid `size`."""
+    """Return `size`, or raise TypeError or ValueError. The error message names the parameter `option`."""
     if isinstance(size, bool) or not isinstance(size, int):
         raise TypeError(f"{option} must be an integer, not {short(size)}")
     if size < 1:

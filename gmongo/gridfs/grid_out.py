@@ -23,7 +23,7 @@ from gmongo.execution.deadline import until
 from gmongo.execution.retry import may_retry_read
 from gmongo.gridfs.errors import CorruptGridFile, NoFile
 from gmongo.gridfs.exclusive_use import ExclusiveUse
-from gmongo.gridfs.storage import Storage, by_id, check_session, data_of, exactly, id_of, number_of
+from gmongo.gridfs.storage import Storage, check_session, chunk_data, id_condition, id_field, id_query, integer_field
 
 
 class GridOut(io.IOBase):
@@ -76,7 +76,7 @@ class GridOut(io.IOBase):
     def _description(self) -> Document:
         if not self._file:
             with until(self._deadline):
-                self._file = self._storage.files.find_one(by_id(self._file_id), session=self._session)
+                self._file = self._storage.files.find_one(id_query(self._file_id), session=self._session)
         if not self._file:
             raise NoFile(f"no file in gridfs collection {self._storage.files.full_name!r} with _id {self._file_id!r}")
         return self._file
@@ -86,7 +86,7 @@ class GridOut(io.IOBase):
     @property
     def _id(self) -> Value:
         """The ``_id`` of the file."""
-        return id_of(self._description())
+        return id_field(self._description())
 
     @property
     def filename(self) -> str | None:
@@ -103,12 +103,12 @@ class GridOut(io.IOBase):
     @property
     def length(self) -> int:
         """The size of the file in bytes."""
-        return number_of(self._description(), "length", 0, 0)
+        return integer_field(self._description(), "length", 0, 0)
 
     @property
     def chunk_size(self) -> int:
         """The size of each chunk except the last chunk, in bytes."""
-        return number_of(self._description(), "chunkSize", 1)
+        return integer_field(self._description(), "chunkSize", 1)
 
     @property
     def upload_date(self) -> datetime.datetime:
@@ -178,7 +178,7 @@ class GridOut(io.IOBase):
 
     @contextmanager
     def _exclusive_read(self) -> Iterator[None]:
-        """Refuse a concurrent second greenlet, and restore the position if the block raises an exception."""
+        """Refuse a second greenlet during the block. If the block raises an exception, restore the position."""
         with self._use:
             start = self._position
             try:
@@ -261,7 +261,7 @@ class GridOut(io.IOBase):
             raise CorruptGridFile(f"no chunk #{number}")
         if chunk.get("n") != number:
             raise CorruptGridFile(f"missing chunk: expected chunk #{number} but found chunk with n={chunk.get('n')}")
-        expected, data = min(self.chunk_size, self.length - number * self.chunk_size), data_of(chunk)
+        expected, data = min(self.chunk_size, self.length - number * self.chunk_size), chunk_data(chunk)
         if len(data) != expected:
             raise CorruptGridFile(
                 f"chunk #{number} has the wrong size: expected {expected} bytes but found {len(data)}"
@@ -278,7 +278,7 @@ class GridOut(io.IOBase):
                     raise
         else:
             self._close_cursor()
-        query: DocumentDict = {"files_id": exactly(self._id)}
+        query: DocumentDict = {"files_id": id_condition(self._id)}
         if number:
             query["n"] = {"$gte": number}
         cursor = self._cursor = self._storage.chunks.find(query, sort=[("n", 1)], session=self._session)
@@ -290,7 +290,7 @@ class GridOut(io.IOBase):
         try:
             chunk = next(cursor, None)
         except BaseException:
-            self._drop_cursor()  # the next call opens a new cursor that starts at the same chunk
+            self._drop_cursor()  # the next call opens a new cursor at the same chunk
             raise
         self._next_number = number + 1
         return chunk
@@ -302,9 +302,9 @@ class GridOut(io.IOBase):
             return
         with until(self._deadline):
             extra = self._next_chunk(count)
-        self._next_number = count  # if the check fails, the next read repeats the check
+        self._next_number = count  # if the check below fails, the next read repeats the check
         self._close_cursor()
-        if extra is not None and data_of(extra):
+        if extra is not None and chunk_data(extra):
             raise CorruptGridFile(f"extra chunk found: expected {count} chunks but found chunk with n={extra.get('n')}")
         self._next_number = count + 1
 
@@ -314,7 +314,7 @@ class GridOut(io.IOBase):
             cursor.close()
 
     def _drop_cursor(self) -> None:
-        """Let a background greenlet of the client close the cursor, without I/O and without a greenlet switch."""
+        """Let a background greenlet close the cursor. The method does no I/O, and does not switch greenlets."""
         cursor, self._cursor = self._cursor, None
         if cursor is not None and cursor._cursor is not None:
             cursor._cursor.drop()
@@ -376,7 +376,7 @@ class GridOut(io.IOBase):
             super().close()
 
     def __del__(self) -> None:
-        """Do nothing. The base class would close the file, but the cursor releases its resources without this call."""
+        """Do nothing. The base class would close the file, but the cursor closes itself."""
 
     # Methods of Python's file objects
 
@@ -424,5 +424,4 @@ class GridOut(io.IOBase):
 
 
 def _has_lost_cursor(error: PyMongoError) -> bool:
-    """Return True if the server no longer knows the cursor."""
     return isinstance(error, OperationFailure) and error.code in codes.CURSOR_GONE

@@ -1,4 +1,4 @@
-"""The two collections of a bucket. One contains the descriptions of files, the other contains the chunks."""
+"""The two collections of a bucket: one contains the descriptions of files, the other contains the chunks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CHUNKS_INDEX = {"files_id": 1, "n": 1}
 
 
 class Storage:
-    """The two collections of a bucket, whose root collection is, for example, ``database.fs``."""
+    """The two collections of a bucket. `root` is the root collection of the bucket, such as ``database.fs``."""
 
     __slots__ = ("_executor", "_prepared", "chunks", "files")
 
@@ -42,8 +42,8 @@ class Storage:
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
         self._executor = executor_of(root)
         self._prepared = False
-        # The application chooses the _id of a file, so its codec options also apply to the chunks. Its type registry
-        # does not apply, because GridFS defines the lengths, the numbers and the contents.
+        # The application chooses the _id of a file, so its codec options also apply to the chunks. The type registry
+        # does not apply, because GridFS defines the types of the other fields.
         options = root.codec_options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
         self.files: Collection[Value] = root.files.with_options(codec_options=options)
         self.chunks: Collection[Value] = root.chunks.with_options(
@@ -55,11 +55,11 @@ class Storage:
         return self._executor.deadline()
 
     def time_limit(self) -> AbstractContextManager[None]:
-        """Apply one deadline to all operations of a ``with`` block. The time until the deadline is ``timeoutMS``."""
+        """Apply the time limit ``timeoutMS`` to all operations of a ``with`` block together."""
         return until(self._executor.deadline())
 
-    def prepare(self, session: ClientSession | None) -> None:
-        """Create the indexes if the bucket contains no files. The first write calls this method."""
+    def ensure_indexes(self, session: ClientSession | None) -> None:
+        """At the first call, create the indexes if the bucket contains no files."""
         if self._prepared:
             return
         files, chunks = (each.with_options(read_preference=Primary()) for each in (self.files, self.chunks))
@@ -72,19 +72,19 @@ class Storage:
         self, file_id: Value, session: ClientSession | None, chunk_ids: list[Value] | None = None
     ) -> None:
         """Remove the chunks with the given ``_id``. None removes all chunks of the file."""
-        query: DocumentDict = {"files_id": exactly(file_id)}
+        query: DocumentDict = {"files_id": id_condition(file_id)}
         if chunk_ids is not None:
             query["_id"] = {"$in": chunk_ids}
         self.chunks.delete_many(query, session=session)
 
 
-def by_id(file_id: Value) -> DocumentDict:
+def id_query(file_id: Value) -> DocumentDict:
     """Return a query for the ``_id`` of a file."""
-    return {"_id": exactly(file_id)}
+    return {"_id": id_condition(file_id)}
 
 
-def exactly(file_id: Value) -> Value:
-    """Return a condition that matches exactly this ``_id``. The ``_id`` may be a mapping or a regular expression."""
+def id_condition(file_id: Value) -> Value:
+    """Return a condition that matches only `file_id`, even if `file_id` is a mapping or a regular expression."""
     return {"$eq": file_id} if isinstance(file_id, (Mapping, Pattern, Regex)) else file_id
 
 
@@ -108,14 +108,14 @@ def _ensure_index(collection: Collection[Value], keys: Document, unique: bool, s
         collection.create_index(required, session=session, unique=unique)
 
 
-def id_of(file: Document) -> Value:
+def id_field(file: Document) -> Value:
     """Return the ``_id`` in a description. Raise CorruptGridFile if another program has stored no ``_id``."""
     if "_id" not in file:
         raise CorruptGridFile("a file has no _id")
     return file["_id"]
 
 
-def number_of(file: Document, field: str, lowest: int, default: int | None = None) -> int:
+def integer_field(file: Document, field: str, lowest: int, default: int | None = None) -> int:
     """Return a number in a description. Raise CorruptGridFile if the number is invalid, or absent without a default."""
     value = file.get(field, default)
     if not is_integer(value) or value < lowest:
@@ -123,7 +123,7 @@ def number_of(file: Document, field: str, lowest: int, default: int | None = Non
     return value if isinstance(value, int) else int(value)
 
 
-def data_of(chunk: Document) -> bytes:
+def chunk_data(chunk: Document) -> bytes:
     """Return the contents of a chunk. Raise CorruptGridFile if the contents are not binary data."""
     data = chunk.get("data")
     if not isinstance(data, bytes):

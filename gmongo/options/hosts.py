@@ -54,7 +54,7 @@ def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
 
 
 def parse_ipv6_literal_host(entity: str, default_port: int | None) -> tuple[str, str | int | None]:
-    """Split an IPv6 address and its port, into the address without brackets, and the unchecked port as text.
+    """Split an IPv6 address and its port. Return the address without brackets, and the unchecked port as text.
 
     :param entity: an address such as ``"[::1]"`` or ``"[::1]:27018"``.
     :param default_port: the port if `entity` has no port.

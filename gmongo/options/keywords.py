@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gmongo._documents import Document, DocumentDict
 from gmongo.errors import ConfigurationError, InvalidURI
-from gmongo.options.table import find, unknown_option
+from gmongo.options.table import find_option, unknown_option
 
 
 def validate_keyword_options(keywords: Document) -> DocumentDict:
@@ -19,7 +19,7 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
     options: DocumentDict = {}
     names: dict[str, str] = {}
     for name, value in keywords.items():
-        option = find(name)
+        option = find_option(name)
         if option is None:
             raise ConfigurationError(unknown_option(name, in_uri=False))
         checked = option.check(value)
@@ -39,7 +39,7 @@ def overriding_options(keywords: Document, uri: Document) -> DocumentDict:
     """
     effective = {}
     for key, value in keywords.items():
-        option = find(key)
+        option = find_option(key)
         if option is None or key not in uri:
             effective[key] = value
             continue

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from gmongo._documents import Document, DocumentDict
-from gmongo.options.table import find
+from gmongo.options.table import find_option
 
 
 class Options(MutableMapping[str, Any]):
@@ -52,5 +52,5 @@ class Options(MutableMapping[str, Any]):
 
 
 def _is_secret(name: str) -> bool:
-    option = find(name)
+    option = find_option(name)
     return option is not None and option.secret

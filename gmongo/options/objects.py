@@ -56,7 +56,7 @@ def event_listeners(value: object) -> list[object]:
     return list(value)
 
 
-def function(value: object) -> Callable[..., object] | None:
+def callable_or_none(value: object) -> Callable[..., object] | None:
     """Check a callable, or None."""
     if value is not None and not callable(value):
         raise Rejected("a callable", wrong_type=True)
@@ -81,7 +81,7 @@ def metrics(value: object) -> DocumentDict | None:
 
 
 def _checked_mapping(value: object, names: tuple[str, ...]) -> DocumentDict | None:
-    """Check the flag ``enabled``, and the OpenTelemetry provider under the last of `names`."""
+    """Check a mapping that may have the keys `names`: ``enabled`` first, and an OpenTelemetry provider last."""
     if value is None:
         return None
     if not isinstance(value, Mapping):

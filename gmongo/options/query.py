@@ -11,7 +11,7 @@ from gmongo.errors import ConfigurationError, InvalidOption, InvalidURI
 from gmongo.options.mapping import Options
 from gmongo.options.notices import notice
 from gmongo.options.rules import exclusive_tls_options
-from gmongo.options.table import Option, Repeat, Source, find, protects, unknown_option
+from gmongo.options.table import Option, Repeat, Source, find_option, protects, unknown_option
 from gmongo.options.uri_parts import ESCAPE_THE_USERINFO
 
 _NAME_WITH_VALUE = re.compile(r"(?<![A-Za-z0-9%])([A-Za-z]+)=")
@@ -19,7 +19,7 @@ _NAME_WITH_VALUE = re.compile(r"(?<![A-Za-z0-9%])([A-Za-z]+)=")
 Pairs = list[tuple[str, str]]
 
 
-def split_options(opts: str, validate: bool, warn: bool, normalize: bool, delimited: bool = True) -> Options:
+def split_options(opts: str, validate: bool, warn: bool, normalize: bool, has_slash: bool = True) -> Options:
     """Parse the options part of a connection string.
 
     :param opts: the part after the question mark. The separators are all ``&`` or all ``;``.
@@ -27,21 +27,21 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool, delimi
     :param warn: True to omit an invalid option with a warning. An invalid option that protects the client, such as
         ``tls`` or ``authMechanism``, is always an error.
     :param normalize: True to replace aliases by canonical names, such as ``ssl`` by ``tls``.
-    :param delimited: True if a slash precedes the question mark. Otherwise the question mark may belong to a password.
+    :param has_slash: True if a slash precedes the question mark. Otherwise the question mark may belong to a password.
     :returns: the options. Times are in seconds, except ``localThresholdMS`` in milliseconds.
     :raises gmongo.errors.InvalidURI: the text is malformed, or has options that exclude each other.
     :raises gmongo.errors.ConfigurationError: `warn` is False, and an option is unknown or rejects its value (then also
         a ValueError).
     """
     pairs = _split_pairs(opts)
-    private = _secret_names(pairs, delimited and "@" not in opts)
+    unquotable = _secret_names(pairs, has_slash and "@" not in opts)
     _refuse_contradictions(pairs)
-    options = _options_of_pairs(pairs, private)
+    options = _options_of_pairs(pairs, unquotable)
     if normalize:
         options = _without_aliases(options)
     if not validate:
         return options
-    return _validated(options, {name.lower(): name for name, _ in pairs}, warn, private)
+    return _validated(options, {name.lower(): name for name, _ in pairs}, warn, unquotable)
 
 
 def validated(options: Document, warn: bool) -> Options:
@@ -59,7 +59,7 @@ def _split_pairs(opts: str) -> Pairs:
         if not name or not equals:
             raise InvalidURI("options of a URI must be name=value pairs with '&' between them")
         refuse_hidden_options(value)
-        option = find(name)
+        option = find_option(name)
         if option is None and "@" in opts:
             raise InvalidURI(f"{ESCAPE_THE_USERINFO}; an '@' in the value of an option must be percent-encoded, too")
         pairs.append((name, value if option is not None and option.decodes else unquote_plus(value)))
@@ -69,22 +69,22 @@ def _split_pairs(opts: str) -> Pairs:
 def _secret_names(pairs: Pairs, quotable: bool) -> frozenset[str]:
     """Return the names, in lower case, that messages must not quote, because the names may be a part of a secret.
 
-    If a password contains an unencoded '?', or a secret option an unencoded '&', the rest of the secret is parsed as an
-    option. `quotable` is False if the question mark before the options may belong to a password.
+    After an unencoded '?' in a password or '&' in a secret option, the rest of the secret is parsed as an option.
+    `quotable` is False if the question mark before the options may belong to a password.
     """
     names = set()
     for name, _ in pairs:
         if not quotable:
             names.add(name.lower())
-        option = find(name)
+        option = find_option(name)
         quotable = quotable and (option is None or not option.secret)
     return frozenset(names)
 
 
 def refuse_hidden_options(text: str) -> None:
-    """Raise InvalidURI if a database name or a value contains a security option by mistake: its name and ``=``."""
+    """Raise InvalidURI if a database name or a value contains the name of a security option and ``=``."""
     for name in _NAME_WITH_VALUE.findall(text):
-        option = find(name)
+        option = find_option(name)
         if option is not None and option.protects:
             raise InvalidURI(
                 f"{option.name}= must be an option of its own: the first option follows a '?', each other one an '&'"
@@ -104,16 +104,16 @@ def _refuse_contradictions(pairs: Pairs) -> None:
 def _refuse_flags_with_two_values(pairs: Pairs) -> None:
     flags: dict[str, str] = {}
     for name, value in pairs:
-        option = find(name)
+        option = find_option(name)
         if option is not None and option.insecure is not None and flags.setdefault(option.name, value) != value:
             names = f"{option.name} and its alias {option.aliases[0]}" if option.aliases else option.name
             raise InvalidURI(f"{names} must have the same value wherever given")
 
 
-def _options_of_pairs(pairs: Pairs, private: Collection[str]) -> Options:
+def _options_of_pairs(pairs: Pairs, unquotable: Collection[str]) -> Options:
     options = Options()
     for name, value in pairs:
-        option = find(name)
+        option = find_option(name)
         repeat = option.repeat if option else Repeat.LAST_WINS
         if repeat is Repeat.LIST:
             options.setdefault(name, []).append(value)
@@ -121,7 +121,7 @@ def _options_of_pairs(pairs: Pairs, private: Collection[str]) -> Options:
         if name in options:
             if repeat is Repeat.ERROR:
                 raise InvalidURI(f"{name} must not be given twice")
-            shown = "an option" if option is None and name.lower() in private else f"the option {name!r}"
+            shown = "an option" if option is None and name.lower() in unquotable else f"the option {name!r}"
             notice(f"The URI has {shown} more than once; the last value takes effect")
         options[name] = value
     return options
@@ -131,16 +131,16 @@ def _without_aliases(options: Options) -> Options:
     """Replace aliases by canonical names. If an option has both names, the value of the canonical name takes effect."""
     result = Options()
     for name, value in options.items():
-        option = find(name)
+        option = find_option(name)
         canonical_name = option.name if option else name
         if option and name in option.deprecated:
-            _deprecation(name, canonical_name, ignored=canonical_name in options)
+            _warn_of_deprecated_name(name, canonical_name, ignored=canonical_name in options)
         if name == canonical_name.lower() or canonical_name not in options:
             result[canonical_name] = value
     return result
 
 
-def _deprecation(name: str, canonical_name: str, ignored: bool) -> None:
+def _warn_of_deprecated_name(name: str, canonical_name: str, ignored: bool) -> None:
     if ignored:
         notice(f"The option {name!r} is deprecated and ignored, as its replacement {canonical_name!r} is given too")
     else:
@@ -148,13 +148,17 @@ def _deprecation(name: str, canonical_name: str, ignored: bool) -> None:
 
 
 def _validated(
-    options: Options, spelling: Mapping[str, str], warn: bool, private: Collection[str] = frozenset()
+    options: Options, spelling: Mapping[str, str], warn: bool, unquotable: Collection[str] = frozenset()
 ) -> Options:
-    """Convert the values of options. Messages use the `spelling` of a lower-case name, and quote no `private` name."""
+    """Convert the values of options.
+
+    :param spelling: the spelling of each lower-case name, for messages.
+    :param unquotable: the lower-case names that messages must not quote.
+    """
     result = Options()
     for name, value in options.items():
         try:
-            quoted = name.lower() not in private
+            quoted = name.lower() not in unquotable
             result[name] = _option_for_uri(spelling.get(name, name), quoted).check(value, quoted)
         except ConfigurationError as error:
             if not warn or protects(name):
@@ -164,7 +168,7 @@ def _validated(
 
 
 def _option_for_uri(name: str, quoted: bool) -> Option:
-    option = find(name)
+    option = find_option(name)
     if option is None:
         raise ConfigurationError(
             unknown_option(name, in_uri=True)
@@ -176,7 +180,7 @@ def _option_for_uri(name: str, quoted: bool) -> Option:
     return option
 
 
-def names_of(options: Iterable[str]) -> str:
+def documented_names(options: Iterable[str]) -> str:
     """Return the documented names of options with commas between them, for messages."""
-    options_by_key = ((find(key), key) for key in options)
+    options_by_key = ((find_option(key), key) for key in options)
     return ", ".join(sorted(option.name if option else key for option, key in options_by_key))

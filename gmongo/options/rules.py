@@ -7,7 +7,7 @@ from itertools import combinations
 
 from gmongo._documents import Document
 from gmongo.errors import InvalidOption, InvalidURI
-from gmongo.options.table import find
+from gmongo.options.table import find_option
 
 DEFAULT_MAX_POOL_SIZE = 100
 MIN_HEARTBEAT_SECONDS = 0.5
@@ -114,7 +114,7 @@ _RULES_OF_A_CLIENT: tuple[_Rule, ...] = (
 
 
 def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
-    """Check that the options of a client by lower-case name do not contradict each other.
+    """Check that the options of a client, whose names are in lower case, do not contradict each other.
 
     :raises InvalidURI: two TLS options exclude each other.
     :raises InvalidOption: other options contradict each other.
@@ -122,12 +122,12 @@ def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
     message = exclusive_tls_options(options)
     if message:
         raise InvalidURI(message)
-    _raise_if(_message_of_broken_rule(_RULES_OF_A_CLIENT, options, nodes_count, srv))
+    _check_rules(_RULES_OF_A_CLIENT, options, nodes_count, srv)
 
 
 def check_uri(options: Document, nodes_count: int, srv: bool) -> None:
     """Check only the rules for options of a URI."""
-    _raise_if(_message_of_broken_rule(_RULES_OF_A_URI, options, nodes_count, srv))
+    _check_rules(_RULES_OF_A_URI, options, nodes_count, srv)
 
 
 def exclusive_tls_options(names: Collection[str]) -> str | None:
@@ -139,16 +139,11 @@ def exclusive_tls_options(names: Collection[str]) -> str | None:
     return None
 
 
-def _message_of_broken_rule(rules: Iterable[_Rule], options: _Options, nodes_count: int, srv: bool) -> str | None:
+def _check_rules(rules: Iterable[_Rule], options: _Options, nodes_count: int, srv: bool) -> None:
     for is_broken, message in rules:
         if is_broken(options, nodes_count, srv):
-            return message.format_map({"maxpoolsize": DEFAULT_MAX_POOL_SIZE, **options, "hosts": nodes_count})
-    return None
-
-
-def _raise_if(message: str | None) -> None:
-    if message:
-        raise InvalidOption(message)
+            values = {"maxpoolsize": DEFAULT_MAX_POOL_SIZE, **options, "hosts": nodes_count}
+            raise InvalidOption(message.format_map(values))
 
 
 def any_option_set(options: _Options, names: Iterable[str]) -> bool:
@@ -157,12 +152,12 @@ def any_option_set(options: _Options, names: Iterable[str]) -> bool:
 
 
 def _relies_on_tls(options: _Options) -> bool:
-    """Return True if a TLS option has another value than the value that disables a check."""
+    """Return True if a TLS option names a file or requires a check."""
     return any(options.get(each.lower(), None) not in (None, _insecure_value(each)) for each in TLS_DETAILS)
 
 
 def _insecure_value(name: str) -> bool | None:
-    option = find(name)
+    option = find_option(name)
     return None if option is None else option.insecure
 
 

@@ -16,8 +16,8 @@ from gmongo._native_threads import run_in_native_thread
 from gmongo._safe_log import printable, safely
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.mapping import Options
-from gmongo.options.query import names_of, split_options
-from gmongo.options.table import find
+from gmongo.options.query import documented_names, split_options
+from gmongo.options.table import find_option
 
 _log = logging.getLogger("gmongo.topology")
 
@@ -38,7 +38,7 @@ HostPort = tuple[str, int]
 
 
 class Answer(NamedTuple):
-    """Answer to a DNS query: pairs of host and port from SRV records, or texts of TXT records, and seconds to live."""
+    """Answer to a DNS query: (host, port) pairs of SRV records or texts of TXT records, and the time to live."""
 
     records: list[Any]
     ttl: int = 0
@@ -63,7 +63,7 @@ def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Ans
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
             return Answer([])
         finally:
-            # The monkey-patched sockets of dnspython have created a gevent hub in this thread.
+            # If sockets are monkey-patched, dnspython has created a gevent hub in this thread.
             if monkey.is_module_patched("socket"):
                 get_hub().destroy(destroy_loop=True)
 
@@ -134,7 +134,7 @@ class SrvName:
         return Answer([(host.lower().rstrip("."), port) for host, port in answer.records], answer.ttl)
 
     def seeds(self, ref: bool = True) -> list[HostPort]:
-        """Return the seeds: all hosts in the SRV records, or `max_hosts` random hosts of these hosts."""
+        """Return the seeds: all hosts in the SRV records, or `max_hosts` random hosts if there are more."""
         hosts: list[HostPort] = self.all_hosts(ref).records
         return _random.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
@@ -154,7 +154,7 @@ class SrvName:
         if forbidden:
             raise ConfigurationError(
                 f"the TXT record of {self.hostname} may have only authSource, replicaSet and loadBalanced,"
-                f" not {names_of(forbidden)}"
+                f" not {documented_names(forbidden)}"
             )
         return options
 
@@ -173,13 +173,13 @@ class SrvName:
 
 
 def srv_name(hostname: str, options: Document, timeout: float | None = None) -> SrvName:
-    """Return the host name of a URI, and the options of a client for the DNS queries. String values are converted.
+    """Return the host name of a URI, with the client options for the DNS queries. Convert options that are strings.
 
     :param timeout: the time limit of each DNS query, in seconds; None uses connectTimeoutMS, or 20 seconds.
     """
     fields: DocumentDict = {}
     for key, field in _FIELDS.items():
-        option = find(key)
+        option = find_option(key)
         value = options.get(key)
         if option is not None and value is not None:
             fields[field] = option.check(value) if isinstance(value, str) else value
@@ -199,7 +199,7 @@ def srv_hostname(hosts: str) -> str:
 
 
 def own_domain(hostname: str) -> str:
-    """Return `hostname` without the first of three or more labels: the domain that all hosts in SRV records have."""
+    """Return the domain that hosts in SRV records must have: `hostname` without the first of three or more labels."""
     return hostname.partition(".")[2] if hostname.count(".") >= 2 else hostname
 
 

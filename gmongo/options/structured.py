@@ -66,7 +66,7 @@ def write_acknowledgement(value: object) -> int | str:
 
 
 def tag_sets(value: object) -> list[dict[str, str]]:
-    """Convert a tag set such as ``dc:ny,rack:1``, or a list of tag sets. An empty string gives an empty tag set.
+    """Convert a tag set such as ``dc:ny,rack:1``, or a list of tag sets. An empty string becomes an empty tag set.
 
     Commas in names and values, and colons in names, must be percent-encoded.
     """

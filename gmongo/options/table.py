@@ -39,7 +39,7 @@ class Option:
     :param deprecated: old names of the option, which are accepted with a warning.
     :param secret: True if the value must never be shown.
     :param protects: True if the client would be less secure without the option. An invalid value in a URI is an error.
-    :param decodes: True if `validate` itself percent-decodes the value, after the value was split at its delimiters.
+    :param decodes: True if `validate` itself percent-decodes the value, after a split at the delimiters.
     :param insecure: the less secure value of a security flag, which never overrides the other value.
     """
 
@@ -65,7 +65,7 @@ class Option:
             return self.validate(value)
         except Rejected as refusal:
             rule, kind = refusal.rule, InvalidOptionType if refusal.wrong_type else InvalidOption
-        # Outside of the `except` block, the error has no context. The context could quote the value.
+        # Raise the error outside of the `except` block, because the context of the error could quote the value.
         shown = f", not {short(value)}" if quoted and not self.secret else ""
         raise kind(f"{self.name} must be {rule}{shown}")
 
@@ -102,8 +102,8 @@ _TOPOLOGY = (
     Option("srvServiceName", validators.service_name),
     Option("srvMaxHosts", integer(0)),
     Option("srvAllowedHostsSuffix", structured.allowed_hosts_suffix, protects=True),
-    _keyword("srv_host_validator", objects.function),
-    _keyword("server_selector", objects.function),
+    _keyword("srv_host_validator", objects.callable_or_none),
+    _keyword("server_selector", objects.callable_or_none),
     Option("connect", validators.optional_boolean),
 )
 
@@ -195,7 +195,7 @@ SECRET = frozenset(option.name.lower() for option in OPTIONS if option.secret)
 """The names of the options whose values must never be shown, in lower case."""
 
 
-def find(name: str) -> Option | None:
+def find_option(name: str) -> Option | None:
     """Return the option with the name or alias `name` in any case, or None."""
     return _BY_NAME.get(name.lower())
 
@@ -221,7 +221,7 @@ def protects(name: str) -> bool:
     An unknown name with a word such as ``tls`` gives True. An unknown name that resembles the name of a protective
     option also gives True. The comparison ignores percent-encoding, case, spaces and punctuation.
     """
-    option = find(name)
+    option = find_option(name)
     if option is not None:
         return option.protects
     letters = _NO_LETTERS.sub("", unicodedata.normalize("NFKC", unquote_plus(name)).lower())

@@ -23,7 +23,7 @@ _CONTENT = {
 
 
 class _NoPassword(Exception):
-    """Error for an encrypted key if the application has not set a password."""
+    """A key is encrypted, but the application has not set a password."""
 
 
 def tls_context(options: Document) -> ssl.SSLContext | None:
@@ -33,7 +33,7 @@ def tls_context(options: Document) -> ssl.SSLContext | None:
     """
     if not tls_enabled(options):
         return None
-    # The class of gevent works with and without monkey-patching.
+    # The SSLContext of gevent works with and without monkey-patching.
     context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION  # a server must not make the client renegotiate repeatedly
@@ -49,18 +49,18 @@ def tls_context(options: Document) -> ssl.SSLContext | None:
             context, options["tlscertificatekeyfile"], options.get("tlscertificatekeyfilepassword")
         )
     if options.get("tlscafile"):
-        _load("tlsCAFile", options["tlscafile"], context.load_verify_locations)
+        _load_file("tlsCAFile", options["tlscafile"], context.load_verify_locations)
     elif context.verify_mode != ssl.CERT_NONE:
         context.load_default_certs()
     if options.get("tlscrlfile") and not options.get("tlsdisablecertificaterevocationcheck"):
-        _load("tlsCRLFile", options["tlscrlfile"], context.load_verify_locations)
+        _load_file("tlsCRLFile", options["tlscrlfile"], context.load_verify_locations)
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     return context
 
 
-def _load(option: str, path: str, load: Callable[[str], None]) -> None:
+def _load_file(option: str, path: str, load_path: Callable[[str], None]) -> None:
     try:
-        load(path)
+        load_path(path)
     except ssl.SSLError as error:
         reason = f" ({error.reason})" if error.reason else ""
         raise ConfigurationError(f"{option}: {path!r} must be a PEM file with {_CONTENT[option]}{reason}") from error
@@ -71,7 +71,7 @@ def _load(option: str, path: str, load: Callable[[str], None]) -> None:
 def _load_client_certificate(context: ssl.SSLContext, path: str, password: str | None) -> None:
     is_encrypted = False
 
-    def password_callback() -> str:  # without the callback, OpenSSL reads the password from the terminal
+    def password_callback() -> str:  # without this callback, OpenSSL would read the password from the terminal
         nonlocal is_encrypted
         is_encrypted = True
         if password is None:
@@ -80,7 +80,7 @@ def _load_client_certificate(context: ssl.SSLContext, path: str, password: str |
 
     option = "tlsCertificateKeyFile"
     try:
-        _load(option, path, lambda file: context.load_cert_chain(file, password=password_callback))
+        _load_file(option, path, lambda file: context.load_cert_chain(file, password=password_callback))
     except _NoPassword:
         raise ConfigurationError(f"{option}: the key in {path!r} needs tlsCertificateKeyFilePassword") from None
     except ConfigurationError as error:

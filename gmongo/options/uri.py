@@ -11,7 +11,7 @@ from gmongo.options.mapping import Options
 from gmongo.options.query import refuse_hidden_options, split_options
 from gmongo.options.rules import check_uri
 from gmongo.options.srv import srv_hostname, srv_name
-from gmongo.options.table import find
+from gmongo.options.table import find_option
 from gmongo.options.uri_parts import parse_namespace, parse_userinfo, split_uri
 
 _Node = tuple[str, int | None]
@@ -42,7 +42,7 @@ def read_uri(
     username, password = (None, None) if parts.userinfo is None else parse_userinfo(parts.userinfo)
     refuse_hidden_options(parts.path)
     database, collection = parse_namespace(parts.path)
-    own = split_options(parts.options, validate, warn, normalize, parts.slash) if parts.options else Options()
+    own = split_options(parts.options, validate, warn, normalize, parts.has_slash) if parts.options else Options()
     options = own.copy()
     arguments = _checked_arguments(
         srvServiceName=srv_service_name,
@@ -75,5 +75,5 @@ def read_uri(
 
 def _checked_arguments(**arguments: object) -> DocumentDict:
     """Convert the arguments that are not None. The keys of the result are option keys."""
-    options = {name: find(name) for name, value in arguments.items() if value is not None}
+    options = {name: find_option(name) for name, value in arguments.items() if value is not None}
     return {option.key: option.check(arguments[name]) for name, option in options.items() if option}

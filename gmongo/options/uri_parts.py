@@ -27,7 +27,7 @@ class UriParts(NamedTuple):
     hosts: str
     path: str
     options: str
-    slash: bool  # True if a slash separates hosts and options
+    has_slash: bool  # True if a slash separates hosts and options
 
 
 def split_uri(uri: str) -> UriParts:

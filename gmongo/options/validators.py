@@ -17,7 +17,7 @@ Validator = Callable[[object], Any]
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 _TOO_MANY_MILLISECONDS = 1_000_000_000
-_DIGITS = re.compile(r"-?[0-9]{1,100}")  # int() raises a different error for thousands of digits
+_DIGITS = re.compile(r"-?[0-9]{1,100}")  # for thousands of digits, int() raises a different error
 _SERVICE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?")
 _MAX_APPNAME_BYTES = 128
 
@@ -98,7 +98,7 @@ def optional_seconds(value: object) -> float | None:
 
 
 def limit_in_seconds(value: object) -> float | None:
-    """Convert a value like :func:`seconds`. 0 and None mean no limit, and give None."""
+    """Convert a value like :func:`seconds`. Convert 0 and None, which mean no limit, to None."""
     return optional_seconds(value) or None
 
 

@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     register(audit)
     try:
         status = run_program(options.module, options.program, options.arguments)
-    finally:  # runs also after an exception of the program
+    finally:  # the report also follows an exception of the program
         write(audit, options.output, options.json)
     return _FINDINGS_STATUS if options.check and status == 0 and not audit.is_clean else status
 

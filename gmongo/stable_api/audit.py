@@ -81,7 +81,7 @@ class Audit(CommandListener):
 
 
 def _place() -> str:
-    """Return ``file:line`` of the innermost frame of the application, or else of a library."""
+    """Return ``file:line`` of the innermost application frame. Without such a frame, return the place in a library."""
     fallback = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

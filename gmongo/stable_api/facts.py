@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class CommandFacts(NamedTuple):
-    """A command's parameters inside and outside of API version 1, and the first MongoDB version with the command."""
+    """Parameters of a command inside and outside of API version 1, and the first MongoDB version with the command."""
 
     inside: frozenset[str]
     outside: frozenset[str]
@@ -89,10 +89,10 @@ COMMANDS = {
     "update": _facts("updates bypassDocumentValidation let ordered", "runtimeConstants"),
 }
 
-# Name that the server also accepts -> name of the command.
+# Alias of a command that the server accepts -> name of the command.
 ALIASES = {"findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 
-# Deprecated commands of API version 1. MongoDB has deprecated only this test command.
+# Deprecated commands of API version 1. MongoDB has deprecated only a command for tests.
 DEPRECATED = frozenset({"testDeprecation"})
 
 # Aggregation stages outside of API version 1. The stage $collStats is part of API version 1 only with the field count.
@@ -113,7 +113,7 @@ INDEX_OPTIONS_OUTSIDE = _names(
     "background bucketSize columnstoreProjection originalSpec prepareUnique sparse storageEngine"
 )
 
-# Command outside of API version 1 -> advice which command to use instead.
+# Command outside of API version 1 -> advice on a replacement.
 ADVICE = {
     "collStats": "use aggregate with {$collStats: {count: {}}} if the number of documents is all you need",
     "distinct": "use aggregate with $group",

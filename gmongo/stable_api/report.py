@@ -32,13 +32,15 @@ def as_text(audit: AuditResults) -> str:
         rows = [_row(finding) for finding in findings]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         lines += ["", f"{verdict.value}:"]
-        lines += ["  " + _aligned(row, widths) for row in rows]
+        lines += ["  " + _aligned_line(row, widths) for row in rows]
     return "\n".join(lines)
 
 
 def as_json(audit: AuditResults) -> str:
     """Return the report as a JSON document."""
-    return json.dumps({"commands": audit.commands, "clean": audit.is_clean, "findings": _plain(audit)}, indent=2)
+    return json.dumps(
+        {"commands": audit.commands, "clean": audit.is_clean, "findings": _finding_documents(audit)}, indent=2
+    )
 
 
 def show(audit: AuditResults, stream: TextIO) -> None:
@@ -79,12 +81,12 @@ def _row(finding: Finding) -> tuple[str, str, str, str]:
     return label, f"{finding.count}x", finding.place or "(the driver)", remark.advice
 
 
-def _aligned(row: tuple[str, str, str, str], widths: list[int]) -> str:
+def _aligned_line(row: tuple[str, str, str, str], widths: list[int]) -> str:
     cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
     return "  ".join(cells).rstrip()
 
 
-def _plain(audit: AuditResults) -> list[DocumentDict]:
+def _finding_documents(audit: AuditResults) -> list[DocumentDict]:
     return [
         {
             "verdict": finding.remark.verdict.name.lower(),

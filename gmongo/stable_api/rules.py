@@ -37,7 +37,7 @@ class Remark(NamedTuple):
 
     :param verdict: the verdict on the command or the part.
     :param command: the name of the command.
-    :param part: the parameter, stage, index type or operator; empty for a remark on the whole command.
+    :param part: the parameter, stage, index type or operator. The part is empty if the remark is on the whole command.
     :param advice: a replacement for the command or the part, or a reason. The advice may be empty.
     """
 
@@ -49,10 +49,11 @@ class Remark(NamedTuple):
 
 @dataclass
 class Finding:
-    """Remark, the number of its occurrences, and the place of its first occurrence.
+    """Remark with the number of its occurrences, and with the place of its first occurrence.
 
     :param remark: the remark.
-    :param place: ``file:line`` of the code that sent the first command with this remark; empty if only driver code ran.
+    :param place: ``file:line`` of the code that sent the first command with this remark. The place is empty if only
+        driver code ran.
     :param count: the number of commands with this remark.
     """
 
@@ -82,34 +83,34 @@ def remarks_on(name: str, command: Document) -> Iterator[Remark]:
             yield Remark(Verdict.OUTSIDE, name, f"parameter {parameter}")
         elif parameter != name and parameter not in facts.inside and parameter not in GENERIC:
             yield Remark(Verdict.UNKNOWN, name, f"parameter {parameter}")
-    inspect = _CONTENTS.get(canonical)
-    if inspect is not None:
-        yield from inspect(name, command)
+    check = _CONTENTS.get(canonical)
+    if check is not None:
+        yield from check(name, command)
 
 
 # Checks of the contents of some commands
 
 
-def _pipeline(name: str, command: Document) -> Iterator[Remark]:
+def _pipeline_remarks(name: str, command: Document) -> Iterator[Remark]:
     pipeline = command.get("pipeline")
-    yield from _stages(name, pipeline)
-    yield from _operators(name, pipeline)
+    yield from _stage_remarks(name, pipeline)
+    yield from _operator_remarks(name, pipeline)
 
 
-def _stages(name: str, pipeline: object) -> Iterator[Remark]:
+def _stage_remarks(name: str, pipeline: object) -> Iterator[Remark]:
     """Check the stages of a pipeline and of its nested pipelines."""
     for stage in _documents(pipeline):
         for operator, content in stage.items():
             if operator in STAGES_OUTSIDE:
                 yield Remark(Verdict.OUTSIDE, name, f"stage {operator}")
             elif operator == "$collStats":
-                yield from _coll_stats(name, content)
+                yield from _coll_stats_remarks(name, content)
             else:
                 for inner in _inner_pipelines(operator, content):
-                    yield from _stages(name, inner)
+                    yield from _stage_remarks(name, inner)
 
 
-def _coll_stats(name: str, content: object) -> Iterator[Remark]:
+def _coll_stats_remarks(name: str, content: object) -> Iterator[Remark]:
     if isinstance(content, Mapping):
         for field in content.keys() - COLL_STATS_INSIDE:
             yield Remark(Verdict.OUTSIDE, name, f"stage $collStats with {field}", "only count is in the version")
@@ -123,7 +124,7 @@ def _inner_pipelines(operator: str, content: object) -> list[object]:
     return [content.get("pipeline")] if operator in ("$lookup", "$unionWith") else []
 
 
-def _operators(name: str, value: object) -> Iterator[Remark]:
+def _operator_remarks(name: str, value: object) -> Iterator[Remark]:
     """Check the operators in filters, projections and expressions at any depth."""
     if isinstance(value, Mapping):
         for key, content in value.items():
@@ -131,33 +132,33 @@ def _operators(name: str, value: object) -> Iterator[Remark]:
                 yield Remark(Verdict.OUTSIDE, name, f"operator $meta: {content}")
             elif key == "$text":
                 yield Remark(Verdict.OUTSIDE, name, "operator $text", "text indexes are not in the version")
-            yield from _operators(name, content)
+            yield from _operator_remarks(name, content)
     elif isinstance(value, (list, tuple)):
         for each in value:
-            yield from _operators(name, each)
+            yield from _operator_remarks(name, each)
 
 
-def _query(*fields: str) -> Callable[[str, Document], Iterator[Remark]]:
+def _operators_in(*fields: str) -> Callable[[str, Document], Iterator[Remark]]:
     """Return a function that checks the operators in the given parameters of a command."""
 
-    def inspect(name: str, command: Document) -> Iterator[Remark]:
+    def check(name: str, command: Document) -> Iterator[Remark]:
         for field in fields:
-            yield from _operators(name, command.get(field))
+            yield from _operator_remarks(name, command.get(field))
 
-    return inspect
+    return check
 
 
-def _filters(field: str) -> Callable[[str, Document], Iterator[Remark]]:
-    """Return a function that checks the filters in the statements of a write command, which are in `field`."""
+def _filters_in(field: str) -> Callable[[str, Document], Iterator[Remark]]:
+    """Return a function that checks the filters in the statements of a write command. `field` has the statements."""
 
-    def inspect(name: str, command: Document) -> Iterator[Remark]:
+    def check(name: str, command: Document) -> Iterator[Remark]:
         for statement in _documents(command.get(field)):
-            yield from _operators(name, statement.get("q", statement.get("filter")))
+            yield from _operator_remarks(name, statement.get("q", statement.get("filter")))
 
-    return inspect
+    return check
 
 
-def _indexes(name: str, command: Document) -> Iterator[Remark]:
+def _index_remarks(name: str, command: Document) -> Iterator[Remark]:
     for index in _documents(command.get("indexes")):
         for option in index:
             if option in INDEX_OPTIONS_OUTSIDE:
@@ -168,7 +169,7 @@ def _indexes(name: str, command: Document) -> Iterator[Remark]:
                 yield Remark(Verdict.OUTSIDE, name, f"index type {kind}")
 
 
-def _explained(name: str, command: Document) -> Iterator[Remark]:
+def _explain_remarks(name: str, command: Document) -> Iterator[Remark]:
     explained = command.get(name)
     if isinstance(explained, Mapping) and explained:
         for remark in remarks_on(next(iter(explained)), explained):
@@ -183,14 +184,14 @@ def _documents(value: object) -> list[Document]:
 
 
 _CONTENTS: dict[str, Callable[[str, Document], Iterator[Remark]]] = {
-    "aggregate": _pipeline,
-    "bulkWrite": _filters("ops"),
-    "count": _query("query"),
-    "create": _pipeline,
-    "createIndexes": _indexes,
-    "delete": _filters("deletes"),
-    "explain": _explained,
-    "find": _query("filter", "projection", "sort"),
-    "findAndModify": _query("query", "sort", "fields"),
-    "update": _filters("updates"),
+    "aggregate": _pipeline_remarks,
+    "bulkWrite": _filters_in("ops"),
+    "count": _operators_in("query"),
+    "create": _pipeline_remarks,
+    "createIndexes": _index_remarks,
+    "delete": _filters_in("deletes"),
+    "explain": _explain_remarks,
+    "find": _operators_in("filter", "projection", "sort"),
+    "findAndModify": _operators_in("query", "sort", "fields"),
+    "update": _filters_in("updates"),
 }

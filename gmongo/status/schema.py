@@ -70,16 +70,17 @@ def select_fields(state: object, query_text: bool) -> DocumentDict:
 
 
 def _select_fields(value: object, shape: Any, path: str) -> Any:
-    if isinstance(shape, tuple) and not isinstance(shape[0], type):  # a pair (schema, None) also allows the value None
+    if isinstance(shape, tuple) and not isinstance(shape[0], type):  # the pair (schema, None) allows None as a value
         return None if value is None else _select_fields(value, shape[0], path)
     if isinstance(shape, list):
         return [
-            _select_fields(each, shape[0], f"{path}[{index}]") for index, each in enumerate(_typed(list, value, path))
+            _select_fields(each, shape[0], f"{path}[{index}]")
+            for index, each in enumerate(_checked_type(list, value, path))
         ]
     if isinstance(shape, dict):
-        return _fields(_typed(dict, value, path), shape, path)
+        return _select_mapping(_checked_type(dict, value, path), shape, path)
     if shape is str:
-        return printable(_typed(str, value, path))
+        return printable(_checked_type(str, value, path))
     if value is None and None in shape:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value) or abs(value) > _LARGEST:
@@ -87,8 +88,8 @@ def _select_fields(value: object, shape: Any, path: str) -> Any:
     return value
 
 
-def _fields(value: Document, shape: Mapping[Any, Any], path: str) -> DocumentDict:
-    if str in shape:  # the mapping may have any field names
+def _select_mapping(value: Document, shape: Mapping[Any, Any], path: str) -> DocumentDict:
+    if str in shape:  # the schema allows any field names
         return {printable(name): _select_fields(each, shape[str], f"a field of {path}") for name, each in value.items()}
     fields = {}
     for key, part_shape in shape.items():
@@ -100,7 +101,7 @@ def _fields(value: Document, shape: Mapping[Any, Any], path: str) -> DocumentDic
     return fields
 
 
-def _typed(kind: type, value: object, path: str) -> Any:
+def _checked_type(kind: type, value: object, path: str) -> Any:
     if not isinstance(value, kind):
         raise ValueError(f"{path} must be {_NAMES[kind]}")
     return value

@@ -54,37 +54,36 @@ class Screen:
         self._offset = max(0, self._offset + _STEPS.get(key, 0))
 
     def _sort_by_next(self, width: int) -> None:
-        names = [each.name for each in _PAGES[self._page][-1].shown(width)]
+        names = [each.name for each in _PAGES[self._page][-1].visible_columns(width)]
         current = self._orders[self._page].column
         following = names.index(current) + 1 if current in names else 0
         self._orders[self._page] = Order(names[following % len(names)])
 
-    def shown(self, states: States, console: Console) -> Group:
+    def visible_part(self, states: States, console: Console) -> Group:
         """Return the part of the selected page that is visible at the scroll position."""
         width, height = console.size
         *above, last = _PAGES[self._page]
-        page = Group(
-            headline(states),
-            *([problems(states)] if self._page == "1" else []),
-            *(table(view, states, width, view.order) for view in above),
-            table(last, states, width, self._orders[self._page]),
-        )
-        lines = console.render_lines(page, console.options.update(height=None), pad=False, new_lines=True)
+        parts = [headline(states)]
+        if self._page == "1":
+            parts.append(problems(states))
+        parts += [table(view, states, width, view.order) for view in above]
+        parts.append(table(last, states, width, self._orders[self._page]))
+        lines = console.render_lines(Group(*parts), console.options.update(height=None), pad=False, new_lines=True)
         room = max(1, height - 1)
         self._offset = min(self._offset, max(0, len(lines) - room))
         part = lines[self._offset : self._offset + room]
-        keys = Text("PAUSED " * self.is_paused + _HELP, "dim", no_wrap=True, overflow="ellipsis")
+        keys = Text(f"PAUSED {_HELP}" if self.is_paused else _HELP, "dim", no_wrap=True, overflow="ellipsis")
         return Group(keys, *(Segments(line) for line in part))
 
 
-def watch(console: Console, read: Callable[[], States]) -> None:
-    """Show the states that `read` returns, until the user presses the key ``q``."""
+def watch(console: Console, read_states: Callable[[], States]) -> None:
+    """Show the states that `read_states` returns, until the user presses the key ``q``."""
     screen = Screen()
     with _keys() as pressed, Live(console=console, auto_refresh=False, screen=True) as live:
         while True:
-            states, until = read(), _clock.monotonic() + _REFRESH
+            states, until = read_states(), _clock.monotonic() + _REFRESH
             while screen.is_paused or _clock.monotonic() < until:
-                live.update(screen.shown(states, console), refresh=True)
+                live.update(screen.visible_part(states, console), refresh=True)
                 for key in pressed(_REFRESH if screen.is_paused else until - _clock.monotonic()):
                     if key == "q":
                         return
@@ -93,7 +92,7 @@ def watch(console: Console, read: Callable[[], States]) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], list[str]]]:
-    """Yield a function that waits some seconds for pressed keys. Without a terminal, the function returns no keys."""
+    """Yield a function that returns the keys pressed within some seconds, or no keys if there is no terminal."""
     fd = sys.stdin.fileno()
     is_terminal = os.isatty(fd)
 

@@ -43,18 +43,18 @@ def process_state(query_text: bool = False) -> DocumentDict:
         keep the text if ``tracing`` has a ``query_text_max_length``.
     """
     executors = sorted((each for each in forkables() if _is_shown(each)), key=lambda each: each.number)
-    clients = [_client(each) for each in executors]
-    # Request IDs are consecutive numbers from 1, so a new request ID shows the number of requests.
+    clients = [_client_state(each) for each in executors]
+    # Request IDs are consecutive numbers from 1, so a new request ID is the number of requests.
     state = {"process": os.getpid(), "version": __version__, "requests": next_request_id(), "clients": clients}
     return select_fields(state, query_text)
 
 
-def _is_shown(each: object) -> TypeGuard[Executor]:
-    """Return True for the executor of an open client, except internal clients, which may send plaintext."""
-    return isinstance(each, Executor) and not each.topology.closed and not each.topology.settings.silent
+def _is_shown(candidate: object) -> TypeGuard[Executor]:
+    """Return True for the executor of an open client. Return False for internal clients, which may send plaintext."""
+    return isinstance(candidate, Executor) and not (candidate.topology.closed or candidate.topology.settings.silent)
 
 
-def _client(executor: Executor) -> DocumentDict:
+def _client_state(executor: Executor) -> DocumentDict:
     topology, overload = executor.topology, executor.overload
     description = topology.description
     application = topology.settings.connection.metadata.get("application") or {}
@@ -65,29 +65,29 @@ def _client(executor: Executor) -> DocumentDict:
         "topology": description.topology_type_name,
         "replicaSet": description.replica_set_name or "",
         "servers": [
-            _server(each, server.pool if (server := topology.servers.get(address)) else None)
+            _server_state(each, server.pool if (server := topology.servers.get(address)) else None)
             for address, each in sorted(description.server_descriptions().items(), key=lambda item: str(item[0]))
         ],
         "operations": _operations(executor)[:_MAX_OPERATIONS],
-        "slow": [_slow(each) for each in _slow_operations(executor)],
-        "history": [_event(each) for each in reversed(events)],
+        "slow": [_slow_state(each) for each in _slow_operations(executor)],
+        "history": [_event_state(each) for each in reversed(events)],
         "retries": {**overload.stats(), "others": overload.others, "errors": overload.errors},
     }
 
 
-def _server(description: ServerDescription, pool: Pool | None) -> DocumentDict:
+def _server_state(description: ServerDescription, pool: Pool | None) -> DocumentDict:
     round_trip = description.round_trip_time
     return {
         "address": address_text(description.address),
         "type": description.server_type_name,
         "roundTripMS": None if round_trip is None else _milliseconds(round_trip),
         "minRoundTripMS": _milliseconds(description.min_round_trip_time),
-        "error": _reason(description.error),
-        "pool": None if pool is None else _pool(pool),
+        "error": _error_text(description.error),
+        "pool": None if pool is None else _pool_state(pool),
     }
 
 
-def _pool(pool: Pool) -> DocumentDict:
+def _pool_state(pool: Pool) -> DocumentDict:
     stats = pool.stats()
     oldest = stats["oldest_wait"]
     return {
@@ -104,31 +104,31 @@ def _operations(executor: Executor) -> list[DocumentDict]:
     """Return the operations in progress, each with its phase."""
     topology, now = executor.topology, _clock.monotonic()
     running = [
-        _operation("server selection", waiter.purpose, "", greenlet_name(waiter.greenlet), now - waiter.since)
+        _operation_state("server selection", waiter.purpose, "", greenlet_name(waiter.greenlet), now - waiter.since)
         for waiter in topology.selector.waiters()
     ]
     for pool in topology.pools():
         label = address_text(pool.address)
         running += [
-            _operation("connection check-out", None, label, greenlet_name(waiter.greenlet), now - waiter.since)
+            _operation_state("connection check-out", None, label, greenlet_name(waiter.greenlet), now - waiter.since)
             for waiter in list(pool.machine.queue.waiters)
         ]
         running += [
-            _operation("connecting", None, label, each["greenlet"], each["seconds"], each["connection"])
+            _operation_state("connecting", None, label, each["greenlet"], each["seconds"], each["connection"])
             for each in checked_out_report(pool.machine.pending)
         ]
         running += [
-            _operation(
+            _operation_state(
                 "on a connection", each["operation"], label, each["greenlet"], each["seconds"], each["connection"]
             )
             for each in checked_out_report(pool.machine.in_use)
         ]
     for waiting, (operation, since) in executor.backing_off.copy().items():
-        running.append(_operation("back-off", operation, "", greenlet_name(waiting), now - since))
+        running.append(_operation_state("back-off", operation, "", greenlet_name(waiting), now - since))
     return sorted(running, key=lambda each: -float(each["sinceMS"]))
 
 
-def _operation(
+def _operation_state(
     phase: str, operation: str | None, server: str, greenlet: str, seconds: float, connection: int | None = None
 ) -> DocumentDict:
     return {
@@ -146,22 +146,22 @@ def _slow_operations(executor: Executor) -> list[DocumentDict]:
     return [entry for each in observers if isinstance(each, SlowOperations) for entry in reversed(list(each.last))]
 
 
-def _slow(entry: DocumentDict) -> DocumentDict:
+def _slow_state(entry: DocumentDict) -> DocumentDict:
     return {**entry, "agoMS": _milliseconds_since(entry["moment"])}
 
 
-def _event(event: SdamEvent) -> DocumentDict:
+def _event_state(event: SdamEvent) -> DocumentDict:
     return {
         "what": event.kind,
         "server": address_text(event.address),
-        "error": _reason(event.error),
+        "error": _error_text(event.error),
         "times": event.times,
         "agoMS": _milliseconds_since(event.moment),
         "sinceMS": _milliseconds_since(event.first),
     }
 
 
-def _reason(error: BaseException | None) -> str:
+def _error_text(error: BaseException | None) -> str:
     """Return the text of an error, without data of the application. Return an empty string for None."""
     return "" if error is None else exception_of(error, 0)["exception.message"]
 

@@ -44,15 +44,17 @@ def summary(states: list[DocumentDict]) -> DocumentDict:
     clients = [client for state in states for client in state["clients"]]
     pools = [server["pool"] for client in clients for server in client["servers"] if server["pool"]]
     return {
-        "wrong": wrong(states),
+        "wrong": merged_problems(states),
         "processes": len(states),
         "clients": len(clients),
-        **{name: sum(pool[name] for pool in pools) for name in ("inUse", "total", "waiting")},
+        "inUse": sum(pool["inUse"] for pool in pools),
+        "total": sum(pool["total"] for pool in pools),
+        "waiting": sum(pool["waiting"] for pool in pools),
         "errors": sum(client["retries"]["errors"] for client in clients),
     }
 
 
-def wrong(states: list[DocumentDict]) -> list[DocumentDict]:
+def merged_problems(states: list[DocumentDict]) -> list[DocumentDict]:
     """Return the problems, the most serious problem first. Merge equal problems of several clients into one problem."""
     merged: dict[tuple[str, str, str], DocumentDict] = {}
     for state in states:
@@ -69,56 +71,58 @@ def wrong(states: list[DocumentDict]) -> list[DocumentDict]:
 
 def _problems(state: DocumentDict) -> Iterator[DocumentDict]:
     if "error" in state:
-        yield _finding("does not answer", error=state["error"])
+        yield _problem("does not answer", error=state["error"])
     for client in state["clients"]:
-        yield from _without_primary(client)
-        yield from _unknown(client)
-        yield from _waiting(client)
-        yield from _overloaded(client)
+        yield from _missing_primary(client)
+        yield from _unknown_servers(client)
+        yield from _long_waits(client)
+        yield from _overload(client)
 
 
-def _finding(
+def _problem(
     kind: str, server: str = "", count: int = 1, since: float | None = None, event: str = "", error: str = ""
 ) -> DocumentDict:
     return {"what": kind, "server": server, "count": count, "sinceMS": since, "event": event, "error": error}
 
 
-def _without_primary(client: DocumentDict) -> Iterator[DocumentDict]:
+def _missing_primary(client: DocumentDict) -> Iterator[DocumentDict]:
     if client["topology"] == "ReplicaSetNoPrimary":
         lost = [each for each in client["history"] if each["what"] in ("primary lost", "primary became unknown")]
-        yield _finding("no primary", client["replicaSet"], **_beginning(lost))
+        yield _problem("no primary", client["replicaSet"], **_latest_event(lost))
 
 
-def _unknown(client: DocumentDict) -> Iterator[DocumentDict]:
+def _unknown_servers(client: DocumentDict) -> Iterator[DocumentDict]:
     for server in client["servers"]:
         # An Unknown server without an error has not yet had a heartbeat.
         if server["type"] == "Unknown" and server["error"]:
             events = [each for each in client["history"] if each["server"] == server["address"]]
             changes = [each for each in events if each["what"] != "check failed"]
-            yield _finding("server unknown", server["address"], error=server["error"], **_beginning(changes or events))
+            yield _problem(
+                "server unknown", server["address"], error=server["error"], **_latest_event(changes or events)
+            )
 
 
-def _beginning(events: list[DocumentDict]) -> DocumentDict:
-    """Return the age and the kind of the latest event, as keyword arguments for :func:`_finding`."""
+def _latest_event(events: list[DocumentDict]) -> DocumentDict:
+    """Return the age and the kind of the latest event, as keyword arguments for :func:`_problem`."""
     return {"since": events[0]["sinceMS"], "event": events[0]["what"]} if events else {}
 
 
-def _waiting(client: DocumentDict) -> Iterator[DocumentDict]:
+def _long_waits(client: DocumentDict) -> Iterator[DocumentDict]:
     selecting = [each["sinceMS"] for each in client["operations"] if each["phase"] == "server selection"]
     if selecting and max(selecting) >= _LONG_WAIT:
-        yield _finding("waiting for a server", client["replicaSet"], len(selecting), max(selecting))
+        yield _problem("waiting for a server", client["replicaSet"], len(selecting), max(selecting))
     for server in client["servers"]:
         pool = server["pool"]
         if pool and (pool["oldestWaitMS"] or 0) >= _LONG_WAIT:
             usage = f"{pool['inUse']} of {pool['maxPoolSize'] or 'any number of'} connections in use"
-            yield _finding(
+            yield _problem(
                 "waiting for a connection", server["address"], pool["waiting"], pool["oldestWaitMS"], error=usage
             )
 
 
-def _overloaded(client: DocumentDict) -> Iterator[DocumentDict]:
+def _overload(client: DocumentDict) -> Iterator[DocumentDict]:
     backing_off = [each["sinceMS"] for each in client["operations"] if each["phase"] == "back-off"]
     if client["retries"]["tokens"] < 1:
-        yield _finding("no tokens for retries", client["replicaSet"])
+        yield _problem("no tokens for retries", client["replicaSet"])
     if backing_off:
-        yield _finding("backing off", client["replicaSet"], len(backing_off), max(backing_off))
+        yield _problem("backing off", client["replicaSet"], len(backing_off), max(backing_off))

@@ -16,7 +16,7 @@ _STYLES = {"Unknown": "red", "paused": "yellow", "closed": "yellow"}
 
 
 class Tables:
-    """Renderable for a terminal: all problems, and the first rows of all tables, in the width of the terminal."""
+    """Output for a terminal: all problems, and the first rows of all tables. The width is the terminal width."""
 
     def __init__(self, states: list[DocumentDict]) -> None:
         self._states = states
@@ -61,15 +61,15 @@ def _occurrence_text(problem: DocumentDict) -> str:
     return f"{event}{many}in process {', '.join(map(str, problem['in']))}"
 
 
-def _count_text(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+def _count_text(number: int, singular: str, plural: str) -> str:
+    return f"{number} {singular if number == 1 else plural}"
 
 
 def table(
     view: View, states: list[DocumentDict], width: int, order: Order, max_rows: int | None = None
 ) -> RenderableType:
-    """Return a table with at most `max_rows` sorted rows (None: all), for a terminal with `width` characters."""
-    columns, rows = view.shown(width), list(view.rows(states))
+    """Return a sorted table for a terminal with `width` characters. If `max_rows` is not None, omit later rows."""
+    columns, rows = view.visible_columns(width), list(view.rows(states))
     title = f"{view.title}: {len(rows)}" if rows else f"{view.title}: none"
     sort_column = next(each for each in view.columns if each.name == order.column)
     rows.sort(key=lambda row: _sort_key(sort_column.value(row)), reverse=order.descending)
@@ -91,6 +91,6 @@ def _sort_key(value: float | str | None) -> tuple[bool, float, str]:
 
 
 def _cell(column: Column, row: Row) -> Text:
-    text = column.shown(row)
+    text = column.cell_text(row)
     is_bad = column.name == "error" or (column.name == "waiting" and row["waiting"])
     return Text(text, "red" if is_bad else _STYLES.get(text, ""))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gmongo._documents import DocumentDict
 
-WIDE = 120  # the terminal width in characters from which a table shows all columns
+WIDE = 120  # the minimum terminal width for all columns, in characters
 
 Row = DocumentDict
 
@@ -27,7 +27,7 @@ class Column(NamedTuple):
     text: Callable[[Row], str] | None = None
     is_wide: bool = False
 
-    def shown(self, row: Row) -> str:
+    def cell_text(self, row: Row) -> str:
         if self.text is not None:
             return self.text(row)
         value = self.value(row)
@@ -55,23 +55,23 @@ class View(NamedTuple):
     columns: tuple[Column, ...]
     order: Order
 
-    def shown(self, width: int) -> list[Column]:
+    def visible_columns(self, width: int) -> list[Column]:
         """Return the columns that a terminal with `width` characters shows."""
         return [each for each in self.columns if width >= WIDE or not each.is_wide]
 
 
-def _field(name: str, key: str | None = None, is_wide: bool = False) -> Column:
-    """Return a column whose cells show the values of the field `key` (None: `name`)."""
+def _field_column(name: str, key: str | None = None, is_wide: bool = False) -> Column:
+    """Return a column whose cells show the values of the field `key`, by default of the field `name`."""
     return Column(name, lambda row: row.get(key or name), None, is_wide)
 
 
 def _duration_column(name: str, key: str, is_wide: bool = False) -> Column:
-    """Return a column whose cells show the duration in the field `key`, which is in milliseconds."""
+    """Return a column whose cells show the duration in the field `key`. The field contains milliseconds."""
     return Column(name, lambda row: row.get(key), lambda row: duration(row.get(key)), is_wide)
 
 
 def _columns(*columns: Column | str) -> tuple[Column, ...]:
-    return tuple(_field(each) if isinstance(each, str) else each for each in columns)
+    return tuple(_field_column(each) if isinstance(each, str) else each for each in columns)
 
 
 def duration(milliseconds: float | None) -> str:
@@ -83,8 +83,8 @@ def duration(milliseconds: float | None) -> str:
     return f"{milliseconds / 1000:.1f} s" if milliseconds < 120_000 else f"{milliseconds / 60_000:.0f} min"
 
 
-def _servers(states: list[DocumentDict]) -> Iterator[Row]:
-    """Yield one row for each server, which merges the descriptions that all clients have of the server."""
+def _server_rows(states: list[DocumentDict]) -> Iterator[Row]:
+    """Yield one row for each server. The row merges the server descriptions of all clients."""
     by_address: dict[str, list[DocumentDict]] = {}
     for state in states:
         for client in state["clients"]:
@@ -103,7 +103,7 @@ def _servers(states: list[DocumentDict]) -> Iterator[Row]:
         }
 
 
-def _pools(states: list[DocumentDict]) -> Iterator[Row]:
+def _pool_rows(states: list[DocumentDict]) -> Iterator[Row]:
     for state in states:
         for client in state["clients"]:
             retries = {**client["retries"], "retries": client["retries"]["retries"] + client["retries"]["others"]}
@@ -130,24 +130,24 @@ _IN_USE = Column("in use", lambda row: row["inUse"], lambda row: f"{row['inUse']
 
 SERVERS = View(
     "Servers",
-    _servers,
+    _server_rows,
     _columns("server", "type", _duration_column("round trip", "roundTripMS"), "clients", "waiting", "error"),
     Order("server"),
 )
 POOLS = View(
     "Pools",
-    _pools,
+    _pool_rows,
     _columns(
         "process",
         "client",
         "server",
-        _field("pool", "state"),
+        _field_column("pool", "state"),
         _IN_USE,
-        _field("available", is_wide=True),
-        _field("connecting", "pending", is_wide=True),
+        _field_column("available", is_wide=True),
+        _field_column("connecting", "pending", is_wide=True),
         "waiting",
         _duration_column("longest", "oldestWaitMS"),
-        *(_field(name, is_wide=True) for name in ("errors", "retries", "tokens")),
+        *(_field_column(name, is_wide=True) for name in ("errors", "retries", "tokens")),
     ),
     Order("waiting", descending=True),
 )
@@ -160,7 +160,7 @@ OPERATIONS = View(
 
 
 def _phase_durations(row: Row) -> str:
-    """Return the phases of a slow operation, the longest first. Omit phases below one percent of the duration."""
+    """Return a text with the longest phases of a slow operation. Omit phases below one percent of the duration."""
     minimum = row["durationMS"] / 100
     parts = sorted(((row.get(f"{name}MS") or 0, shown) for name, shown in _PARTS.items()), reverse=True)
     return ", ".join(f"{shown} {duration(milliseconds)}" for milliseconds, shown in parts if milliseconds > minimum)
@@ -180,7 +180,7 @@ SLOW = View(
         _duration_column("took", "durationMS"),
         "operation",
         "server",
-        _field("tries", is_wide=True),
+        _field_column("tries", is_wide=True),
         Column("spent", _phase_durations),
         "error",
     ),
@@ -192,10 +192,10 @@ EVENTS = View(
     _columns(
         "process",
         _duration_column("ago", "agoMS"),
-        _field("event", "what"),
+        _field_column("event", "what"),
         "times",
         "server",
-        _field("reason", "error"),
+        _field_column("reason", "error"),
     ),
     Order("ago"),
 )

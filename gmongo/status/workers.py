@@ -88,13 +88,13 @@ class Publisher:
         """Publish the state if the process has not yet published a state. Return the seconds until the next check."""
         if self._process != os.getpid():
             self._process = os.getpid()
-            self._serve()
+            self._start_server()
         return _CHECK_INTERVAL
 
-    def _serve(self) -> None:
+    def _start_server(self) -> None:
         path = self._directory / f"{os.getpid()}{_SUFFIX}"
         unfinished = path.with_suffix(".new")
-        for each in (unfinished, path):  # an ended process with this process ID may have left these files
+        for each in (unfinished, path):  # an earlier process with this process ID may have left these files
             if _is_own_socket(each):
                 each.unlink()
         if os.path.lexists(path):
@@ -106,15 +106,17 @@ class Publisher:
         finally:
             os.umask(old_mask)
         listener.listen(_MAX_CONCURRENT)
-        # If nothing listens on a socket, a reader assumes that the process has ended. So rename after listen().
+        # Rename after listen(), because a reader assumes that the process has ended if nothing listens on the socket.
         unfinished.rename(path)
         if self._server is not None:
-            self._server.close()  # in a forked child, the server of the parent process
-        self._server = _Server(listener, lambda sock, _address: _answer(sock, self.query_text), spawn=_MAX_CONCURRENT)
+            self._server.close()  # this process is a forked child, and the server belongs to the parent
+        self._server = _Server(
+            listener, lambda sock, _address: _send_state(sock, self.query_text), spawn=_MAX_CONCURRENT
+        )
         self._server.start()
 
 
-def _answer(sock: socket.socket, query_text: bool) -> None:
+def _send_state(sock: socket.socket, query_text: bool) -> None:
     with sock, gevent.Timeout(_REPLY_TIMEOUT, False):
         sock.sendall(json.dumps(process_state(query_text)).encode())
 
@@ -134,7 +136,7 @@ def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -
     except FileNotFoundError:
         return []
     paths = sorted((each for each in sockets if _is_own_socket(each)), key=lambda each: int(each.stem))
-    states = Pool(_MAX_CONCURRENT).map(lambda path: _fetch(path, query_text), paths)
+    states = Pool(_MAX_CONCURRENT).map(lambda path: _fetch_state(path, query_text), paths)
     return [state for state in states if state is not None]
 
 
@@ -152,17 +154,17 @@ def _has_ended(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return True
-    except OSError:  # another user has a process with this ID
+    except OSError:  # the process belongs to another user
         return False
     return False
 
 
-def _fetch(path: Path, query_text: bool) -> DocumentDict | None:
+def _fetch_state(path: Path, query_text: bool) -> DocumentDict | None:
     limit = gevent.Timeout(_REPLY_TIMEOUT)
     try:
         with limit:
             while True:
-                state = select_fields(json.loads(_read(path)), query_text)
+                state = select_fields(json.loads(_read_socket(path)), query_text)
                 if str(state["process"]) == path.stem:
                     return state
                 # Directly after a fork, the child may answer on the socket of the parent process.
@@ -178,10 +180,10 @@ def _fetch(path: Path, query_text: bool) -> DocumentDict | None:
     except OSError as error:
         return unavailable_state(path.stem, f"does not answer ({type(error).__name__})")
     except (ValueError, RecursionError) as error:
-        return unavailable_state(path.stem, f"does not answer with its state: {_reason(error)}")
+        return unavailable_state(path.stem, f"does not answer with its state: {_error_text(error)}")
 
 
-def _reason(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return printable(str(error)) if type(error) is ValueError else type(error).__name__
 
 
@@ -190,7 +192,7 @@ def unavailable_state(process: str, reason: str) -> DocumentDict:
     return {"process": process, "error": reason, "clients": []}
 
 
-def _read(path: Path) -> bytes:
+def _read_socket(path: Path) -> bytes:
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(str(path))
         received = bytearray()

@@ -20,7 +20,7 @@ import pytest
 import gmongo
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import OPTIONS, srv, tls_enabled
-from gmongo.options.table import Option, Source, find
+from gmongo.options.table import Option, Source, find_option
 from tests.support.cases import rows
 
 # Two different values for each option. For a file option, a value is a key of the fixture `files`.
@@ -54,7 +54,7 @@ class DoubleOption(NamedTuple):
 
     @property
     def option(self) -> Option:
-        option = find(self.names[0])
+        option = find_option(self.names[0])
         assert option is not None
         return option
 
@@ -95,7 +95,7 @@ def spellings(option: Option) -> list[str]:
 
 def double_options(files: SimpleNamespace) -> Iterator[DoubleOption]:
     for name, values in VALUES.items():
-        option = find(name)
+        option = find_option(name)
         assert option is not None
         values = tuple(getattr(files, str(value), value) for value in values)
         for places, names in itertools.product(("UU", "UK", "KK"), itertools.product(spellings(option), repeat=2)):

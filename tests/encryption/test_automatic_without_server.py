@@ -29,7 +29,7 @@ COMMAND = bson.encode({"find": "c", "filter": {"ssn": "s3cret"}, "$db": "db"})
 
 def test_error_of_mongocryptd_contains_no_value_of_the_command() -> None:
     raw = RawBSONDocument(COMMAND)
-    operation = query_analysis._Analyse(OperationContext("db"), raw)
+    operation = query_analysis._AnalyseCommand(OperationContext("db"), raw)
     reply = bson.encode({"ok": 0, "errmsg": "it was s3cret", "code": 5})
     error = operation.decode(reply)
     assert "s3cret" not in str(error) and error["code"] == 5
@@ -78,7 +78,7 @@ def test_error_of_mongocryptd_contains_only_names_and_schema() -> None:
         for name in ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas")
     }
     raw = RawBSONDocument(bson.encode({**command, **schema_fields}))
-    operation = query_analysis._Analyse(OperationContext("db"), raw)
+    operation = query_analysis._AnalyseCommand(OperationContext("db"), raw)
     message = "coll-7 db-7 jsonSchema-7 isRemoteSchema-7 encryptionInformation-7 csfleEncryptionSchemas-7"
     assert operation.decode(bson.encode({"ok": 0, "errmsg": message, "code": 5}))["errmsg"] == message
     assert message not in operation.decode(bson.encode({"ok": 0, "errmsg": f"{message} filter-7", "code": 5}))["errmsg"]

@@ -25,8 +25,8 @@ from gmongo._encryption import context as contexts
 from gmongo._encryption.collections import _CreateStateCollection
 from gmongo._encryption.connect_callback import HTTPProxyKMSConnect, KMSConnectContext
 from gmongo._encryption.context import IN_GREENLET_BELOW, Context
-from gmongo._encryption.credentials import OnDemand
-from gmongo._encryption.explicit import Explicit
+from gmongo._encryption.credentials import OnDemandCredentials
+from gmongo._encryption.explicit import ExplicitEncryption
 from gmongo._encryption.handle import Handle, Settings
 from gmongo._encryption.key_vault import split_namespace
 from gmongo._encryption.kms import Kms
@@ -185,13 +185,13 @@ def test_final_state_of_machine_returns_none_or_raises() -> None:
 
 
 @pytest.mark.parametrize("algorithm", Algorithm)
-def test_only_range_and_text_encryption_is_heavy(algorithm: Algorithm) -> None:
+def test_only_range_and_text_encryption_is_slow(algorithm: Algorithm) -> None:
     explicit = Mock()
-    Explicit.encrypt(explicit, b"12345", algorithm, None, None)
-    make, size = explicit._run.call_args.args
-    assert callable(make) and size == 5
-    heavy_algorithms = (Algorithm.RANGE, Algorithm.STRING, Algorithm.TEXTPREVIEW)
-    assert explicit._run.call_args.kwargs == {"heavy": algorithm in heavy_algorithms}
+    ExplicitEncryption.encrypt(explicit, b"12345", algorithm, None, None)
+    make_context, size = explicit._run.call_args.args
+    assert callable(make_context) and size == 5
+    slow_algorithms = (Algorithm.RANGE, Algorithm.STRING, Algorithm.TEXTPREVIEW)
+    assert explicit._run.call_args.kwargs == {"is_slow": algorithm in slow_algorithms}
 
 
 def test_worker_thread_pauses_after_its_time_slice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,10 +209,10 @@ def test_worker_thread_pauses_after_its_time_slice(monkeypatch: pytest.MonkeyPat
 
     counts: list[int] = []
     clock.now = 100.0
-    assert hooks.in_worker(run_steps) == "done"
+    assert hooks.run_in_worker(run_steps) == "done"
     assert counts == [0, 0, 1, 1, 1, 2] and pauses == [0.00005] * 2 and not hooks._work_began
     with pytest.raises(ValueError):
-        hooks.in_worker(Mock(side_effect=ValueError))
+        hooks.run_in_worker(Mock(side_effect=ValueError))
     assert not hooks._work_began
 
 
@@ -452,11 +452,11 @@ def test_access_token_is_requested_again_in_last_minute_of_lifetime(monkeypatch:
         return {"access_token": f"token {len(timeouts)}", "expires_in": "100" if len(timeouts) < 3 else "soon"}
 
     monkeypatch.setattr(credentials, "request_json", request)
-    on_demand = OnDemand(("azure",))
-    assert repr(on_demand) == "<OnDemand azure>"
+    on_demand = OnDemandCredentials(("azure",))
+    assert repr(on_demand) == "<OnDemandCredentials azure>"
     for now, number in ((1000.0, 1), (1039.9, 1), (1040.0, 2), (1079.0, 2), (1080.0, 3), (1080.0, 4)):
         clock.now = now
-        assert on_demand.find(None) == {"azure": {"accessToken": f"token {number}"}}
+        assert on_demand.fetch(None) == {"azure": {"accessToken": f"token {number}"}}
     assert timeouts == [10.0] * 4
 
 
@@ -474,16 +474,16 @@ def test_incomplete_aws_variables_raise_error_with_missing_variable(monkeypatch:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
     with pytest.raises(ConfigurationError) as caught:
-        OnDemand(("aws",)).find(None)
+        OnDemandCredentials(("aws",)).fetch(None)
     assert "AWS_SECRET_ACCESS_KEY" in str(caught.value) and "authMechanism" not in str(caught.value)
 
 
 @pytest.mark.parametrize("token", [None, "t"])
 def test_aws_credentials_have_field_names_of_libmongocrypt(monkeypatch: pytest.MonkeyPatch, token: str | None) -> None:
-    on_demand = OnDemand(("aws",))
+    on_demand = OnDemandCredentials(("aws",))
     monkeypatch.setattr(on_demand._aws, "find", lambda: AwsCredentials("k", "s", token))
     more = {} if token is None else {"sessionToken": token}
-    assert on_demand.find(None) == {"aws": {"accessKeyId": "k", "secretAccessKey": "s", **more}}
+    assert on_demand.fetch(None) == {"aws": {"accessKeyId": "k", "secretAccessKey": "s", **more}}
 
 
 @pytest.mark.parametrize(("version", "is_supported"), [(20, False), (21, True), (25, True)])
@@ -661,7 +661,7 @@ def test_default_tls_context_exists_for_providers_without_tls_options(
     kms_contexts = kms_tls.KmsTls(options, ["aws", "kmip", "local", "local:x"])
     assert ({"tls": True} in options_read[len(options or {}) :]) is has_default
     assert (kms_contexts._default is not None) is has_default
-    assert [kms_contexts.of("aws"), kms_contexts.of("kmip")] == providers_with_tls
+    assert [kms_contexts.for_provider("aws"), kms_contexts.for_provider("kmip")] == providers_with_tls
 
 
 @with_cases

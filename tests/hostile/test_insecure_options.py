@@ -13,7 +13,7 @@ import pytest
 from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, InsecureConnectionWarning, InvalidURI
 from gmongo.options import OPTIONS, tls_context
-from gmongo.options.table import find
+from gmongo.options.table import find_option
 from tests.support.cases import with_cases
 
 PROTECTIVE = sorted(
@@ -62,7 +62,7 @@ def test_invalid_value_of_protective_option_in_uri_raises_configuration_error(na
 def test_misspelled_protective_option_in_uri_raises_error(name: str, misspelling: str) -> None:
     rng = random.Random(f"{name} {misspelling}")
     for misspelled in {MISSPELLINGS[misspelling](name, rng) for _ in range(20)}:
-        if find(misspelled) is None:  # a swap of two equal letters does not misspell the name
+        if find_option(misspelled) is None:  # a swap of two equal letters does not misspell the name
             with pytest.raises(ConfigurationError, match="Unknown option"):
                 MongoClient(f"mongodb://example.com/?{misspelled}=true", connect=False)
 

@@ -70,7 +70,7 @@ for name, attributes in classes.items():
 from gmongo.errors import ConfigurationError
 
 asked = ImportAudit()
-install().watch = asked.module
+install().on_import = asked.record_import
 modules, classes = json.load(open(sys.argv[1]))
 program = {"__name__": "program", "modules": modules, "classes": classes, "ConfigurationError": ConfigurationError}
 exec(PROGRAM, program)

@@ -17,7 +17,7 @@ import gmongo
 from gmongo._stand_in import import_audit, pymongo_introspection, report
 from gmongo._stand_in.finder import StandIn
 from gmongo._stand_in.import_audit import ImportAudit
-from gmongo._stand_in.module_aliases import ALIASES, LACKING, LOADED_WITH, PYMONGO_VERSION
+from gmongo._stand_in.module_aliases import ADDED_PLACEHOLDERS, ALIASES, LOADED_WITH, PYMONGO_VERSION
 from gmongo._stand_in.placeholders import Placeholder
 from gmongo._stand_in.pymongo import grid_file
 from gmongo._stand_in.pymongo.common import validate_read_preference
@@ -104,7 +104,7 @@ def test_import_of_missing_module_raises_error_with_module_name() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'pymongo\.nothing': gmongo stands in") as caught:
         finder.find_spec("pymongo.nothing")
     assert caught.value.name == "pymongo.nothing"
-    finder.watch = lambda *arguments: watched.append(arguments)
+    finder.on_import = lambda *arguments: watched.append(arguments)
     with pytest.raises(ModuleNotFoundError):
         finder.find_spec("gridfs.nothing")
     assert watched == [("gridfs.nothing", None, True)]
@@ -131,8 +131,8 @@ class Program:
 
 def test_audit_records_names_and_the_modules_that_read_them() -> None:
     audit, watched = ImportAudit(), module("pymongo.errors", Known=5, Gone=type("Gone", (Placeholder,), {"why": "x"}))
-    audit.module("pymongo.errors", watched, by_program=False)
-    audit.module("pymongo.other", watched, by_program=False)  # an alias of the same module object
+    audit.record_import("pymongo.errors", watched, by_program=False)
+    audit.record_import("pymongo.other", watched, by_program=False)  # an alias of the same module object
     app, library = Program(), Program("library.part")
     assert app(watched, "Known") == 5 and app(watched, "Unknown") is None
     assert library(watched, "Known") == 5 and library(watched, "Gone") is vars(watched)["Gone"]
@@ -164,8 +164,8 @@ def test_audit_records_missing_attributes_of_objects() -> None:
 
     Foreign = type("Foreign", (), {"__module__": "elsewhere"})
     audit, app = ImportAudit(), Program()
-    audit.module("pymongo.x", module("pymongo.x", __all__=["Parent", "Child", "Foreign"], Parent=Parent, Child=Child,
-                                     Foreign=Foreign), by_program=True)  # fmt: skip
+    classes = {"Parent": Parent, "Child": Child, "Foreign": Foreign}
+    audit.record_import("pymongo.x", module("pymongo.x", __all__=[*classes], **classes), by_program=True)
     assert app(Child(), "known") == 5 and app(Child(), "made") == 6
     assert app(Child(), "lacking") is None and app(Parent(), "lacking") is None and app(Foreign(), "lacking") is None
     app(Child(), "__lacking")
@@ -175,8 +175,8 @@ def test_audit_records_missing_attributes_of_objects() -> None:
 def test_audit_records_module_imported_by_program(monkeypatch: pytest.MonkeyPatch) -> None:
     audit = ImportAudit()
     monkeypatch.setattr(import_audit, "_user_module", lambda passing: f"app, by {passing}")
-    audit.module("pymongo.nothing", None, by_program=True)
-    audit.module("pymongo.some", None, by_program=False)
+    audit.record_import("pymongo.nothing", None, by_program=True)
+    audit.record_import("pymongo.some", None, by_program=False)
     assert audit.names == {"pymongo.nothing": {"app, by gmongo._stand_in.finder"}} and audit.absent == {
         "pymongo.nothing"
     }
@@ -192,7 +192,7 @@ def test_report_lists_missing_names_first(monkeypatch: pytest.MonkeyPatch) -> No
     stream = StringIO()
     monkeypatch.setitem(sys.modules, "rich.console", None)
     monkeypatch.setattr(report.os, "getpid", lambda: 77)
-    report.write(audit, {"gone": "pymongo.gone"}, stream)
+    report.write_report(audit, {"gone": "pymongo.gone"}, stream)
     title, *lines = stream.getvalue().splitlines()
     assert title == "process 77 used 5 names of pymongo and gridfs; 1 missing"
     assert lines[:6] == [
@@ -214,7 +214,7 @@ def test_report_on_terminal_has_colours(monkeypatch: pytest.MonkeyPatch) -> None
     audit.names = {"there": {"app"}, "gone": {"app"}, "old": {"app"}}
     audit.absent = {"gone", "old"}
     stream = StringIO()
-    report.write(audit, {"gone": "gone"}, stream)
+    report.write_report(audit, {"gone": "gone"}, stream)
     lines = stream.getvalue().splitlines()
     styles = {
         word: next(line for line in lines if word in line).partition(word)[0] for word in ("there ", "gone", "old")
@@ -318,10 +318,10 @@ needs_pymongo_of_api = pytest.mark.skipif(
 
 
 @needs_pymongo_of_api
-@pytest.mark.parametrize("name", LACKING)
+@pytest.mark.parametrize("name", ADDED_PLACEHOLDERS)
 def test_names_in_table_of_lacking_names_exist_in_pymongo(name: str) -> None:
     existing = vars(importlib.import_module(name))
-    assert {*LACKING[name]} <= existing.keys()
+    assert {*ADDED_PLACEHOLDERS[name]} <= existing.keys()
 
 
 @needs_pymongo_of_api

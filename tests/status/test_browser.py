@@ -227,7 +227,7 @@ def take_screenshots(page: Page, directory: Path, folder: Path) -> None:
     wait_for_refreshes(page, 20)
     page.screenshot(folder / "status.png")
     console = Console(record=True, file=io.StringIO(), width=80, height=28, force_terminal=True)
-    console.print(Screen().shown(worker_states(directory), console))
+    console.print(Screen().visible_part(worker_states(directory), console))
     text = console.export_html(inline_styles=True, theme=MONOKAI, code_format=_TERMINAL)
     with browser() as other:
         other.open("data:text/html;base64," + b64encode(text.encode()).decode())

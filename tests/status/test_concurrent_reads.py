@@ -108,9 +108,9 @@ def metrics() -> None:
 
     for instruments in list(telemetry_metrics._instruments.values()):
         for *_, number in telemetry_metrics._POOL_INSTRUMENTS:
-            list(instruments._pools_observed(number)(CallbackOptions()))
+            list(instruments._pool_callback(number)(CallbackOptions()))
         for *_, read in telemetry_metrics._CLIENT_INSTRUMENTS:
-            list(instruments._clients_observed(read)(CallbackOptions()))
+            list(instruments._client_callback(read)(CallbackOptions()))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.status import process_state
-from gmongo.status.summary import summary, wrong
+from gmongo.status.summary import merged_problems, summary
 from gmongo.testing import Deployment
 from tests.status.states import EVENT, OPERATION, POOL, RETRIES, SERVER, UNKNOWN_SERVER, client, state, unresponsive
 from tests.support.wait import eventually
@@ -67,7 +67,7 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_client_state_has_expected_problems(name: str) -> None:
     client_state, expected = CASES[name]
-    problems = wrong([state(client_state)])
+    problems = merged_problems([state(client_state)])
     assert [(each["what"], each["server"], each["count"], *_problem_details(each)) for each in problems] == expected
     assert all(each["in"] == [12] for each in problems)
 
@@ -80,7 +80,7 @@ def test_equal_problems_of_processes_are_merged_with_longest_duration() -> None:
     lost = [
         client(servers=[UNKNOWN_SERVER], history=[history_event("became Unknown", each)]) for each in (3.0, 9.0, 5.0)
     ]
-    (problem,) = wrong([state(*lost[:2]), state(lost[2], process=13)])
+    (problem,) = merged_problems([state(*lost[:2]), state(lost[2], process=13)])
     assert (problem["in"], problem["count"], problem["sinceMS"]) == ([12, 13], 3, 9.0)
 
 
@@ -90,7 +90,7 @@ def test_problems_are_sorted_by_severity() -> None:
         state(client(**NO_PRIMARY, servers=[UNKNOWN_SERVER])),
         unresponsive("13"),
     ]
-    assert [each["what"] for each in wrong(states)] == [
+    assert [each["what"] for each in merged_problems(states)] == [
         "does not answer",
         "no primary",
         "server unknown",
@@ -113,7 +113,7 @@ def test_lost_primary_is_a_problem_until_its_restart() -> None:
 
         def problems() -> list[dict[str, Any]]:
             clients = [each for each in process_state()["clients"] if each["number"] == mongo_client._executor.number]
-            return wrong([{"process": 1, "clients": clients}])
+            return merged_problems([{"process": 1, "clients": clients}])
 
         assert problems() == []
         deployment.members[0].kill()

@@ -42,7 +42,7 @@ def printed_lines(states: Sequence[dict[str, Any]], width: int = 200) -> list[st
 
 def view_cells(view: View, *states: dict[str, Any], width: int = 200) -> list[list[str]]:
     """Return the cells of the rows that a view shows for the given states."""
-    return [[each.shown(row) for each in view.shown(width)] for row in view.rows(list(states))]
+    return [[each.cell_text(row) for each in view.visible_columns(width)] for row in view.rows(list(states))]
 
 
 def test_servers_view_has_one_row_per_server() -> None:
@@ -134,11 +134,11 @@ def screen(*keys: str, states: Sequence[dict[str, Any]], width: int = 80, height
     text = io.StringIO()
     screen_ = Screen()
     console = Console(file=text, width=width, height=height, color_system=None)
-    console.print(screen_.shown(list(states), console))
+    console.print(screen_.visible_part(list(states), console))
     for key in keys:
         screen_.press(key, width)
         text.truncate(0)
-        console.print(screen_.shown(list(states), console))
+        console.print(screen_.visible_part(list(states), console))
     return [line.strip("\x00").rstrip() for line in text.getvalue().splitlines()]
 
 
@@ -235,7 +235,7 @@ def read_until(fd: int, text: bytes) -> None:
 def test_wide_columns_are_shown_from_width_120(width: int, all_columns: bool) -> None:
     narrow, wide = Column("a", Mock()), Column("b", Mock(), None, True)
     table = View("x", lambda states: iter(()), (narrow, wide), Order("a"))
-    assert table.shown(width) == ([narrow, wide] if all_columns else [narrow])
+    assert table.visible_columns(width) == ([narrow, wide] if all_columns else [narrow])
 
 
 def test_table_on_screen_starts_at_first_row() -> None:

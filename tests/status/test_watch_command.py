@@ -212,9 +212,9 @@ def test_gevent_timeout_during_read_of_state_is_raised_unchanged(
     def read(path: Path) -> bytes:
         raise foreign
 
-    monkeypatch.setattr(workers, "_read", read)
+    monkeypatch.setattr(workers, "_read_socket", read)
     with pytest.raises(gevent.Timeout) as caught:
-        workers._fetch(tmp_path / "7.sock", False)
+        workers._fetch_state(tmp_path / "7.sock", False)
     assert caught.value is foreign
 
 
@@ -234,5 +234,5 @@ def test_error_about_unreadable_socket_states_reason(
     def read(path: Path) -> bytes:
         raise read_error
 
-    monkeypatch.setattr(workers, "_read", read)
-    assert workers._fetch(tmp_path / "7.sock", False) == {"process": "7", "error": reason, "clients": []}
+    monkeypatch.setattr(workers, "_read_socket", read)
+    assert workers._fetch_state(tmp_path / "7.sock", False) == {"process": "7", "error": reason, "clients": []}

@@ -265,7 +265,7 @@ def test_connection_to_reader_that_does_not_read_is_closed_after_1_second(
     near, far = socket.socketpair()
     with far:
         before = _clock.monotonic()
-        workers._answer(near, False)
+        workers._send_state(near, False)
         assert _clock.monotonic() - before == pytest.approx(1)
         assert near.closed
 

@@ -404,7 +404,7 @@ def test_failed_command_adds_error_attributes_and_event_to_span(
 
 def test_error_adds_no_attribute_to_span_that_is_not_recording() -> None:
     span = Mock(is_recording=lambda: False)
-    tracing._record(span, KeyError("x"), 0)
+    tracing._record_error(span, KeyError("x"), 0)
     assert not span.set_attributes.called and not span.add_event.called and not span.set_status.called
 
 

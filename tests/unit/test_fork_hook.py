@@ -56,7 +56,7 @@ def test_all_stateful_objects_are_registered_for_fork(steps: list[str]) -> None:
             Verifier(False, 1.0),
             Handle(Settings(kms_providers={"local": {"key": bytes(96)}})),
             _object_ids._ObjectIdGenerator(),
-            _native_threads._Calls(),
+            _native_threads._Jobs(),
         ]
         assert [each in _fork.forkables() for each in made] == [True] * len(made)
 

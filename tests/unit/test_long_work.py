@@ -19,7 +19,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS
 
 from gmongo import _background
 from gmongo._background import LongWork, Wakeup, with_checkpoints
-from gmongo._encryption.encoding import one_document
+from gmongo._encryption.encoding import command_document
 from gmongo.wire.checksum import crc32c
 from gmongo.wire.message import encode_op_msg
 from gmongo.wire.reply import Batch
@@ -68,7 +68,7 @@ def insert_message(documents: Iterable[bytes]) -> list[bytes]:
         (lambda: list(with_checkpoints(range(97))), 4),
         (lambda: batch_of_50_documents().count(), 50),
         (lambda: batch_of_50_documents().raw(), 50),
-        (lambda: one_document(insert_message(DOCUMENTS)), 50),
+        (lambda: command_document(insert_message(DOCUMENTS)), 50),
         (lambda: send_over_tcp([bytes(40 * KIB)] * 4), 2),
         (lambda: send_over_tcp([bytes(KIB)]), 0),
         (lambda: send_over_tls([bytes(200 * KIB)]), 4),
@@ -89,7 +89,7 @@ def test_long_computation_passes_checkpoint_after_each_piece(
 def test_computation_with_checkpoints_has_complete_result() -> None:
     assert batch_of_50_documents().count() == 50
     assert batch_of_50_documents().raw() == b"".join(DOCUMENTS)
-    found = bson.decode(one_document(insert_message(DOCUMENTS)))
+    found = bson.decode(command_document(insert_message(DOCUMENTS)))
     assert found == {"insert": "c", "documents": [{"_id": number} for number in range(50)]}
 
 

@@ -25,7 +25,7 @@ def gate() -> Iterator[threading.Event]:
     gate = threading.Event()
     yield gate
     gate.set()
-    eventually(lambda: not _native_threads._calls.running)
+    eventually(lambda: not _native_threads._jobs.running)
 
 
 def count_active_watchers() -> int:
@@ -58,7 +58,7 @@ def test_waiting_job_keeps_event_loop_alive_only_with_ref(gate: threading.Event,
     assert count_active_watchers() - before == ref
     waiting.kill()
     assert count_active_watchers() == before
-    assert len(_native_threads._calls.running) == 1  # the native thread still runs the job
+    assert len(_native_threads._jobs.running) == 1  # the native thread still runs the job
 
 
 def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:
@@ -68,7 +68,7 @@ def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:
     waiting.kill(timeout)
     assert waiting.exception is timeout
     gate.set()
-    eventually(lambda: not _native_threads._calls.running)
+    eventually(lambda: not _native_threads._jobs.running)
 
 
 def test_job_above_thread_limit_uses_thread_pool_of_gevent(
@@ -78,10 +78,10 @@ def test_job_above_thread_limit_uses_thread_pool_of_gevent(
     jobs = [gevent.spawn(run_in_native_thread, gate.wait, True) for _ in range(2)]
     gevent.sleep(0)
     assert run_in_native_thread(lambda: 7, False) == 7
-    assert len(_native_threads._calls.running) == 2
+    assert len(_native_threads._jobs.running) == 2
     gate.set()
     gevent.joinall(jobs)
-    assert not _native_threads._calls.running
+    assert not _native_threads._jobs.running
 
 
 def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(_native_threads, "_start_new_thread", raise_error)
     before = count_active_watchers()
     assert run_in_native_thread(lambda: 7, True) == 7
-    assert not _native_threads._calls.running
+    assert not _native_threads._jobs.running
     assert count_active_watchers() == before
 
 
@@ -101,12 +101,12 @@ def test_forked_child_does_not_wait_for_threads_of_parent(gate: threading.Event)
     before = count_active_watchers()
     waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
-    calls = _native_threads._calls
-    running = calls.running
-    calls.mark_forked()
+    jobs = _native_threads._jobs
+    running = jobs.running
+    jobs.mark_forked()
     assert count_active_watchers() == before
-    assert not calls.running and not calls.awaited
-    calls.running = running
+    assert not jobs.running and not jobs.awaited
+    jobs.running = running
     waiting.kill()
 
 
@@ -123,36 +123,34 @@ def test_job_of_ended_hub_is_removed_from_running_jobs(
     thread = _NativeThread(target=start_job_and_end_thread)
     thread.start()
     thread.join()
-    assert len(_native_threads._calls.running) == 1
+    assert len(_native_threads._jobs.running) == 1
     gate.set()
-    eventually(lambda: not _native_threads._calls.running)
-    eventually(lambda: not (hub_is_destroyed and _native_threads._calls.awaited))
+    eventually(lambda: not _native_threads._jobs.running)
+    eventually(lambda: not (hub_is_destroyed and _native_threads._jobs.awaited))
     assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("outcome", [7, OSError("no")])
-def test_call_delivers_result_or_error_to_waiting_greenlet(outcome: object) -> None:
-    def job() -> object:
+def test_job_delivers_result_or_error_to_waiting_greenlet(outcome: object) -> None:
+    def function() -> object:
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
-    call = _native_threads._Call(job, True)
-    _native_threads._calls.awaited.add(call)
-    call.run()
-    # The set keeps the call alive until the hub has closed the call's watcher.
-    assert call in _native_threads._calls.awaited
-    assert call.wait() is outcome
-    assert call not in _native_threads._calls.awaited
+    job = _native_threads._Job(function, True)
+    _native_threads._jobs.awaited.add(job)
+    job.run()
+    # The set keeps the job alive until the hub has closed its watcher.
+    assert job in _native_threads._jobs.awaited
+    assert job.wait() is outcome
+    assert job not in _native_threads._jobs.awaited
 
 
 def test_switch_by_other_greenlet_to_waiting_greenlet_raises_invalid_switch(gate: threading.Event) -> None:
     waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     gevent.spawn(waiting.switch, "something else")
-    with pytest.raises(
-        InvalidSwitchError, match=r"switched into <Greenlet .* with 'something else', expected <.*_Call"
-    ):
+    with pytest.raises(InvalidSwitchError, match=r"switched into <Greenlet .* with 'something else', expected <.*_Job"):
         waiting.get(timeout=5)
 
 
@@ -162,8 +160,8 @@ def test_at_most_32_running_jobs_have_own_threads(
 ) -> None:
     others: Any = {object() for _ in range(running_jobs)}
     started: list[Any] = []
-    monkeypatch.setattr(_native_threads, "_calls", SimpleNamespace(running=others))
-    monkeypatch.setattr(_native_threads, "_start_call", lambda job, ref: started.append((job, ref)))
+    monkeypatch.setattr(_native_threads, "_jobs", SimpleNamespace(running=others))
+    monkeypatch.setattr(_native_threads, "_start_job", lambda job, ref: started.append((job, ref)))
     job = Mock(return_value=5)
     assert _native_threads.run_in_native_thread(job, False) == 5
     assert started == ([(job, False)] if has_own_thread else [])

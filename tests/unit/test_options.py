@@ -12,7 +12,7 @@ from gmongo.auth.credential import Credential
 from gmongo.client_options import _check_mechanism_without_tls
 from gmongo.errors import InvalidOption, InvalidOptionType
 from gmongo.monitoring import CommandListener
-from gmongo.options.table import OPTIONS, Option, find
+from gmongo.options.table import OPTIONS, Option, find_option
 from tests.support.cases import rows, with_cases
 
 TYPE, VALUE = InvalidOptionType, InvalidOption
@@ -65,7 +65,7 @@ RULES: dict[tuple[str, ...], tuple[Accepted, Rejected]] = {
     ("metrics",): ([*_METRICS[0], [True, {"enabled": True}], [False, {"enabled": False}]], _METRICS[1]),
 }  # fmt: skip
 
-NAMED = [(option, RULES[names]) for names in RULES for option in map(find, names)]
+NAMED = [(option, RULES[names]) for names in RULES for option in map(find_option, names)]
 
 
 def option_name_or_empty(value: Any) -> str:
@@ -107,8 +107,8 @@ def test_only_listed_options_have_attribute(attribute: str, value: Any, options:
 def test_option_is_found_by_alias_regardless_of_case() -> None:
     for alias, name in (("ssl", "tls"), ("max_adaptive_retries", "maxAdaptiveRetries"), ("wtimeout", "wTimeoutMS"),
                         ("j", "journal"), ("enable_overload_retargeting", "enableOverloadRetargeting")):  # fmt: skip
-        assert find(alias) is find(name) is find(alias.upper())
-    assert find("nosuch") is None
+        assert find_option(alias) is find_option(name) is find_option(alias.upper())
+    assert find_option("nosuch") is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Module ``pymongo`` of the stand-in: gmongo's public names, and the PyMongo version whose API gmongo implements."""
+"""Replacement of the module ``pymongo``: gmongo's public names, and the PyMongo version whose API gmongo implements."""
 
 from __future__ import annotations
 

@@ -10,11 +10,10 @@ from gmongo.gridfs import DEFAULT_CHUNK_SIZE, NoFile
 
 __all__ = ["DEFAULT_CHUNK_SIZE", "AsyncGridFS", "AsyncGridFSBucket", "AsyncMongoClient", "NoFile"]
 
-__path__: list[str] = []  # with a path, the module is also a package, which contains pymongo.asynchronous.mongo_client
+__path__: list[str] = []  # makes the module a package, so that pymongo.asynchronous.mongo_client can be imported
 
 
 def _placeholder(name: str, *bases: type[object]) -> type[object]:
-    """Return a placeholder class, whose construction raises ConfigurationError."""
     why = "it needs asyncio, and gmongo is for greenlets: use MongoClient"
     return type(name, bases or (Placeholder,), {"__module__": __name__, "why": why})
 

@@ -19,7 +19,7 @@ from bson.binary import UUID_SUBTYPE, Binary
 from gmongo.client_session import SessionOptions
 from gmongo.collection import Collection
 from gmongo.gridfs import GridFSBucket
-from gmongo.options.table import find
+from gmongo.options.table import find_option
 from tests.support.cases import rows
 from tests.support.mongocryptd import analysis_reply
 
@@ -174,7 +174,7 @@ RULES: tuple[Rule, ...] = (
     _missing_feature(
         "waitQueueSize and waitQueueMultiple (CMAP-18)",
         "uriOptions.waitQueueSize uriOptions.waitQueueMultiple",
-        lambda: find("waitQueueSize") is None and find("waitQueueMultiple") is None,
+        lambda: find_option("waitQueueSize") is None and find_option("waitQueueMultiple") is None,
     ),
     _expected_failure(
         "after a network error of a getMore behind a load balancer, the driver sends no killCursors (LB-53)",
