@@ -358,7 +358,7 @@ class ObjectsUnderTest:
     def _consume(self, result: Any, target: Any) -> Any:
         """Use the result of a call, so that the client sends all commands that depend on an argument.
 
-        Return the documents or data that the use reads.
+        Return the documents or data that were read.
         """
         if isinstance(result, Cursor | CommandCursor):
             return [*([result] if isinstance(result, Cursor) else []), *result]

@@ -63,7 +63,7 @@ class DecimalCodec(TypeCodec):  # type: ignore[misc]
 
 
 class ForeignDatabaseError(Exception):
-    """A call would use a database that does not belong to the tests, or would affect the whole server."""
+    """Raised if a call would use a database of another user, or would affect the whole server."""
 
 
 class Driver(NamedTuple):
@@ -159,7 +159,7 @@ class CallRunner:
         foreign = frozenset(self._control.list_database_names()) - SYSTEM_DATABASES
         if database in foreign:
             raise ForeignDatabaseError(
-                f"the server has a database {database!r} already, which the tests would drop: rename or drop it"
+                f"the server already has the database {database!r}. Rename or drop this database, or the tests drop it"
             )
         self._proxy = RecordingProxy(
             server,
@@ -304,7 +304,7 @@ class CallRunner:
     def _set_fail_point(self, command: str | list[str], times: Any = 1, **data: Any) -> None:
         """Set the fail point ``failCommand``."""
         if self._rejects_other_databases:
-            raise ForeignDatabaseError("the call sets a fail point, which concerns the server as a whole")
+            raise ForeignDatabaseError("the call sets a fail point, which affects the whole server")
         commands = [command] if isinstance(command, str) else command
         mode = {"times": times} if isinstance(times, int) else times
         try:

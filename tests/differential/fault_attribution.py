@@ -14,7 +14,7 @@ _REPEATS = 3
 
 
 class Verdict(Enum):
-    """Whether the outcomes of a row are equal or different, or the row is skipped."""
+    """Result of the comparison of a row: equal outcomes, different outcomes, or skipped."""
 
     SAME = "same"
     SKIPPED = "skipped"
@@ -59,10 +59,7 @@ def _is_not_deterministic(runner: CallRunner, source: str, theirs: Outcome) -> s
 
 
 def _differs_from_mongodb(simulation: CallRunner, source: str, theirs: Outcome, ours: Outcome) -> str:
-    """Return a text if PyMongo's outcome on MongoDB is different, and this explains the row.
-
-    Otherwise return an empty text.
-    """
+    """Return the reason why the server causes the difference, or an empty text."""
     true_theirs, true_ours = simulation.compare(source)
     if are_equal(true_theirs, theirs):
         return ""

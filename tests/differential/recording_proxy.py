@@ -54,8 +54,9 @@ class RecordingProxy:
     :param fault_of_unacknowledged: Text that says how the server violates the protocol for
         unacknowledged commands. If the text is not empty, the proxy rejects unacknowledged
         commands.
-    :param permitted_database: The only database that calls may use, and then commands that affect
-        the whole server are rejected. None permits all other databases.
+    :param permitted_database: The only database that calls may use. With this parameter, the proxy
+        also rejects commands that affect the whole server. None permits all databases except
+        `forbidden_databases`.
     """
 
     def __init__(

@@ -1,6 +1,4 @@
-"""Interrupt a greenlet that encrypts or decrypts by an exception, once at each switch of the
-greenlet.
-"""
+"""Throw an exception into a greenlet that encrypts or decrypts, once at each switch of the greenlet."""
 
 from __future__ import annotations
 

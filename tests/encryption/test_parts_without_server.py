@@ -329,7 +329,7 @@ def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     transports: list[Any] = []
 
     def connect(address: Any, attach: Any, *, tls: Any) -> Any:
-        # Like a race of two addresses: the driver abandons the first attempt, the second succeeds.
+        # The driver connects to two addresses concurrently: it abandons the first attempt, and the second succeeds.
         for _ in range(2):
             transports.append(Mock(address=address, tls=tls, receive_some=lambda count: bytes(count)))
             attach(transports[-1])

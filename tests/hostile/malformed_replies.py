@@ -129,7 +129,7 @@ class MalformedReplies:
         self.findings = CampaignResults(self.name if not share_of_damage else "framing", seed)
         self._damage = share_of_damage
         self._rng = random.Random()
-        self._wrong = 0  # number of the next replies that are malformed
+        self._wrong = 0  # number of malformed replies that the server will still send
 
     def _answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
         if name == "hello":

@@ -44,7 +44,7 @@ class ExistingDeployment(RunningDeployment):
         """Return the URI of the deployment.
 
         :param multiple: Value of ``useMultipleMongoses`` in the definition of the client.
-        :raises Skip: The deployment has only one mongos.
+        :raises Skip: The case needs several mongos, and the deployment has only one.
         """
         if multiple is not True or self.setting.topology not in ("sharded", "load-balanced"):
             return self._one

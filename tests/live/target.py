@@ -29,7 +29,7 @@ _UNUSED_MECHANISM = "MONGODB-OIDC"
 
 
 class RefusedError(Exception):
-    """The run must not begin, because the user or the data of the deployment do not permit the run."""
+    """Raised before the run if the user or the data of the deployment do not permit the run."""
 
 
 class RestrictedClient(MongoClient[Any]):
@@ -56,7 +56,8 @@ class Target:
     :param options: Options of each client of the run in addition to the URI, such as `server_api`.
     :param one_mongos: URI of a load balancer that has only one mongos, if the load balancer of
         `uri` has several.
-    :param replica_set: Replica set that the run has started, whose members the run may kill and stop. None for others.
+    :param replica_set: Replica set that the run has started, whose members the run may kill and
+        stop. None for other deployments.
     """
 
     def __init__(

@@ -50,7 +50,7 @@ def test_client_without_option_is_not_load_balanced(option: str, service: Script
     client = connect(f"mongodb://{service.name}/{option}")
     client.db.c.find_one()
     hellos = service.commands("handshake") + service.commands("hello")
-    # At least one from the monitor, and one from the connection of the `find`.
+    # The monitor and the connection of the `find` each send a hello.
     assert len(hellos) >= 2
     assert not any("loadBalanced" in hello for hello in hellos)
     assert topology_type_of(client) == "Sharded"

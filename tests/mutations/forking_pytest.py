@@ -70,7 +70,7 @@ def _inner_codes(code: CodeType) -> list[CodeType]:
 
 
 def _without_inner_code(code: CodeType) -> object:
-    """Return :func:`behaviour_of` a code object, but ignore its inner functions and classes."""
+    """Return the value of :func:`behaviour_of` for a code object without its inner functions and classes."""
     nothing = (lambda: None).__code__
     return behaviour_of(
         code.replace(co_consts=tuple(nothing if isinstance(each, CodeType) else each for each in code.co_consts))

@@ -143,10 +143,10 @@ def _whole_lines(change: Change, source: str) -> RandomChange:
 def choose_tests(recording: Recording, random_change: RandomChange, seconds: float) -> tuple[list[str], int]:
     """Return the tests to run for a change, and the number of tests that may detect the change.
 
-    The order is: first the fast tests, sorted by their cost. Next are tests that reach a line of
-    the changed function, such as a branch, that not all tests of the function reach. For a change
-    outside functions, tests in files that import the module replace these tests. Last are the other
-    tests, beginning with the cheapest test of each test function.
+    The order is: first the fast tests, sorted by their cost. Next are tests of rarely reached lines
+    of the changed function, such as a branch. For a change outside functions, tests in files that
+    import the module replace these tests. Last are the other tests, beginning with the cheapest
+    test of each test function.
 
     :param seconds: the maximum total duration of the returned tests.
     """

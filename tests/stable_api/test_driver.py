@@ -235,7 +235,7 @@ def test_unknown_error_code_raises_operation_failure_with_labels(server: Scripte
     assert (caught.value.code, caught.value.details["more"]) == (99999, 1)
     assert caught.value.has_error_label("OddError")
     server.replies["find"] = {"ok": 0, "code": 10107, "errmsg": "no primary here", "errorLabels": ["OddError"]}
-    with pytest.raises(NotPrimaryError) as other:  # the code 10107 selects the class
+    with pytest.raises(NotPrimaryError) as other:  # the driver selects the class by the code 10107
         client.db.c.find_one()
     assert other.value.has_error_label("OddError")
 

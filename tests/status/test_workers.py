@@ -356,7 +356,7 @@ def test_terminal_command_prints_all_tables_or_an_error(tmp_path: Path, deployme
         assert result.returncode == 0
         return all(word in result.stdout for word in words)
 
-    # Repeated, because the output has only an error about a worker that replies late.
+    # If a worker replies late, the output contains only an error, so the test repeats the command.
     eventually(has_all)
     missing = run(str(tmp_path / "nothing"))
     assert missing.returncode == 1

@@ -296,7 +296,7 @@ def test_invalid_answer_of_responder_is_logged_and_client_connects(tmp_path, aut
     answer, text = FAULTS[case]
     # The responder and the client share an event loop, so the client must not block the event loop.
     caplog.set_level(logging.INFO, "gmongo.ocsp")
-    # An endless answer ends before this timeout, because the message differs from `LATE`.
+    # If the client stops an endless answer only after this timeout, the message is `LATE` and the test fails.
     monkeypatch.setattr("gmongo._tls._LONGEST_INQUIRY", 0.5 if text is LATE else 20)
     with Responder(answer) as responder:
         certified = authority.server(responder.url)
