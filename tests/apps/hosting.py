@@ -99,7 +99,7 @@ def hosted(
         host.kill()
 
 
-def get(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, str]:
+def request_document(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, str]:
     """Send a request. Return the ID of the process that answered, and the document that the process read.
 
     Like a proxy, the function repeats the request if the connection ends without an answer, because
@@ -160,7 +160,7 @@ class Load:
         number = 0
         while not self._block_has_ended:
             name = f"{visitor}-{(number := number + 1)}-{os.urandom(4).hex()}"
-            process, found = get(self._port, name, self.dropped)
+            process, found = request_document(self._port, name, self.dropped)
             if found != name:
                 raise AssertionError(f"requested {name}, got {found}")
             self.answered_by.append(process)
@@ -185,7 +185,7 @@ def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Ho
     """
     fail(deployment, "find", times=3, blockConnection=True, blockTimeMS=500)
     deployment.commands.clear()
-    pending = [gevent.spawn(get, port, f"late-{number}") for number in range(3)]
+    pending = [gevent.spawn(request_document, port, f"late-{number}") for number in range(3)]
     until(lambda: len(deployment.commands.named("find")) >= 3)
     assert host.end() == 0
     assert [each.get()[1] for each in pending] == ["late-0", "late-1", "late-2"]

@@ -13,10 +13,10 @@ from tests.support.wait import until
 from .hosting import (
     Load,
     assert_pending_requests_are_answered_at_end,
-    get,
     hosted,
     open_connections,
     owners_of_connections,
+    request_document,
 )
 
 pytest.importorskip("gunicorn")
@@ -120,7 +120,7 @@ def test_worker_with_blocked_event_loop_is_replaced(start_gunicorn, deployment):
         port = host.port()
         with Load(port) as load:
             until(load.recent_processes)
-            holding = gevent.spawn(get, port, "hold")
+            holding = gevent.spawn(request_document, port, "hold")
             killed = int(until(lambda: host.matches(r"WORKER TIMEOUT \(pid:(\d+)\)"))[0])
             holding.kill()
             until(lambda: not living_processes({killed}))
@@ -133,6 +133,6 @@ def test_worker_with_blocked_event_loop_is_replaced(start_gunicorn, deployment):
 def test_pending_requests_are_answered_before_gunicorn_ends(start_gunicorn, deployment):
     with start_gunicorn("-w", "1") as host:
         port = host.port()
-        get(port, "first")
+        request_document(port, "first")
         assert_pending_requests_are_answered_at_end(deployment, host, port)
         assert host.warnings_and_errors == []

@@ -227,9 +227,9 @@ class CallRunner:
             try:
                 with gevent.Timeout(self._effective_call_timeout):
                     value = source(names) if callable(source) else _run_lines(source, names)
-                    returned = comparable.of(value)
+                    returned = comparable.convert(value)
             except (Exception, gevent.Timeout) as raised:
-                error, text = comparable.of_error(raised), str(raised)
+                error, text = comparable.convert_error(raised), str(raised)
             sent = self._take_sent_commands(names)
             if self._proxy.refused:
                 # The call may have sent other commands before the rejected command.
@@ -350,7 +350,7 @@ class CallRunner:
         for name in sorted(self._proxy.used & set(self._control.list_database_names())):
             for description in sorted(self._control[name].list_collections(), key=lambda each: each["name"]):
                 collection = self._control[name][description["name"]]
-                documents = sorted((comparable.of(each) for each in collection.find()), key=repr)
+                documents = sorted((comparable.convert(each) for each in collection.find()), key=repr)
                 left.append((name, description["name"], repr(description.get("options")), documents))
         return left
 
@@ -403,7 +403,7 @@ def _comparable_command(sent: RecordedCommand, comparable: ComparableValues) -> 
     body = _without_default_fields({name: value for name, value in sent.body.items() if name != "txnNumber"})
     if "txnNumber" in sent.body:
         body["txnNumber"] = True
-    first, *others = comparable.of(body)[1]
+    first, *others = comparable.convert(body)[1]
     return first, tuple(sorted(others)), "lsid" in sent.body, sent.acknowledged
 
 

@@ -108,7 +108,7 @@ def _are_texts(theirs: Any, ours: Any) -> bool:
 
 def _is_read_preference(theirs: Any, ours: Any) -> bool:
     """Return True if two commands differ only in ``$readPreference``."""
-    if not (_is_command(theirs) and _is_command(ours)):
+    if not (_is_comparable_command(theirs) and _is_comparable_command(ours)):
         return False
     one, other = (
         (each[0], tuple(field for field in each[1] if field[0] != "$readPreference"), *each[2:])
@@ -124,7 +124,7 @@ def _is_overload_policy(theirs: Any, ours: Any) -> bool:
 
 def _differs_by_transaction_number(theirs: Any, ours: Any) -> bool:
     """Return True if two commands differ only in the transaction number, which only gmongo sends."""
-    if not (_is_command(theirs) and _is_command(ours)) or theirs == ours:
+    if not (_is_comparable_command(theirs) and _is_comparable_command(ours)) or theirs == ours:
         return False
     number = ("txnNumber", ("bool", True))
     return number not in theirs[1] and bool((theirs[1], theirs[2:]) == (_without_field(number, ours[1]), ours[2:]))
@@ -147,7 +147,7 @@ def _is_same_number(theirs: Any, ours: Any) -> bool:
     return float(theirs[1]) == float(ours[1])
 
 
-def _is_command(part: Any) -> bool:
+def _is_comparable_command(part: Any) -> bool:
     return isinstance(part, tuple) and len(part) == 4 and isinstance(part[1], tuple) and isinstance(part[3], bool)
 
 

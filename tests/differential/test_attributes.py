@@ -184,13 +184,13 @@ PRIVATE = [
 
 
 @since("4.18")
-@pytest.mark.parametrize(("theirs", "name", "others"), PRIVATE)
-def test_private_constants_equal_constants_of_pymongo(theirs: ModuleType, name: str, others: set[str]) -> None:
+@pytest.mark.parametrize(("theirs", "name", "different_names"), PRIVATE)
+def test_private_constants_equal_constants_of_pymongo(theirs: ModuleType, name: str, different_names: set[str]) -> None:
     ours = importlib.import_module(name)
     found = {
         each: (getattr(theirs, each), value)
         for each, value in vars(ours).items()
         if hasattr(theirs, each) and not each.startswith("__") and isinstance(value, int | float | dict)
     }
-    assert {each for each, (one, other) in found.items() if one != other} == others
+    assert {each for each, (one, other) in found.items() if one != other} == different_names
     assert found

@@ -119,12 +119,12 @@ class HelloHistory:
             server.faults.clear()
             if server._listener is None:
                 server.start()
-            server.hello_edit = self._counted(server)
+            server.hello_edit = self._hello_counter(server)
             server.hello_extra = self._member(server, secondary=True)
             ROLES[role](self, server)
             server.changed()
 
-    def _counted(self, server: ScriptedServer) -> Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]:
+    def _hello_counter(self, server: ScriptedServer) -> Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]:
         def count(_command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
             self._hellos[server.port] += 1
             if self._hellos[server.port] > 2 * MOST_CHECKS:

@@ -113,8 +113,8 @@ class History:
         _check_nothing_in_use(client)
 
     def _actors(self, deployment: Deployment, client: MongoClient[Any]) -> list[Actor]:
-        def make(kind: Any, name: str, *more: Any) -> Any:
-            return kind(name, client, random.Random(self._rng.random()), *more)
+        def make(kind: Any, name: str, *arguments: Any) -> Any:
+            return kind(name, client, random.Random(self._rng.random()), *arguments)
 
         actors = [make(Inserter, "a"), make(Inserter, "b"), make(Updater, "u"), make(Updater, "v")]
         actors += [make(Reader, "r"), make(Reader, "s")]

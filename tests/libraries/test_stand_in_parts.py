@@ -123,9 +123,9 @@ class Program:
     def __init__(self, name: str = "app") -> None:
         self._globals = {"__name__": name, "getattr": getattr}
 
-    def __call__(self, thing: object, name: str) -> object:
+    def __call__(self, target: object, name: str) -> object:
         return eval(
-            compile("getattr(thing, name, None)", "app.py", "eval"), {**self._globals, "thing": thing, "name": name}
+            compile("getattr(target, name, None)", "app.py", "eval"), {**self._globals, "target": target, "name": name}
         )
 
 

@@ -87,7 +87,7 @@ def _run_all(parser: argparse.ArgumentParser, options: argparse.Namespace, deplo
         parser.error(str(error))
     try:
         if options.disposable is not None:
-            target.allow_all(options.disposable)
+            target.permit_all_commands(options.disposable)
         report = Report(_properties_of_run(target))
         for name in options.only or PARTS:
             _run(name, target, report, options)

@@ -72,21 +72,21 @@ def test_run_uses_only_its_own_databases_by_default(
 
 def test_permission_with_wrong_deployment_name_raises_refused_error(target: Target) -> None:
     with pytest.raises(RefusedError, match="must name this deployment, rs0, and not shop"):
-        target.allow_all("shop")
+        target.permit_all_commands("shop")
     assert not target.disposable
 
 
 def test_permission_for_deployment_with_other_databases_raises_refused_error(target: Target) -> None:
     target.client.shop.orders.insert_one({})
     with pytest.raises(RefusedError, match="contains databases that would be lost: shop"):
-        target.allow_all("rs0")
+        target.permit_all_commands("rs0")
     assert not target.disposable
 
 
 def test_permission_for_standalone_needs_host_and_port() -> None:
     with Deployment.standalone() as deployment:
         target = Target(deployment.uri)
-        target.allow_all(deployment.members[0].address)
+        target.permit_all_commands(deployment.members[0].address)
         assert target.disposable
         target.close()
 

@@ -199,12 +199,13 @@ def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
 
 
 def _sorted_by_cost(tests: Iterable[Test], file: str) -> list[Test]:
-    """Return the tests sorted by cost. The cost of a test is low if the test is fast, reaches few lines, and is about
-    the subject of the file.
+    """Return the tests sorted by cost.
+
+    The cost is low if a test is fast, reaches few lines, and tests the changed file or its package.
     """
 
     def cost(test: Test) -> tuple[float, str]:
-        near = _is_about(test.name.partition("::")[0], file)
+        near = _is_test_of(test.name.partition("::")[0], file)
         return (test.seconds + _OVERHEAD) * (50 + test.breadth) * (1 if near else _OTHER_SUBJECT), test.name
 
     return sorted(tests, key=cost)
@@ -221,7 +222,7 @@ def _sorted_in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
     return [test for _, _, test in sorted(rounds)]
 
 
-def _is_about(tests: str, file: str) -> bool:
+def _is_test_of(tests: str, file: str) -> bool:
     """Return True if a test file is in the test folder for the package of `file`, or imports the module `file`."""
     package = file.partition("/")[0] if "/" in file else "api"
     return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _test_files_that_import(file)
@@ -292,12 +293,12 @@ def _lines_of_function_around(file: str, line: int) -> range:
 @cache
 def _is_in_function(file: str, line: int) -> bool:
     return any(
-        isinstance(node, (ast.FunctionDef, ast.Lambda)) and _body_begins(node) <= line <= (node.end_lineno or 0)
+        isinstance(node, (ast.FunctionDef, ast.Lambda)) and _first_body_line(node) <= line <= (node.end_lineno or 0)
         for node in ast.walk(_tree(file))
     )
 
 
-def _body_begins(node: ast.FunctionDef | ast.Lambda) -> int:
+def _first_body_line(node: ast.FunctionDef | ast.Lambda) -> int:
     return node.body[0].lineno if isinstance(node, ast.FunctionDef) else node.body.lineno
 
 

@@ -129,8 +129,8 @@ def outcome_of(code: int, progress: Sequence[str], output: str) -> Outcome:
     raise NotRun(output[-2000:])
 
 
-def environment(root: Path, more: Mapping[str, str]) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", **more}
+def environment(root: Path, variables: Mapping[str, str]) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", **variables}
 
 
 def limit_memory() -> None:
@@ -144,10 +144,10 @@ def run_in_copies(items: Iterable[Item], jobs: int, run: Callable[[Item, Path], 
     """
     roots: SimpleQueue[Path] = SimpleQueue()
 
-    def run_in_copy(each: Item) -> Result:
+    def run_in_copy(item: Item) -> Result:
         root = roots.get()
         try:
-            return run(each, root)
+            return run(item, root)
         finally:
             roots.put(root)
 

@@ -134,7 +134,7 @@ def _short(text: str) -> str:
 _COLUMNS = ("passed", *differences.KINDS, "unexplained", "not with PyMongo either", "skipped")
 
 
-def _column(name: str, results: Results, deployment: str, table: Mapping[str, differences.Difference]) -> str:
+def _outcome_column(name: str, results: Results, deployment: str, table: Mapping[str, differences.Difference]) -> str:
     outcome = results["gmongo", deployment][name]
     if outcome.kind == "passed":
         return "passed"
@@ -150,7 +150,7 @@ def report(results: Results, table: Mapping[str, differences.Difference]) -> Ite
     by_deployment: dict[str, Counter[str]] = {}
     for driver, deployment in results:
         for name in results["gmongo", deployment] if driver == "gmongo" else ():
-            column = _column(name, results, deployment, table)
+            column = _outcome_column(name, results, deployment, table)
             by_file.setdefault(differences.module_of(name), Counter())[column] += 1
             by_deployment.setdefault(deployment, Counter())[column] += 1
     for title, counts in (("deployment", by_deployment), ("file", by_file)):

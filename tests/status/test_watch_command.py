@@ -98,9 +98,9 @@ class WatchRun:
 
     @contextmanager
     def _scripted_keys(self) -> Iterator[Callable[[float], list[str]]]:
-        yield self._pressed
+        yield self._next_keys
 
-    def _pressed(self, seconds: float) -> list[str]:
+    def _next_keys(self, seconds: float) -> list[str]:
         self.waits.append(seconds)
         step = self._keys.pop(0)
         if isinstance(step, list):
