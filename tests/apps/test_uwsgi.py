@@ -24,10 +24,10 @@ from tests.support.wait import until
 from .hosting import (
     Load,
     assert_pending_requests_are_answered_at_end,
-    get,
     hosted,
     open_connections,
     owners_of_connections,
+    request_document,
 )
 
 UWSGI = shutil.which("uwsgi") or shutil.which("uwsgi", path=str(Path(sys.executable).parent))
@@ -131,7 +131,7 @@ def test_fork_without_hook_shares_no_connection(start_uwsgi, deployment, port):
     with start_uwsgi(HOSTED_USE="import") as host:
         started, answered, names = until(lambda: two_workers(host)), set(), itertools.count()
         while not started <= answered:
-            answered.add(get(port, f"note-{next(names)}")[0])
+            answered.add(request_document(port, f"note-{next(names)}")[0])
         processes = {host.process.pid, *started}
         assert [each for each in owners_of_connections(deployment, processes) if len(each) > 1] == []
 
