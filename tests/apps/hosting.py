@@ -99,6 +99,12 @@ def hosted(
         host.kill()
 
 
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
 def request_document(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, str]:
     """Send a request. Return the ID of the process that answered, and the document that the process read.
 
@@ -139,12 +145,12 @@ class Load:
     :ivar dropped: the names of requests whose connection ended without an answer.
     """
 
-    def __init__(self, port: int, width: int = 4) -> None:
+    def __init__(self, port: int) -> None:
         self.answered_by: list[int] = []
         self.dropped: list[str] = []
         self._port = port
         self._block_has_ended = False
-        self._visitors = [gevent.spawn(self._request, f"visitor-{number}") for number in range(width)]
+        self._visitors = [gevent.spawn(self._request, f"visitor-{number}") for number in range(4)]
 
     def __enter__(self) -> Load:
         return self

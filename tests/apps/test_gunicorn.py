@@ -120,9 +120,9 @@ def test_worker_with_blocked_event_loop_is_replaced(start_gunicorn, deployment):
         port = host.port()
         with Load(port) as load:
             until(load.recent_processes)
-            holding = gevent.spawn(request_document, port, "hold")
+            blocking = gevent.spawn(request_document, port, "block")
             killed = int(until(lambda: host.matches(r"WORKER TIMEOUT \(pid:(\d+)\)"))[0])
-            holding.kill()
+            blocking.kill()
             until(lambda: not living_processes({killed}))
             until(lambda: len(living_processes(started_workers(host))) == 2)
             until(lambda: load.recent_processes() and killed not in load.recent_processes())

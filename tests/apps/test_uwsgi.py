@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +23,7 @@ from tests.support.wait import until
 from .hosting import (
     Load,
     assert_pending_requests_are_answered_at_end,
+    free_port,
     hosted,
     open_connections,
     owners_of_connections,
@@ -62,9 +62,7 @@ def port():
 
     The test must choose the port, because uWSGI cannot report a port of the system.
     """
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+    return free_port()
 
 
 @pytest.fixture
