@@ -253,9 +253,7 @@ CONSTRUCTORS: dict[str, dict[str, Any]] = {
 
 
 class ClassesAsAttributes:
-    """The classes of :data:`CONSTRUCTORS` as attributes, so that tests can call a class like a
-    method.
-    """
+    """The classes of :data:`CONSTRUCTORS` as attributes, so that tests can call a class like a method."""
 
     Collection, Database, GridFS, GridFSBucket = Collection, Database, GridFS, GridFSBucket
 
@@ -395,9 +393,7 @@ class ObjectsUnderTest:
         return result
 
     def normalize(self, value: Any) -> str:
-        """Return the text of a value, without parts that differ in each call, such as IDs and
-        times.
-        """
+        """Return the text of a value, without parts that differ in each call, such as IDs and times."""
         text = repr(self._plain(value))
         text = re.sub(r"ObjectId\('\w+'\)|0x\w+|(?<='getMore': )\d+|(?<='cursors': \[)\d+", "an id", text)
         text = re.sub(r"Timestamp\(\d{9,}, \d+\)", "a time", text)

@@ -112,9 +112,7 @@ def test_callback_receives_limit_username_provider_and_refresh_token(
 
 
 class TokenServer:
-    """Function that replies to SASL commands like a server which accepts only the
-    ``accepted_tokens``.
-    """
+    """Function that replies to SASL commands like a server which accepts only the ``accepted_tokens``."""
 
     def __init__(self, *accepted_tokens: str, code: int = codes.AUTHENTICATION_FAILED) -> None:
         self.accepted_tokens, self.code = accepted_tokens, code

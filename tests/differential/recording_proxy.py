@@ -23,8 +23,15 @@ _INTERNAL_COMMANDS = frozenset(
 # Commands to the database `admin` that a call may send, even if the call may use only one other
 # database.
 _HARMLESS = _INTERNAL_COMMANDS | {
-    *("ping", "buildInfo", "buildinfo", "listDatabases", "commitTransaction", "abortTransaction", "bulkWrite"),
-    *("getMore", "renameCollection"),
+    "ping",
+    "buildInfo",
+    "buildinfo",
+    "listDatabases",
+    "commitTransaction",
+    "abortTransaction",
+    "bulkWrite",
+    "getMore",
+    "renameCollection",
 }
 # Commands that affect the whole server.
 _SERVER_COMMANDS = frozenset(

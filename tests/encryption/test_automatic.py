@@ -266,10 +266,7 @@ def test_retry_sends_encrypted_documents_of_first_attempt(automatic, client):
 def test_unacknowledged_write_is_encrypted(automatic, client):
     people = automatic.shop.people.with_options(write_concern=gmongo.WriteConcern(w=0))
     people.insert_one(dict(ANN))
-    with gevent.Timeout(5):
-        while (stored := client.shop.people.find_one()) is None:
-            gevent.sleep(0.01)
-    assert is_encrypted(stored["ssn"])
+    assert is_encrypted(eventually(client.shop.people.find_one)["ssn"])
 
 
 @pytest.mark.parametrize("option", ["bypass_auto_encryption", "bypass_query_analysis"])
@@ -295,10 +292,7 @@ def test_undecryptable_reply_raises_and_kills_the_cursor(connect, client, encryp
         automatic.shop.people.find_one()
     with pytest.raises(EncryptionError):
         next(automatic.shop.people.find(batch_size=2))
-    # Wait until the client has killed the open cursor of the undecryptable reply.
-    with gevent.Timeout(5):
-        while not recorder.sent_commands("killCursors"):
-            gevent.sleep(0.01)
+    eventually(lambda: recorder.sent_commands("killCursors"))
 
 
 def test_server_before_4_2_raises():

@@ -46,8 +46,17 @@ from tests.support.tls import server_context
 SECRETS = {
     name: f"canary-of-a-{name.replace(' ', '-')}-0123456789"
     for name in (
-        *("password", "new password", "access token", "refresh token", "session token", "secret access key"),
-        *("client secret", "proxy password", "key file password", "plaintext", "key material"),
+        "password",
+        "new password",
+        "access token",
+        "refresh token",
+        "session token",
+        "secret access key",
+        "client secret",
+        "proxy password",
+        "key file password",
+        "plaintext",
+        "key material",
     )
 }
 MASTER_KEY = ("canary-of-a-master-key-" * 5)[:96].encode()

@@ -308,7 +308,7 @@ def test_strip_optional_of_none_raises_error() -> None:
         strip_optional(None)
 
 
-# Tables of names
+# Tests of the tables of names
 
 
 needs_pymongo_of_api = pytest.mark.skipif(

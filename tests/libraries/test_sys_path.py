@@ -29,8 +29,11 @@ PROGRAMS = {
 }
 SAFE, PATH = {"PYTHONSAFEPATH": "1"}, {"PYTHONPATH": "{root}/app"}
 SETTINGS = [
-    *[((), each) for each in ({}, SAFE, PATH)],
-    *[(("-E",), each) for each in (SAFE, PATH)],
+    ((), {}),
+    ((), SAFE),
+    ((), PATH),
+    (("-E",), SAFE),
+    (("-E",), PATH),
     (("-s",), {}),
     (("-I",), {}),
     *([(("-P",), {})] if sys.version_info >= (3, 11) else []),

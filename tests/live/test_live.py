@@ -22,8 +22,20 @@ from tests.support.programs import ROOT, environment
 # Commands that a run may send to the system databases of the deployment.
 HARMLESS = frozenset(
     {
-        *("hello", "isMaster", "ismaster", "ping", "buildInfo", "listDatabases", "saslStart", "saslContinue"),
-        *("endSessions", "killCursors", "getMore", "commitTransaction", "abortTransaction", "bulkWrite"),
+        "hello",
+        "isMaster",
+        "ismaster",
+        "ping",
+        "buildInfo",
+        "listDatabases",
+        "saslStart",
+        "saslContinue",
+        "endSessions",
+        "killCursors",
+        "getMore",
+        "commitTransaction",
+        "abortTransaction",
+        "bulkWrite",
         "renameCollection",
     }
 )

@@ -89,8 +89,20 @@ class ForkingPytest:
         ours, theirs = socket.socketpair()
         self._process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "pytest", "-q", "-m", "not long", "--timeout-method=thread"),
-                *("-p", "no:cacheprovider", "-p", "no:xdist", "-p", __name__, f"--basetemp={root}/tmp"),
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-m",
+                "not long",
+                "--timeout-method=thread",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "no:xdist",
+                "-p",
+                __name__,
+                f"--basetemp={root}/tmp",
                 *(f"tests/{folder}" for folder in folders),
             ],
             cwd=root,

@@ -46,9 +46,7 @@ print("arguments:", sys.argv[1:])
 
 
 def remarks_of(name: str, command: dict[str, Any]) -> list[str]:
-    """Return the remarks of the audit on a command, each as the verdict and the part of the
-    command.
-    """
+    """Return the remarks of the audit on a command, each as the verdict and the part of the command."""
     return [f"{remark.verdict.name} {remark.part}".strip() for remark in remarks_on(name, command)]
 
 
@@ -259,7 +257,8 @@ def test_report_is_text_or_json_in_file_or_stderr(
     else:
         report = json.loads(text)
         assert [each["verdict"] for each in report.pop("findings")] == [
-            *["outside"] * 2,
+            "outside",
+            "outside",
             "deprecated",
             "refused",
             "newer",

@@ -36,9 +36,7 @@ UNITS = {
 
 
 class MetricCollector:
-    """Collector of metrics: ``provider`` is a meter provider, and the methods read the recorded
-    metrics.
-    """
+    """Collector of metrics: ``provider`` is a meter provider, and the methods read the recorded metrics."""
 
     def __init__(self) -> None:
         self._reader = InMemoryMetricReader()

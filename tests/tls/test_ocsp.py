@@ -68,9 +68,7 @@ def responder():
 
 
 class OcspSetup:
-    """Run a TLS server with a certificate, and connect clients that trust the certificate
-    authority.
-    """
+    """Run a TLS server with a certificate, and connect clients that trust the certificate authority."""
 
     def __init__(self, folder, authority, certified, staple=b"", chain=(), **options):
         self.ca = CertificateWithKey(authority.certificate, authority.key).write(folder / "ca.pem")
