@@ -206,7 +206,7 @@ def test_application_returns_404_for_missing_note(http_client, note_id):
     assert (missing.status_code, missing.json) == (404, {"error": f"the note {note_id} does not exist"})
 
 
-def test_health_page_shows_topology_and_pools(http_client, database, wsgi_app):
+def test_health_page_shows_topology_and_pools(http_client, wsgi_app):
     health = http_client.get("/health")
     assert health.status_code == 200
     assert health.json["status"] == "ok"

@@ -191,7 +191,7 @@ def test_rejected_refresh_token_is_not_reused_after_failed_callback(clock: Adjus
 
 @with_cases
 def test_human_login_at_host_outside_allowed_hosts_raises_configuration_error(
-    clock: AdjustableClock, host: str, patterns: list[str], is_allowed_host: bool
+    host: str, patterns: list[str], is_allowed_host: bool
 ) -> None:
     assert is_allowed(host, patterns) is is_allowed_host
     tokens = make_tokens(SequentialCallback(), is_human=True, hosts=patterns)

@@ -131,7 +131,7 @@ def test_every_operation_encrypts_arguments_and_decrypts_results(automatic, clie
     assert people.update_many({"ssn": "9"}, {"$set": {"secret": "x"}}).modified_count == 1
 
 
-def test_cursor_and_raw_batches_are_decrypted(automatic, client):
+def test_cursor_and_raw_batches_are_decrypted(automatic):
     people = automatic.shop.people
     people.insert_many([{"_id": number, "ssn": str(number)} for number in range(10)])
     assert [each["ssn"] for each in people.find(batch_size=3).sort("_id", 1)] == [str(n) for n in range(10)]
@@ -180,9 +180,7 @@ def test_unreachable_mongocryptd_raises_encryption_error(connect, schema, client
     assert client.shop.people.find_one() is None
 
 
-def test_mongocryptd_is_spawned_at_first_and_after_each_failed_command(
-    connect, schema, client, monkeypatch, tmp_path, caplog
-):
+def test_mongocryptd_is_spawned_at_first_and_after_each_failed_command(connect, schema, monkeypatch, tmp_path, caplog):
     monkeypatch.setattr("gmongo._encryption.query_analysis._SELECTION_TIMEOUT_MS", 50)
     program, log = tmp_path / "program", tmp_path / "log"
     program.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
@@ -338,7 +336,7 @@ def test_client_without_encryption_drops_no_state_collections(client):
     client.drop_database("shop")
 
 
-def test_encrypted_batches_are_split_at_two_mebibytes(connect, client, key, recorder):
+def test_encrypted_batches_are_split_at_two_mebibytes(connect, key, recorder):
     automatic = connect(None, {"event_listeners": [recorder]}, bypass_query_analysis=True)
     document = {"text": "x" * (1024 * 1024)}
     automatic.shop.people.insert_many([dict(document) for _ in range(3)])
@@ -372,7 +370,7 @@ def test_client_bulk_write_with_encryption_raises_error_of_pymongo(
     assert recorder.commands == []
 
 
-def test_automatic_encryption_works_with_max_pool_size_of_one(deployment, connect, schema, mongocryptd):
+def test_automatic_encryption_works_with_max_pool_size_of_one(connect, schema, mongocryptd):
     automatic = connect(
         None,
         {"maxPoolSize": 1},
@@ -494,7 +492,7 @@ def test_forked_child_encrypts_and_decrypts(automatic, client):
     assert automatic.shop.people.find_one({"ssn": ANN["ssn"]}) == ANN
 
 
-def test_repr_and_logs_contain_no_secret(automatic, connect, caplog):
+def test_repr_and_logs_contain_no_secret(automatic, caplog):
     master = LOCAL["local"]["key"]
     options = AutoEncryptionOpts({"aws": {"accessKeyId": "id", "secretAccessKey": "very secret"}, **LOCAL}, VAULT)
     texts = [

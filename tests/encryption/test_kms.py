@@ -129,7 +129,7 @@ def test_data_key_of_each_provider_encrypts_and_decrypts(open_encryption, kms, p
     eventually(lambda: kms.open == 0)
 
 
-def test_data_key_is_rewrapped_with_each_kms_provider(open_encryption, client):
+def test_data_key_is_rewrapped_with_each_kms_provider(open_encryption):
     encryption = open_encryption(local={"key": bytes(96)})
     key = encryption.create_data_key("local")
     secret = encryption.encrypt("secret", RANDOMIZED, key)
@@ -184,7 +184,7 @@ def test_invalid_certificate_of_kms_raises_before_any_request(client, files, pro
         assert kms.requests == []
 
 
-def test_client_certificate_is_sent_to_kms(client, files, providers):
+def test_client_certificate_is_sent_to_kms(client, files):
     with KmsServer(tls_context_with(files, "server", True)) as kms:
         trusted = {"tlsCAFile": str(files / "ca.pem")}
         for options, works in (

@@ -593,7 +593,11 @@ MASTERS: dict[str, Any] = {
 @pytest.mark.parametrize("failure", ["success", "rejection", "closed", "slow", "wrong certificate", "proxy"])
 @pytest.mark.parametrize("provider", MASTERS)
 def test_key_management_errors_disclose_no_secret(
-    canary: Canary, deployment: Deployment, files: SimpleNamespace, provider: str, failure: str, tmp_path: Any
+    canary: Canary,
+    deployment: Deployment,
+    files: SimpleNamespace,
+    provider: str,
+    failure: str,
 ) -> None:
     credentials, master_key = MASTERS[provider]
     material = (SECRETS["key material"] * 5)[:96].encode()

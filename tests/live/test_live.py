@@ -68,7 +68,8 @@ def forbidden_commands(deployment: Any, run: str) -> list[str]:
 
 @pytest.mark.long
 def test_run_uses_only_its_own_databases_by_default(
-    deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    deployment: Deployment,
+    tmp_path: Path,
 ) -> None:
     only = ["documented answers", "random calls", "official unified tests", "prose tests"]
     options = [word for part in only for word in ("--only", part)]

@@ -56,7 +56,7 @@ def test_server_without_service_id_raises_configuration_error(
     with pytest.raises(ConfigurationError) as caught:
         client.db.c.find_one()
     assert str(caught.value) == NOT_SUPPORTED
-    # Proves that the driver does not retry the operation.
+    # The driver does not retry the operation.
     assert len(service.commands("handshake")) == 1
     assert service.commands("find") == []
     assert error_events(recorder)[3:] == ["ConnectionCheckOutStarted", "ConnectionClosed", "ConnectionCheckOutFailed"]

@@ -98,7 +98,7 @@ def test_load_balanced_client_does_not_poll_srv_records(
     assert dns.names.questions.count((SRV, "SRV")) == 1
     connect(f"mongodb+srv://{NAME}/?tls=false&loadBalanced=false").db.c.find_one()
     if option_source == "uri":
-        assert scans  # proves that a client that is not load balanced polls with the patched method
+        assert scans  # this client polls, so the test has patched the right method
 
 
 @pytest.mark.requirement("LB-87", "LB-71")

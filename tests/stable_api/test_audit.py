@@ -209,7 +209,7 @@ def _event(name: str, failure: dict[str, Any] | None = None) -> Any:
 
 
 @pytest.fixture
-def audit_with_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audit:
+def audit_with_findings(monkeypatch: pytest.MonkeyPatch) -> Audit:
     """Return an audit that has at least one finding with each verdict."""
     monkeypatch.setattr("gmongo.stable_api.audit._place", lambda: "app.py:1")
     audit = Audit()

@@ -95,7 +95,8 @@ def test_metrics_have_units_of_semantic_conventions(
 
 @pytest.mark.real_time
 def test_operation_duration_metric_has_attributes(
-    connect: Any, collected: MetricCollector, deployment: Deployment
+    connect: Any,
+    collected: MetricCollector,
 ) -> None:
     client = connect()
     client.shop.orders.insert_one({"_id": 1})
