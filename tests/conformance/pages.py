@@ -47,7 +47,7 @@ class Row:
 
     @property
     def reason(self) -> str | None:
-        """Return the reason that a row gives why no test proves the requirement, or None if the row gives no reason."""
+        """Return the reason why no test proves the requirement, or None if the row contains no reason."""
         return self.proof if self.proof.startswith(NO_PROOF) and len(self.proof) > len(NO_PROOF) else None
 
 

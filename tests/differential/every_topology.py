@@ -92,7 +92,7 @@ class DescriptionPair(NamedTuple):
     theirs: Any
 
     def after(self, address: Address, hello: dict[str, Any] | None) -> DescriptionPair:
-        """Return both descriptions after a check of one member had the given result."""
+        """Return both descriptions after a check of one member with the given result."""
         reply = None if hello is None else Hello(dict(hello))
         return DescriptionPair(
             transitions.updated(self.ours, ServerDescription(address, hello)),

@@ -16,5 +16,5 @@ def only_on(*servers: str) -> Any:
     return pytest.mark.parametrize("runner", servers, indirect=True)
 
 
-# Mark for tests whose outcomes do not depend on the server, which therefore run on only one.
+# Mark for tests that run only on the simulation, because all servers have equal outcomes.
 on_the_simulation = only_on("simulation")

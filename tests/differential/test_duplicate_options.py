@@ -33,7 +33,7 @@ REJECTED = "refused"
 
 @pytest.fixture(autouse=True)
 def without_system_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not load the system's certificate authorities, because this is slow and no client connects."""
+    """Do not load the system's certificate authorities, because loading is slow and no client connects."""
     monkeypatch.setattr(ssl.SSLContext, "set_default_verify_paths", lambda context: None)
 
 

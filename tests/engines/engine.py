@@ -124,7 +124,7 @@ def _build_java(folder: Path) -> None:
 
 def _build_nx(folder: Path) -> None:
     if importlib.util.find_spec("nx_27017") is None:
-        raise MissingEngineError("nx-27017 is not installed: it comes with gmongo[testing]")
+        raise MissingEngineError("nx-27017 is not installed: pip install gmongo[testing]")
 
 
 _SECANTUS = "0.7.0b3"

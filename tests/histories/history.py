@@ -38,7 +38,7 @@ _DATE = datetime.datetime(2030, 1, 1)
 
 
 class History:
-    """A history, and after :meth:`run` its results.
+    """A history. After :meth:`run`, the attributes contain the results.
 
     :ivar outcomes: the number of operations by actor class and outcome.
     :ivar faults: a line of text with the virtual time and the kind of each fault.

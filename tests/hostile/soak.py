@@ -286,7 +286,7 @@ class Step:
     def _run_child(self, number: int) -> dict[str, Any]:
         """Run in a forked child: run and interrupt new workers, and check the invariants of the child.
 
-        First, end the copies of the parent's workers that write.
+        First, end the copies of the parent's writing workers.
 
         :raises Violation: an invariant is violated.
         """

@@ -36,7 +36,7 @@ _ELAPSED_RATIO = 6
 
 
 class RunsAtImport(Exception):
-    """The change affects code outside functions, which runs on import."""
+    """Raised if the change affects code outside functions, which runs on import."""
 
 
 def changed_functions(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:

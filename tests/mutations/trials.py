@@ -37,7 +37,7 @@ _WANTED = "GMONGO_WANTED"
 
 
 class NotRun(Exception):
-    """Pytest could not run the tests."""
+    """Raised if pytest could not run the tests."""
 
 
 @dataclass(frozen=True)

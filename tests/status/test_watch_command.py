@@ -1,6 +1,6 @@
 """The function `watch` reads keys, refreshes the terminal view, and ends.
 
-Other tests: a process replaces the socket that an ended process with an equal ID has left.
+Another test: a process replaces the socket of an ended process that had the same ID.
 """
 
 from __future__ import annotations
