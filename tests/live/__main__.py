@@ -107,7 +107,7 @@ def _run(name: str, target: Target, report: Report, options: argparse.Namespace)
     print(f"{name} …", flush=True)
     try:
         with gevent.Timeout(LIMIT, SilentError("the deployment no longer answers")):
-            target.clear()  # this part must not find the data of earlier parts
+            target.drop_databases()  # this part must not find the data of earlier parts
         PARTS[name](target, report, options)
     except Skip as reason:
         report.add(name, "all", Outcome.SKIPPED, str(reason))

@@ -97,7 +97,7 @@ class LiveStep(Step):
         if self._target.replica_set is not None:
             self._restore(self._target.replica_set)
         if self._target.disposable:
-            self._target.fail_points_off("failCommand")
+            self._target.disable_fail_points("failCommand")
 
     def _restore(self, replica_set: EmbeddedReplicaSet) -> None:
         self._restarts = True

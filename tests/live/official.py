@@ -71,7 +71,7 @@ class ExistingDeployment(RunningDeployment):
     def disable_fail_points(self, names: set[str]) -> None:
         """Disable the fail points with these names on all servers."""
         if names:
-            self._target.fail_points_off(*names)
+            self._target.disable_fail_points(*names)
 
     def kill_sessions(self) -> None:
         """Abort all open transactions on each mongos."""

@@ -175,7 +175,7 @@ class Probes:
             except (PyMongoError, LookupError) as error:
                 return f"the server lacks {probe.feature}: {str(error).partition(', full error')[0][:120]}"
             finally:
-                self._target.fail_points_off("failCommand", "onPrimaryTransactionalWrite")
+                self._target.disable_fail_points("failCommand", "onPrimaryTransactionalWrite")
                 with suppress(PyMongoError):
                     client.drop_database(name)
         return ""

@@ -64,12 +64,12 @@ class LiveDeployment:
         self._target.set_fail_point(name, mode, data, member and member.address)
 
     def __enter__(self) -> LiveDeployment:
-        self._target.clear()
+        self._target.drop_databases()
         self.commands.clear()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._target.fail_points_off(*self._names)
+        self._target.disable_fail_points(*self._names)
 
 
 class _Results:

@@ -104,7 +104,7 @@ class Target:
             raise Skip("the load balancer has several servers, and --one-mongos is missing")
         return self._one_mongos or self.uri
 
-    def clear(self) -> None:
+    def drop_databases(self) -> None:
         """Drop the databases of the run. If the deployment is disposable, first end all sessions."""
         # An open transaction delays the drop of a database by a minute.
         if self.disposable and self.topology == "replicaset":
@@ -115,7 +115,7 @@ class Target:
 
     def close(self) -> None:
         """Drop the databases of the run, and close all clients."""
-        self.clear()
+        self.drop_databases()
         for client in (*self._direct.values(), *filter(None, [self._fenced]), self.client):
             client.close()
 
@@ -192,7 +192,7 @@ class Target:
         for each in self.hosts if host is None else [host]:
             self.direct(each).admin.command("configureFailPoint", name, mode=mode, **more)
 
-    def fail_points_off(self, *names: str) -> None:
+    def disable_fail_points(self, *names: str) -> None:
         """Disable the fail points with these names on all reachable servers."""
         for host in self.hosts:
             for name in names:
