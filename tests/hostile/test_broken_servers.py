@@ -153,7 +153,7 @@ def test_bytes_after_reply_close_connection_without_failing_operation(extra_byte
         assert len({each.connection for each in member.received if each.name == name}) == 2
 
 
-def test_operation_on_too_old_server_raises_configuration_error_with_wire_version(server):
+def test_operation_on_too_old_server_raises_error_with_wire_version(server):
     server.hello_extra = {"maxWireVersion": 7}
     message = r"wire version 7.*requires at least 8 \(MongoDB 4.2\)"
     with MongoClient(server.name) as client, pytest.raises(ConfigurationError, match=message):
