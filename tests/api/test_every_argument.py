@@ -268,8 +268,7 @@ SUBJECTS: dict[str, tuple[type, dict[str, dict[str, Any]]]] = {
     "files": (GridFS, FILES),
     "class": (ClassesAsAttributes, CONSTRUCTORS),
 }
-# Methods that this file does not test: methods without arguments, and methods that other files
-# test.
+# Methods that this file does not test: methods without arguments, and methods that other files test.
 OTHER_METHODS = {
     "client": {"close", "eq_props", "next", "pool_stats", "retry_stats"},
     "collection": {"next"},

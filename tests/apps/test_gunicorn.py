@@ -84,7 +84,6 @@ def test_reload_under_load_moves_connections_to_new_workers(start_gunicorn, depl
 
 
 def test_replacement_of_workers_drops_no_request(start_gunicorn, deployment):
-    """Send requests while gunicorn replaces each worker after 30 to 40 requests."""
     with start_gunicorn("-w", "2", "--max-requests", "30", "--max-requests-jitter", "10") as host:
         with Load(host.port()) as load:
             until(lambda: len(set(load.answered_by)) >= 5)

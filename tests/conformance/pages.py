@@ -30,8 +30,7 @@ SHOWN = 6  # Maximum number of tests that a row of a page names.
 
 _ROW = re.compile(r"^\| (?P<id>[A-Z]+-\d+) \| (?P<level>[^|]+) \| (?P<demand>[^|]+) \|(?P<proof>.*)\|$")
 
-# Requirement ID -> names of the tests that prove the requirement, such as
-# tests/cmap/test_clear.py::test_x.
+# Requirement ID -> names of the tests that prove the requirement, such as tests/cmap/test_clear.py::test_x.
 Proofs = dict[str, list[str]]
 
 

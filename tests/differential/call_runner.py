@@ -38,8 +38,7 @@ DOCUMENTS = [{"_id": number, "kind": number % 3, "name": f"n{number}", "tags": [
 
 # Names of commands that do not change documents.
 _READS = frozenset({"count", "distinct", "explain", "find", "getMore", "listCollections", "listDatabases"})
-# Default time limit of a call in seconds. None means no limit, because calls with large documents
-# are slow.
+# Default time limit of a call in seconds. None means no limit, because calls with large documents are slow.
 _DEFAULT_CALL_TIMEOUT: float | None = None
 _BARRIER = "after the call"
 _BSON_TYPES = ("ObjectId", "Int64", "Binary", "Code", "DBRef", "Decimal128", "Regex", "Timestamp")
@@ -50,8 +49,6 @@ _DEFAULT_FIELDS = (("multi", False), ("upsert", False), ("new", False), ("commen
 
 
 class DecimalCodec(TypeCodec):  # type: ignore[misc]
-    """Type codec that stores ``decimal.Decimal`` as Decimal128."""
-
     python_type = decimal.Decimal
     bson_type = bson.Decimal128
 
@@ -206,7 +203,6 @@ class CallRunner:
         self._proxy.unsupported_features.clear()
 
     def run_gmongo_call(self, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
-        """Run a call with gmongo only, and return the outcome."""
         return self.run_call(GMONGO, source)
 
     def run_call(self, driver: Driver, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
@@ -302,7 +298,6 @@ class CallRunner:
                 client.close()
 
     def _set_fail_point(self, command: str | list[str], times: Any = 1, **data: Any) -> None:
-        """Set the fail point ``failCommand``."""
         if self._rejects_other_databases:
             raise ForeignDatabaseError("the call sets a fail point, which affects the whole server")
         commands = [command] if isinstance(command, str) else command

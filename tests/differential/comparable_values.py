@@ -13,8 +13,7 @@ from bson.raw_bson import RawBSONDocument
 _DRIVERS = ("pymongo", "gridfs", "gmongo")
 # Fields of documents whose values differ in each run.
 _VOLATILE = frozenset({"$clusterTime", "operationTime", "lsid", "electionId", "connectionId", "localTime", "opTime"})
-# Parts of error messages that differ in each run: transaction numbers, and UUIDs of index builds or
-# collections.
+# Parts of error messages that differ in each run: transaction numbers, and UUIDs of index builds or collections.
 _ANEW = re.compile(r"(?<=number )\d+|(?<=number is )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _NUMBERED = frozenset({"getMore", "cursors", "cursor_id"})
 # Rows contain only dates before this year. Later dates therefore come from a clock.

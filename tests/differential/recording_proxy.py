@@ -20,8 +20,7 @@ SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 _INTERNAL_COMMANDS = frozenset(
     {"hello", "ismaster", "isMaster", "endSessions", "killCursors", "killSessions", "saslStart", "saslContinue"}
 )
-# Commands to the database `admin` that a call may send, even if the call may use only one other
-# database.
+# Commands to the database `admin` that a call may send, even if the call may use only one other database.
 _HARMLESS = _INTERNAL_COMMANDS | {
     "ping",
     "buildInfo",

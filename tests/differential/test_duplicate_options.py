@@ -25,8 +25,7 @@ from tests.support.cases import rows
 
 # Two different values for each option. For a file option, a value is a key of the fixture `files`.
 VALUES: dict[str, tuple[Any, Any]] = {row["option"]: tuple(row["values"]) for row in rows(__file__) if "values" in row}
-# Options that the tests omit, because an option is valid only with another option. The tests set
-# `connect` themselves.
+# Options that the tests omit, because an option is valid only with another option. The tests set `connect` themselves.
 NEEDS_ANOTHER = {row["option"] for row in rows(__file__) if "values" not in row}
 REJECTED = "refused"
 

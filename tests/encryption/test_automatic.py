@@ -192,8 +192,7 @@ def test_mongocryptd_is_spawned_at_first_and_after_each_failed_command(connect, 
         mongocryptd_spawn_args=["--port=1"],
     )
     assert not log.exists()
-    # The client spawns mongocryptd at the first use, and again after each failed command to
-    # mongocryptd.
+    # The client spawns mongocryptd at the first use, and again after each failed command to mongocryptd.
     for times in (2, 3):
         with pytest.raises(EncryptionError):
             disconnected.shop.people.insert_one(dict(ANN))
@@ -400,8 +399,7 @@ def test_close_disconnects_from_mongocryptd(automatic, mongocryptd):
 
 def test_key_vault_is_read_with_read_concern_majority(connect, client, encryption, key, recorder):
     client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
-    # A client with an unlimited pool reads keys itself. Another client reads keys with an internal
-    # client.
+    # A client with an unlimited pool reads keys itself. Another client reads keys with an internal client.
     for options in ({"maxPoolSize": 0}, {}):
         automatic = connect(None, {"event_listeners": [recorder], **options}, bypass_query_analysis=True)
         automatic.shop.people.find_one()
@@ -470,8 +468,7 @@ def test_closed_client_with_automatic_encryption_raises_invalid_operation(automa
 
 def test_forked_child_encrypts_and_decrypts(automatic, client):
     automatic.shop.people.insert_one(dict(ANN))
-    # The child writes its result to a pipe, because gevent may consume the exit status of the
-    # child.
+    # The child writes its result to a pipe, because gevent may consume the exit status of the child.
     read, write = os.pipe()
     child = os.fork()
     if not child:

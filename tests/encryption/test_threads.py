@@ -96,8 +96,7 @@ def test_event_loop_stalls_at_most_half_as_long_as_with_pymongo(encryption, peer
         (lambda: encryption.encrypt(LARGE, RANDOMIZED, key), lambda: peer.encryption.encrypt(LARGE, RANDOMIZED, key)),
         (lambda: encryption.decrypt(secret), lambda: peer.encryption.decrypt(secret)),
     ):
-        # Other processes of the machine may delay a round, so compare the best rounds of the two
-        # drivers.
+        # Other processes of the machine may delay a round, so compare the best rounds of the two drivers.
         gmongo_times, pymongo_times = zip(
             *[(measure_longest_gap(gmongo_call), measure_longest_gap(pymongo_call)) for _ in range(ROUNDS)], strict=True
         )

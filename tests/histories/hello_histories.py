@@ -30,8 +30,7 @@ from tests.support.server import Fault, ScriptedServer, cut_reply, send_no_reply
 PERIOD = 25.0  # Seconds. A period contains two or three heartbeats.
 HEARTBEAT = 10.0
 LIMIT = 2.0  # Time limit of a connection attempt in seconds.
-# A server may receive two checks in half a second: a requested check, and a check after a lost
-# connection.
+# A server may receive two checks in half a second: a requested check, and a check after a lost connection.
 MOST_CHECKS = 4 * PERIOD + 10
 MANY = 10_000
 ALIAS = "other name"
@@ -128,8 +127,7 @@ class HelloHistory:
         def count(_command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
             self._hellos[server.port] += 1
             if self._hellos[server.port] > 2 * MOST_CHECKS:
-                # Even if the client checks without pauses, virtual time must advance to the end of
-                # the period.
+                # Even if the client checks without pauses, virtual time must advance to the end of the period.
                 gevent.sleep(PERIOD)
             return reply
 

@@ -151,8 +151,7 @@ class MalformedReplies:
             "serverMonitoringMode": "poll", "heartbeatFrequencyMS": 500, "waitQueueTimeoutMS": 3000,
         }  # fmt: skip
         if self._damage:
-            # If the length in a damaged message is too large, the client waits for more bytes until
-            # this timeout.
+            # If the length in a damaged message is too large, the client waits for more bytes until this timeout.
             options["socketTimeoutMS"] = 30
         with MongoClient(self._peer.name, replicaSet="rs", **options) as client:
             yield client, commands

@@ -297,8 +297,7 @@ class Step:
         self._commands.mark_forked()
         client = self.db.client
         eventually(lambda: client.admin.command("ping"))
-        # Copies of the parent's reading workers must continue, with new connections and sessions of
-        # the child.
+        # Copies of the parent's reading workers must continue, with new connections and sessions of the child.
         self._wait_for_workers()
         if self.violations:
             raise Violation(f"an inherited reader: {self.violations[0]}")

@@ -19,8 +19,7 @@ from tests.support.cases import with_cases
 PROTECTIVE = sorted(
     name for option in OPTIONS if option.protects for name in (option.name, *option.aliases) if "_" not in name
 )
-# Functions that misspell the name of an option: with typing errors, with encodings, and in the
-# style of other drivers.
+# Functions that misspell the name of an option: with typing errors, with encodings, and in the style of other drivers.
 MISSPELLINGS: dict[str, Callable[[str, random.Random], str]] = {
     "swapped letters": lambda name, rng: _swap_letters(name, rng.randrange(len(name) - 1)),
     "missing letter": lambda name, rng: _remove_letter(name, rng.randrange(len(name))),

@@ -34,8 +34,7 @@ class Request:
 
 
 @pytest.mark.one_in(6)
-# Other kinds of errors are raised by a function of this file, whose frame would be in the
-# traceback.
+# Other kinds of errors are raised by a function of this file, whose frame would be in the traceback.
 @pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind.moment == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
 )

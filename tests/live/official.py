@@ -65,7 +65,6 @@ class ExistingDeployment(RunningDeployment):
         return self._target.uri_with_hosts("{}:{}".format(*primary) if primary else self._target.hosts[0])
 
     def configure_fail_point(self, address: str, command: Mapping[str, Any]) -> None:
-        """Configure a fail point on one server."""
         self._target.direct(address).admin.command(command)
 
     def disable_fail_points(self, names: set[str]) -> None:

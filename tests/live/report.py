@@ -61,7 +61,6 @@ class Report:
         self._consecutive_timeouts = 0  # number of latest consecutive cases that have timed out
 
     def add(self, part: str, name: str, outcome: Outcome, reason: str = "") -> None:
-        """Add the outcome of a case."""
         self.entries.append(Entry(part, name, outcome, reason))
 
     @contextmanager

@@ -240,13 +240,11 @@ def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Te
     # The line is in the head of a function, so all tests of the function may detect the change.
     if found and lines:
         return found
-    # A test may use an object that the line creates on import, although the test does not run the
-    # line.
+    # A test may use an object that the line creates on import, although the test does not run the line.
     if names:
         importing = {*_test_files_that_import(random_change.file), *_READ_ALL_MODULES}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
-    # The line runs on import, so all tests of code that uses the assigned name may detect the
-    # change.
+    # The line runs on import, so all tests of code that uses the assigned name may detect the change.
     for name in names:
         for file, line in _places_that_use(name):
             if _is_in_function(file, line):

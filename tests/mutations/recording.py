@@ -231,8 +231,7 @@ class _Plugin:
         self._into = output_folder
         settings = output_folder / "settings"
         settings.write_text(_SETTINGS.format(output_folder=output_folder, root=ROOT), "utf-8")
-        # In this process, coverage.py must not patch `fork`, because a forked child of this process
-        # must not record.
+        # In this process, coverage.py must not patch `fork`, because a forked child of this process must not record.
         self._coverage = coverage.Coverage(
             data_file=str(output_folder / "lines.tests"),
             include=[f"{ROOT}/gmongo/*"],

@@ -108,8 +108,7 @@ def test_each_kind_of_deployment_may_require_an_api_version(deployment_kind: str
             next(cursor)
         client.close()
         assert {api_fields(command.body)["apiVersion"] for command in deployment.commands} == {"1"}
-        # A client without an API version fails, because the server also requires the version in
-        # hello.
+        # A client without an API version fails, because the server also requires the version in hello.
         with pytest.raises(PyMongoError, match="apiVersion parameter is required"):
             connect(deployment, serverSelectionTimeoutMS=100).db.c.find_one()
 

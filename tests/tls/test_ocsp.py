@@ -172,8 +172,7 @@ def test_stapled_response_for_other_certificate_or_issuer_raises_transport_error
 
 
 def test_stapled_response_with_weak_signature_raises_transport_error(authority, monkeypatch):
-    # Current libraries refuse to sign with weak hashes, so let the driver count a strong hash as
-    # weak.
+    # Current libraries refuse to sign with weak hashes, so let the driver count a strong hash as weak.
     monkeypatch.setattr("gmongo.wire.ocsp.response._TOO_WEAK", (hashes.SHA256,))
     certified = authority.server()
     with pytest.raises(TransportError, match="signed with sha256, which is too weak"):
