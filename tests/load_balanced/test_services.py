@@ -29,8 +29,6 @@ def test_each_service_behind_load_balancer_has_own_service_id(
     assert len(seen) == 4
     for cursor in cursors:
         cursor.close()
-    with Deployment.sharded(1) as plain:  # a deployment without a load balancer
-        assert plain.members[0].service_id is None
 
 
 @pytest.mark.requirement("LB-74")

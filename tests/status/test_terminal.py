@@ -215,8 +215,7 @@ def test_program_reads_keys_and_restores_the_terminal(tmp_path: Path) -> None:
             os.write(near, b"4\x1b[B2")
             read_until(near, b"Operations")
             os.write(near, b"\x1b[Bq")  # The bytes of two keys arrive together.
-            while process.poll() is None:
-                gevent.sleep(0.01)
+            eventually(lambda: process.poll() is not None)
     finally:
         process.kill()
         process.wait()

@@ -502,8 +502,7 @@ def test_ocsp_request_continues_after_first_waiting_greenlet_is_killed(tmp_path,
     with OcspSetup(tmp_path, authority, certified) as setup:
         tls = tls_of({"tls": True, "tlscafile": setup.ca}, 10)
         waiting = [gevent.spawn(open_stream, Connection(("localhost", setup.server.port)), tls) for _ in range(3)]
-        while not responder.requests:
-            gevent.sleep(0.01)
+        eventually(lambda: responder.requests)
         waiting.pop().kill()
         gate.set()
         gevent.joinall(waiting)
