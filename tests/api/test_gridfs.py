@@ -31,12 +31,6 @@ from tests.support.wait import eventually
 
 # The tests use a simulated deployment, because the embedded database treats GridFS collections specially.
 @pytest.fixture(scope="module")
-def deployment():
-    with Deployment.replica_set(1) as deployment:
-        yield deployment
-
-
-@pytest.fixture(scope="module")
 def database(deployment):
     return deployment.uri
 
