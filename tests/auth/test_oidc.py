@@ -57,7 +57,7 @@ class OidcServer(ScriptedServer):
 class Callback(OIDCCallback):
     """Callback that returns ``token-1``, ``token-2`` and so on.
 
-    :param refreshes: True to return also a refresh token in each result.
+    :param refreshes: True to add a refresh token to each result.
     """
 
     def __init__(self, refreshes=False):

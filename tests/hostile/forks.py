@@ -89,8 +89,8 @@ class Child:
         if self.pid == 0:
             _run_in_child(writes, close_server_sockets, run)
         os.close(writes)
-        # Wait until the child has closed its copies of the servers' sockets. An open copy could
-        # block the port of a restarted member.
+        # Wait until the child has closed its copies of the servers' sockets. An open copy of a
+        # socket could block the port of a restarted member.
         select.select([self._reads], [], [], _LONGEST)
         os.read(self._reads, len(_READY))
 

@@ -117,7 +117,7 @@ def test_import_of_missing_module_raises_error_with_module_name() -> None:
 class Program:
     """A module of an audited program.
 
-    A call reads an attribute of an object, as code in this module does.
+    A call of the object reads an attribute, as if code of the module read the attribute.
     """
 
     def __init__(self, name: str = "app") -> None:

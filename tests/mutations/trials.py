@@ -115,7 +115,7 @@ def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skip
 
 
 def outcome_of(code: int, progress: Sequence[str], output: str) -> Outcome:
-    """Return the outcome of a run that has this exit code of pytest, and whose plugin has written these lines."""
+    """Return the outcome of a run from the exit code of pytest and the lines of the plugin."""
     ran = sum(line.startswith("begun ") for line in progress)
     failed = [line.removeprefix("failed ") for line in progress if line.startswith("failed ")]
     if failed:
