@@ -1,4 +1,4 @@
-"""Fixtures that connect a client to the tested database, and create a collection in the database."""
+"""Fixtures that connect a client to the tested database, create a collection, and start a simulated replica set."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.collection import Collection
+from gmongo.testing import Deployment
 
 from .recording import Recorded, recorded_collection
+
+
+@pytest.fixture(scope="module")
+def deployment() -> Iterator[Deployment]:
+    with Deployment.replica_set(log=False) as deployment:
+        yield deployment
 
 
 @pytest.fixture

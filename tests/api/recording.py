@@ -25,8 +25,7 @@ def recorded_collection(uri: str, **options: Any) -> Iterator[Recorded]:
 
     Drop the collection at the end of the block.
 
-
-    :param options: the options of the client, in addition to the recorder.
+    :param options: client options. The function adds the option ``event_listeners``.
     """
     recorder = Recorder()
     client: MongoClient[Any]

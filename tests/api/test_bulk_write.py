@@ -100,7 +100,7 @@ MIB = 1 << 20
 
 
 def success_reply(field: str) -> Any:
-    """Return a function that replies to a write command that all writes have succeeded.
+    """Return a function that returns the success reply to a write command.
 
     :param field: the field of the command that contains the writes.
     """
@@ -125,7 +125,7 @@ def test_insert_many_of_sixty_megabytes_sends_two_messages(recorded: Recorded) -
 def reply_that_rejects_document_6(command: Any) -> dict[str, Any]:
     """Reply to an insert command.
 
-    The document with the ``_id`` 6 fails with a write error, at which an ordered insert stops.
+    The insert of the document with the ``_id`` 6 fails. An ordered insert stops at this document.
     """
     numbers = [document["_id"] for document in command["documents"]]
     if 6 not in numbers:

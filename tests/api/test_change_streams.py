@@ -14,7 +14,6 @@ from bson.raw_bson import RawBSONDocument
 import gmongo
 from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, OperationFailure, PyMongoError, ServerSelectionTimeoutError
-from gmongo.testing import Deployment
 from tests.support.fail_points import fail
 from tests.support.faults import cut_reply, send_no_reply, with_false_header
 from tests.support.recorder import Recorder
@@ -22,12 +21,6 @@ from tests.support.scripted_server import ScriptedServer
 from tests.support.wait import eventually
 
 RESUMABLE = {"ok": 0, "code": 10107, "errmsg": "stepped down", "errorLabels": ["ResumableChangeStreamError"]}
-
-
-@pytest.fixture(scope="module")
-def deployment():
-    with Deployment.replica_set(log=False) as deployment:
-        yield deployment
 
 
 @pytest.fixture
@@ -135,9 +128,7 @@ class StreamMember(ScriptedServer):
         return {"ok": 1, "cursor": cursor, "operationTime": Timestamp(self.count, 1)}
 
     def stages(self):
-        """Return the stage `$changeStream` of each `aggregate` command that the member has
-        received.
-        """
+        """Return the stage `$changeStream` of each `aggregate` command that the member has received."""
         return [command["pipeline"][0]["$changeStream"] for command in self.commands("aggregate")]
 
 

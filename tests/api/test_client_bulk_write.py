@@ -18,7 +18,6 @@ from gmongo.errors import (
     WriteConcernError,
 )
 from gmongo.operations import DeleteMany, DeleteOne, InsertOne, ReplaceOne
-from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.support.fail_points import fail
 from tests.support.faults import cut_reply
@@ -29,12 +28,6 @@ NAMESPACE = "db.coll"
 MAX_DOCUMENT = 16 * 1024 * 1024
 MAX_MESSAGE = 48_000_000
 UNACKNOWLEDGED = WriteConcern(w=0)
-
-
-@pytest.fixture(scope="module")
-def deployment():
-    with Deployment.replica_set(log=False) as deployment:
-        yield deployment
 
 
 @pytest.fixture

@@ -253,9 +253,7 @@ CONSTRUCTORS: dict[str, dict[str, Any]] = {
 
 
 class ClassesAsAttributes:
-    """The classes of :data:`CONSTRUCTORS` as attributes, so that tests can call a class like a
-    method.
-    """
+    """The classes of :data:`CONSTRUCTORS` as attributes, so that tests can call a class like a method."""
 
     Collection, Database, GridFS, GridFSBucket = Collection, Database, GridFS, GridFSBucket
 
@@ -270,8 +268,7 @@ SUBJECTS: dict[str, tuple[type, dict[str, dict[str, Any]]]] = {
     "files": (GridFS, FILES),
     "class": (ClassesAsAttributes, CONSTRUCTORS),
 }
-# Methods that this file does not test: methods without arguments, and methods that other files
-# test.
+# Methods that this file does not test: methods without arguments, and methods that other files test.
 OTHER_METHODS = {
     "client": {"close", "eq_props", "next", "pool_stats", "retry_stats"},
     "collection": {"next"},
@@ -358,7 +355,7 @@ class ObjectsUnderTest:
     def _consume(self, result: Any, target: Any) -> Any:
         """Use the result of a call, so that the client sends all commands that depend on an argument.
 
-        Return the documents or data that the use reads.
+        Return the documents or data that were read.
         """
         if isinstance(result, Cursor | CommandCursor):
             return [*([result] if isinstance(result, Cursor) else []), *result]
@@ -395,9 +392,7 @@ class ObjectsUnderTest:
         return result
 
     def normalize(self, value: Any) -> str:
-        """Return the text of a value, without parts that differ in each call, such as IDs and
-        times.
-        """
+        """Return the text of a value, without parts that differ in each call, such as IDs and times."""
         text = repr(self._plain(value))
         text = re.sub(r"ObjectId\('\w+'\)|0x\w+|(?<='getMore': )\d+|(?<='cursors': \[)\d+", "an id", text)
         text = re.sub(r"Timestamp\(\d{9,}, \d+\)", "a time", text)

@@ -22,8 +22,7 @@ from tests.support.programs import ROOT, TIMEOUT, environment, run_python
 pytestmark = pytest.mark.long
 
 UNREACHABLE = "mongodb://127.0.0.1:1/"
-# Restore the handler of SIGINT: if a shell runs the tests as a background job, all child processes
-# ignore SIGINT.
+# Restore the handler of SIGINT: if a shell runs the tests as a background job, all child processes ignore SIGINT.
 INTERRUPTIBLE_MAIN_JOB = """
 import signal, sys
 from examples.main_job import main
@@ -206,7 +205,7 @@ def test_application_returns_404_for_missing_note(http_client, note_id):
     assert (missing.status_code, missing.json) == (404, {"error": f"the note {note_id} does not exist"})
 
 
-def test_health_page_shows_topology_and_pools(http_client, database, wsgi_app):
+def test_health_page_shows_topology_and_pools(http_client, wsgi_app):
     health = http_client.get("/health")
     assert health.status_code == 200
     assert health.json["status"] == "ok"

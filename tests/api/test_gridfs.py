@@ -31,9 +31,8 @@ from tests.support.wait import eventually
 
 # The tests use a simulated deployment, because the embedded database treats GridFS collections specially.
 @pytest.fixture(scope="module")
-def database():
-    with Deployment.replica_set(log=False) as deployment:
-        yield deployment.uri
+def database(deployment):
+    return deployment.uri
 
 
 @pytest.fixture
@@ -165,53 +164,47 @@ def test_killed_upload_removes_chunks_in_the_background():
 
 
 @pytest.mark.parametrize("failing_insert", ["chunks", "file document"])
-def test_failed_upload_raises_first_error_until_abort(deployment, failing_insert):
-    with MongoClient(deployment.uri) as client:
-        client.drop_database("files")
-        file = GridFS(client.files).new_file(_id=5)
-        file.write(b"x" * 17 * DEFAULT_CHUNK_SIZE)  # exactly the data of one insert command
-        fail(client, "insert", errorCode=8000)
-        first = file.close if failing_insert == "file document" else lambda: file.write(b"x" * 5_000_000)
-        for attempt in (first, file.close, lambda: file.write(b"x")):
-            with pytest.raises(OperationFailure, match="fail point") as caught:
-                attempt()
-            assert caught.value.code == 8000 and not file.closed
-        assert client.files.fs.chunks.count_documents({})
+def test_failed_upload_raises_first_error_until_abort(client, files_database, failing_insert):
+    file = GridFS(files_database).new_file(_id=5)
+    file.write(b"x" * 17 * DEFAULT_CHUNK_SIZE)  # exactly the data of one insert command
+    fail(client, "insert", errorCode=8000)
+    first = file.close if failing_insert == "file document" else lambda: file.write(b"x" * 5_000_000)
+    for attempt in (first, file.close, lambda: file.write(b"x")):
+        with pytest.raises(OperationFailure, match="fail point") as caught:
+            attempt()
+        assert caught.value.code == 8000 and not file.closed
+    assert files_database.fs.chunks.count_documents({})
+    file.abort()
+    file.close()
+    assert files_database.fs.chunks.count_documents({}) == 0
+    with pytest.raises(ValueError, match="closed"):
+        file.write(b"x")
+
+
+def test_failed_upload_in_with_block_removes_its_chunks(client, files_database):
+    bucket = GridFSBucket(files_database)
+    bucket.upload_from_stream("first", b"")
+    for code in (8000, None):
+        with pytest.raises(PyMongoError), bucket.open_upload_stream_with_id(5, "f") as file:
+            file.write(b"x" * 5_000_000)
+            if code is None:
+                fail(client, "insert", times=2, closeConnection=True)
+            else:
+                fail(client, "insert", errorCode=code)
+            file.write(b"x" * 5_000_000)
+        eventually(lambda: files_database.fs.chunks.count_documents({}) == 0)
+
+
+def test_failed_abort_of_upload_can_be_repeated(client, files_database):
+    file = GridFS(files_database).new_file()
+    file.write(b"x" * 5_000_000)
+    fail(client, "delete", errorCode=8000)
+    with pytest.raises(OperationFailure, match="fail point"):
         file.abort()
+    with pytest.raises(InvalidOperation, match=r"^the upload was aborted$"):
         file.close()
-        assert client.files.fs.chunks.count_documents({}) == 0
-        with pytest.raises(ValueError, match="closed"):
-            file.write(b"x")
-
-
-def test_failed_upload_in_with_block_removes_its_chunks(deployment):
-    with MongoClient(deployment.uri) as client:
-        client.drop_database("files")
-        bucket = GridFSBucket(client.files)
-        bucket.upload_from_stream("first", b"")
-        for code in (8000, None):
-            with pytest.raises(PyMongoError), bucket.open_upload_stream_with_id(5, "f") as file:
-                file.write(b"x" * 5_000_000)
-                if code is None:
-                    fail(client, "insert", times=2, closeConnection=True)
-                else:
-                    fail(client, "insert", errorCode=code)
-                file.write(b"x" * 5_000_000)
-            eventually(lambda: client.files.fs.chunks.count_documents({}) == 0)
-
-
-def test_failed_abort_of_upload_can_be_repeated(deployment):
-    with MongoClient(deployment.uri) as client:
-        client.drop_database("files")
-        file = GridFS(client.files).new_file()
-        file.write(b"x" * 5_000_000)
-        fail(client, "delete", errorCode=8000)
-        with pytest.raises(OperationFailure, match="fail point"):
-            file.abort()
-        with pytest.raises(InvalidOperation, match=r"^the upload was aborted$"):
-            file.close()
-        file.abort()
-        assert client.files.fs.chunks.count_documents({}) == 0
+    file.abort()
+    assert files_database.fs.chunks.count_documents({}) == 0
 
 
 def test_chunks_stored_after_interruption_are_removed(monkeypatch):
@@ -228,13 +221,12 @@ def test_chunks_stored_after_interruption_are_removed(monkeypatch):
             assert [each["deletes"][0]["q"] for each in server.commands("delete")] == [query] * 2
 
 
-def test_failed_removal_of_chunks_is_logged(deployment, caplog):
-    with MongoClient(deployment.uri) as client:
-        fail(client, "delete", errorCode=8000)
-        with pytest.raises(ZeroDivisionError), GridFS(client.files).new_file(_id="one") as file:
-            file.write(b"x" * 5_000_000)
-            raise ZeroDivisionError
-        assert "chunks of the failed upload with _id 'one' could not be removed from files.fs.chunks" in caplog.text
+def test_failed_removal_of_chunks_is_logged(client, caplog):
+    fail(client, "delete", errorCode=8000)
+    with pytest.raises(ZeroDivisionError), GridFS(client.files).new_file(_id="one") as file:
+        file.write(b"x" * 5_000_000)
+        raise ZeroDivisionError
+    assert "chunks of the failed upload with _id 'one' could not be removed from files.fs.chunks" in caplog.text
 
 
 def assert_rejected_during(blocking_call, *rejected_calls):
@@ -275,27 +267,23 @@ def test_gridfs_call_raises_while_another_greenlet_reads_the_file(bucket):
     "fault", [{"errorCode": 43}, {"errorCode": 237}, {"errorCode": 11600}, {"closeConnection": True}], ids=str
 )
 @pytest.mark.parametrize("method", ["read", "readchunk", "readline"])
-def test_read_continues_after_cursor_error(deployment, method, fault):
+def test_read_continues_after_cursor_error(client, files, method, fault):
     content = b"line\n" * 50
-    with MongoClient(deployment.uri) as client:
-        files = GridFS(client.files)
-        file = files.get(files.put(content, chunk_size=1))
-        read = file.read(10)
-        fail(client, "getMore", **fault)
-        while piece := getattr(file, method)():
-            read += piece
-        assert read == content
+    file = files.get(files.put(content, chunk_size=1))
+    read = file.read(10)
+    fail(client, "getMore", **fault)
+    while piece := getattr(file, method)():
+        read += piece
+    assert read == content
 
 
-def test_read_raises_timeout_and_then_continues(deployment):
-    with MongoClient(deployment.uri) as client:
-        files = GridFS(client.files)
-        file = files.get(files.put(b"x" * 200, chunk_size=1))
-        file.read(10)
-        fail(client, "getMore", errorCode=50)
-        with pytest.raises(ExecutionTimeout):
-            file.read()
-        assert file.read() == b"x" * 190
+def test_read_raises_timeout_and_then_continues(client, files):
+    file = files.get(files.put(b"x" * 200, chunk_size=1))
+    file.read(10)
+    fail(client, "getMore", errorCode=50)
+    with pytest.raises(ExecutionTimeout):
+        file.read()
+    assert file.read() == b"x" * 190
 
 
 def test_seek_skips_chunks_before_the_new_position(recorded):
@@ -390,9 +378,3 @@ def test_invalid_length_or_chunk_size_raises_corrupt_grid_file(files_database, b
 def test_missing_gridfs_file_raises_no_file(bucket, files, files_database, use_file, text):
     with pytest.raises(NoFile, match=f"^{re.escape(text.format(files_database.name))}$"):
         use_file(bucket, files)
-
-
-@pytest.fixture(scope="module")
-def deployment():
-    with Deployment.replica_set(1) as deployment:
-        yield deployment

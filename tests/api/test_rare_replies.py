@@ -244,7 +244,7 @@ def test_validate_collection_raises_if_result_is_invalid(result: dict[str, Any],
         assert str(caught.value) == message
 
 
-def test_first_aggregate_with_out_stage_and_secondary_preference_selects_a_secondary() -> None:
+def test_out_stage_with_secondary_preference_selects_secondary() -> None:
     with Deployment.replica_set(2) as deployment:
         client: MongoClient[Any] = MongoClient(deployment.uri, connect=False, readPreference="secondary")
         with client:

@@ -1,7 +1,7 @@
 """The WSGI application that the tested hosts, such as gunicorn, run.
 
 The import of the module creates the client that all requests use. ``/NAME`` stores a document,
-reads the document, and answers with the IDs of the process and of the document. ``/hold`` blocks the
+reads the document, and answers with the IDs of the process and of the document. ``/block`` blocks the
 event loop forever.
 """
 
@@ -25,7 +25,7 @@ _sleep = monkey.get_original("time", "sleep")
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     name = environ["PATH_INFO"][1:]
-    while name == "hold":
+    while name == "block":
         _sleep(0.1)
     notes.insert_one({"_id": name})
     found = notes.find_one({"_id": name})

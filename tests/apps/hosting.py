@@ -99,7 +99,13 @@ def hosted(
         host.kill()
 
 
-def get(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, str]:
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def request_document(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, str]:
     """Send a request. Return the ID of the process that answered, and the document that the process read.
 
     Like a proxy, the function repeats the request if the connection ends without an answer, because
@@ -139,12 +145,12 @@ class Load:
     :ivar dropped: the names of requests whose connection ended without an answer.
     """
 
-    def __init__(self, port: int, width: int = 4) -> None:
+    def __init__(self, port: int) -> None:
         self.answered_by: list[int] = []
         self.dropped: list[str] = []
         self._port = port
         self._block_has_ended = False
-        self._visitors = [gevent.spawn(self._request, f"visitor-{number}") for number in range(width)]
+        self._visitors = [gevent.spawn(self._request, f"visitor-{number}") for number in range(4)]
 
     def __enter__(self) -> Load:
         return self
@@ -160,7 +166,7 @@ class Load:
         number = 0
         while not self._block_has_ended:
             name = f"{visitor}-{(number := number + 1)}-{os.urandom(4).hex()}"
-            process, found = get(self._port, name, self.dropped)
+            process, found = request_document(self._port, name, self.dropped)
             if found != name:
                 raise AssertionError(f"requested {name}, got {found}")
             self.answered_by.append(process)
@@ -185,7 +191,7 @@ def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Ho
     """
     fail(deployment, "find", times=3, blockConnection=True, blockTimeMS=500)
     deployment.commands.clear()
-    pending = [gevent.spawn(get, port, f"late-{number}") for number in range(3)]
+    pending = [gevent.spawn(request_document, port, f"late-{number}") for number in range(3)]
     until(lambda: len(deployment.commands.named("find")) >= 3)
     assert host.end() == 0
     assert [each.get()[1] for each in pending] == ["late-0", "late-1", "late-2"]
@@ -193,9 +199,7 @@ def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Ho
 
 
 def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[set[int]]:
-    """Return, for each connection of the servers, the IDs of the `processes` that hold the client's
-    socket.
-    """
+    """Return, for each connection of the servers, the IDs of the `processes` that hold the client's socket."""
     sockets = {process: _sockets(process) for process in processes}
     ends = _local_ports({member.port for member in deployment.members})
     return [

@@ -13,10 +13,10 @@ from tests.support.wait import until
 from .hosting import (
     Load,
     assert_pending_requests_are_answered_at_end,
-    get,
     hosted,
     open_connections,
     owners_of_connections,
+    request_document,
 )
 
 pytest.importorskip("gunicorn")
@@ -84,7 +84,6 @@ def test_reload_under_load_moves_connections_to_new_workers(start_gunicorn, depl
 
 
 def test_replacement_of_workers_drops_no_request(start_gunicorn, deployment):
-    """Send requests while gunicorn replaces each worker after 30 to 40 requests."""
     with start_gunicorn("-w", "2", "--max-requests", "30", "--max-requests-jitter", "10") as host:
         with Load(host.port()) as load:
             until(lambda: len(set(load.answered_by)) >= 5)
@@ -120,9 +119,9 @@ def test_worker_with_blocked_event_loop_is_replaced(start_gunicorn, deployment):
         port = host.port()
         with Load(port) as load:
             until(load.recent_processes)
-            holding = gevent.spawn(get, port, "hold")
+            blocking = gevent.spawn(request_document, port, "block")
             killed = int(until(lambda: host.matches(r"WORKER TIMEOUT \(pid:(\d+)\)"))[0])
-            holding.kill()
+            blocking.kill()
             until(lambda: not living_processes({killed}))
             until(lambda: len(living_processes(started_workers(host))) == 2)
             until(lambda: load.recent_processes() and killed not in load.recent_processes())
@@ -133,6 +132,6 @@ def test_worker_with_blocked_event_loop_is_replaced(start_gunicorn, deployment):
 def test_pending_requests_are_answered_before_gunicorn_ends(start_gunicorn, deployment):
     with start_gunicorn("-w", "1") as host:
         port = host.port()
-        get(port, "first")
+        request_document(port, "first")
         assert_pending_requests_are_answered_at_end(deployment, host, port)
         assert host.warnings_and_errors == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -14,7 +13,7 @@ import pytest
 from gmongo.testing import Deployment
 from tests.support.wait import until
 
-from .hosting import hosted
+from .hosting import free_port, hosted
 
 pytestmark = pytest.mark.long
 
@@ -29,11 +28,6 @@ SETTINGS = ("-c", "examples/telemetry/gunicorn.conf.py", "examples.telemetry.app
 def fetch(url: str, method: str = "GET") -> str:
     answer = gevent.get_hub().threadpool.apply(urlopen, (Request(url, method=method),), {"timeout": 20})
     return str(answer.read().decode())
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 @pytest.mark.parametrize("options", [(), ("--preload",)], ids=["each", "preload"])

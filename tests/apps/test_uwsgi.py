@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -24,10 +23,11 @@ from tests.support.wait import until
 from .hosting import (
     Load,
     assert_pending_requests_are_answered_at_end,
-    get,
+    free_port,
     hosted,
     open_connections,
     owners_of_connections,
+    request_document,
 )
 
 UWSGI = shutil.which("uwsgi") or shutil.which("uwsgi", path=str(Path(sys.executable).parent))
@@ -62,9 +62,7 @@ def port():
 
     The test must choose the port, because uWSGI cannot report a port of the system.
     """
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+    return free_port()
 
 
 @pytest.fixture
@@ -83,7 +81,7 @@ def started_workers(host):
 
 
 def two_workers(host, earlier_workers=frozenset()):
-    """Return the process IDs of the two workers after `earlier_workers`, or False without two."""
+    """Return the process IDs of the two workers after `earlier_workers`, or False before both have started."""
     found = started_workers(host) - earlier_workers
     return len(found) == 2 and found
 
@@ -131,7 +129,7 @@ def test_fork_without_hook_shares_no_connection(start_uwsgi, deployment, port):
     with start_uwsgi(HOSTED_USE="import") as host:
         started, answered, names = until(lambda: two_workers(host)), set(), itertools.count()
         while not started <= answered:
-            answered.add(get(port, f"note-{next(names)}")[0])
+            answered.add(request_document(port, f"note-{next(names)}")[0])
         processes = {host.process.pid, *started}
         assert [each for each in owners_of_connections(deployment, processes) if len(each) > 1] == []
 

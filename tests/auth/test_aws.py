@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from datetime import datetime, timedelta, timezone
 
 import bson
@@ -20,25 +21,12 @@ from tests.support.cases import with_cases
 from tests.support.server import ScriptedServer
 
 CREDENTIALS = AwsCredentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
-VARIABLES = (
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "AWS_ROLE_ARN",
-    "AWS_ROLE_SESSION_NAME",
-    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
-    "AWS_EC2_METADATA_SERVICE_ENDPOINT",
-    "AWS_ENDPOINT_URL_STS",
-)
 
 
 @pytest.fixture(autouse=True)
 def without_aws_variables(monkeypatch):
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
+    for name in [each for each in os.environ if each.startswith("AWS_")]:
+        monkeypatch.delenv(name)
 
 
 def credentials_document(**fields):
@@ -139,8 +127,6 @@ def test_ecs_endpoint_provides_credentials(monkeypatch):
     ("status", "text", "message"),
     [
         (500, "", "answered GET /creds with status 500"),
-        (200, "no json", "did not return a JSON object"),
-        (200, "[]", "did not return a JSON object"),
         (200, "{}", "returned no AccessKeyId"),
         (200, json.dumps(credentials_document(Token=None)), "returned no Token"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gevent
 import pytest
 
 import gmongo
@@ -15,10 +14,6 @@ pytest.importorskip("trustme")
 
 USERS = {"ann": "pencil", "I\u00adX": "I\u00adX"}
 KINDS = ("standalone", "replica_set", "sharded", "load_balanced")
-
-
-def command_names(deployment):
-    return [command.name for command in deployment.commands]
 
 
 @pytest.mark.parametrize("deployment_kind", KINDS)
@@ -34,15 +29,6 @@ def test_each_deployment_kind_accepts_only_correct_password(deployment_kind, tls
         ):
             client.db.c.find_one()
         assert caught.value.code == 18
-
-
-def test_command_without_authentication_raises_unauthorized():
-    with Deployment.standalone(users=USERS) as deployment:
-        uri = deployment.uri_of(deployment.members[0].address)
-        bare = uri.replace("ann:pencil@", "")
-        with gmongo.MongoClient(bare) as client, pytest.raises(OperationFailure) as caught:
-            client.db.c.find_one()
-        assert caught.value.code == 13
 
 
 @pytest.mark.parametrize("deployment_kind", ["standalone", "replica_set"])
@@ -100,16 +86,3 @@ def test_oidc_reauthentication_fetches_second_token(property_name):
             connection.reauthenticate()
         assert client.db.c.find_one() == {"_id": 1}
         assert tokens.returned_tokens == ["token-0", "token-1"]
-
-
-def test_each_connection_authenticates_with_one_round_trip_after_hello():
-    with (
-        Deployment.standalone(users=USERS) as deployment,
-        gmongo.MongoClient(deployment.uri, maxConnecting=10) as client,
-    ):
-        client.db.c.insert_one({"_id": 1})
-        jobs = [gevent.spawn(client.db.c.find_one) for _ in range(20)]
-        gevent.joinall(jobs, raise_error=True)
-        connections = client.pool_stats()[0]["total"]
-        assert command_names(deployment).count("saslStart") == 0, "the hello contains the first message"
-        assert command_names(deployment).count("saslContinue") == connections

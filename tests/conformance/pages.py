@@ -30,8 +30,7 @@ SHOWN = 6  # Maximum number of tests that a row of a page names.
 
 _ROW = re.compile(r"^\| (?P<id>[A-Z]+-\d+) \| (?P<level>[^|]+) \| (?P<demand>[^|]+) \|(?P<proof>.*)\|$")
 
-# Requirement ID -> names of the tests that prove the requirement, such as
-# tests/cmap/test_clear.py::test_x.
+# Requirement ID -> names of the tests that prove the requirement, such as tests/cmap/test_clear.py::test_x.
 Proofs = dict[str, list[str]]
 
 
@@ -47,7 +46,7 @@ class Row:
 
     @property
     def reason(self) -> str | None:
-        """Return the reason that a row gives why no test proves the requirement, or None if the row gives no reason."""
+        """Return the reason why no test proves the requirement, or None if the row contains no reason."""
         return self.proof if self.proof.startswith(NO_PROOF) and len(self.proof) > len(NO_PROOF) else None
 
 

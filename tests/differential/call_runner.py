@@ -38,8 +38,7 @@ DOCUMENTS = [{"_id": number, "kind": number % 3, "name": f"n{number}", "tags": [
 
 # Names of commands that do not change documents.
 _READS = frozenset({"count", "distinct", "explain", "find", "getMore", "listCollections", "listDatabases"})
-# Default time limit of a call in seconds. None means no limit, because calls with large documents
-# are slow.
+# Default time limit of a call in seconds. None means no limit, because calls with large documents are slow.
 _DEFAULT_CALL_TIMEOUT: float | None = None
 _BARRIER = "after the call"
 _BSON_TYPES = ("ObjectId", "Int64", "Binary", "Code", "DBRef", "Decimal128", "Regex", "Timestamp")
@@ -50,8 +49,6 @@ _DEFAULT_FIELDS = (("multi", False), ("upsert", False), ("new", False), ("commen
 
 
 class DecimalCodec(TypeCodec):  # type: ignore[misc]
-    """Type codec that stores ``decimal.Decimal`` as Decimal128."""
-
     python_type = decimal.Decimal
     bson_type = bson.Decimal128
 
@@ -63,7 +60,7 @@ class DecimalCodec(TypeCodec):  # type: ignore[misc]
 
 
 class ForeignDatabaseError(Exception):
-    """A call would use a database that does not belong to the tests, or would affect the whole server."""
+    """Raised if a call would use a database of another user, or would affect the whole server."""
 
 
 class Driver(NamedTuple):
@@ -159,7 +156,7 @@ class CallRunner:
         foreign = frozenset(self._control.list_database_names()) - SYSTEM_DATABASES
         if database in foreign:
             raise ForeignDatabaseError(
-                f"the server has a database {database!r} already, which the tests would drop: rename or drop it"
+                f"the server already has the database {database!r}. Rename or drop this database, or the tests drop it"
             )
         self._proxy = RecordingProxy(
             server,
@@ -206,7 +203,6 @@ class CallRunner:
         self._proxy.unsupported_features.clear()
 
     def run_gmongo_call(self, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
-        """Run a call with gmongo only, and return the outcome."""
         return self.run_call(GMONGO, source)
 
     def run_call(self, driver: Driver, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
@@ -227,9 +223,9 @@ class CallRunner:
             try:
                 with gevent.Timeout(self._effective_call_timeout):
                     value = source(names) if callable(source) else _run_lines(source, names)
-                    returned = comparable.of(value)
+                    returned = comparable.convert(value)
             except (Exception, gevent.Timeout) as raised:
-                error, text = comparable.of_error(raised), str(raised)
+                error, text = comparable.convert_error(raised), str(raised)
             sent = self._take_sent_commands(names)
             if self._proxy.refused:
                 # The call may have sent other commands before the rejected command.
@@ -302,9 +298,8 @@ class CallRunner:
                 client.close()
 
     def _set_fail_point(self, command: str | list[str], times: Any = 1, **data: Any) -> None:
-        """Set the fail point ``failCommand``."""
         if self._rejects_other_databases:
-            raise ForeignDatabaseError("the call sets a fail point, which concerns the server as a whole")
+            raise ForeignDatabaseError("the call sets a fail point, which affects the whole server")
         commands = [command] if isinstance(command, str) else command
         mode = {"times": times} if isinstance(times, int) else times
         try:
@@ -350,7 +345,7 @@ class CallRunner:
         for name in sorted(self._proxy.used & set(self._control.list_database_names())):
             for description in sorted(self._control[name].list_collections(), key=lambda each: each["name"]):
                 collection = self._control[name][description["name"]]
-                documents = sorted((comparable.of(each) for each in collection.find()), key=repr)
+                documents = sorted((comparable.convert(each) for each in collection.find()), key=repr)
                 left.append((name, description["name"], repr(description.get("options")), documents))
         return left
 
@@ -403,7 +398,7 @@ def _comparable_command(sent: RecordedCommand, comparable: ComparableValues) -> 
     body = _without_default_fields({name: value for name, value in sent.body.items() if name != "txnNumber"})
     if "txnNumber" in sent.body:
         body["txnNumber"] = True
-    first, *others = comparable.of(body)[1]
+    first, *others = comparable.convert(body)[1]
     return first, tuple(sorted(others)), "lsid" in sent.body, sent.acknowledged
 
 

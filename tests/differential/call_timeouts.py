@@ -12,7 +12,7 @@ SILENT = "the server does not reply, or the call waits for documents"
 
 
 class SilentServerError(Exception):
-    """A call of PyMongo has not ended within its time limit."""
+    """Raised if a call of PyMongo has not ended within its time limit."""
 
 
 @contextmanager

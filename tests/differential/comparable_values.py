@@ -13,8 +13,7 @@ from bson.raw_bson import RawBSONDocument
 _DRIVERS = ("pymongo", "gridfs", "gmongo")
 # Fields of documents whose values differ in each run.
 _VOLATILE = frozenset({"$clusterTime", "operationTime", "lsid", "electionId", "connectionId", "localTime", "opTime"})
-# Parts of error messages that differ in each run: transaction numbers, and UUIDs of index builds or
-# collections.
+# Parts of error messages that differ in each run: transaction numbers, and UUIDs of index builds or collections.
 _ANEW = re.compile(r"(?<=number )\d+|(?<=number is )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _NUMBERED = frozenset({"getMore", "cursors", "cursor_id"})
 # Rows contain only dates before this year. Later dates therefore come from a clock.
@@ -31,7 +30,7 @@ class ComparableValues:
     def _numbered_id(self, value: Any) -> str:
         return self._ids.setdefault(value, f"{type(value).__name__} {len(self._ids)}")
 
-    def of(self, value: Any, depth: int = 0) -> Any:
+    def convert(self, value: Any, depth: int = 0) -> Any:
         """Return a value in comparable form, which consists of nested tuples of strings and plain values."""
         kind = type(value)
         name = kind.__name__
@@ -40,25 +39,25 @@ class ComparableValues:
         if kind is str:
             return name, _ANEW.sub("N", value)
         if value is None or kind in (bool, int, bytes):
-            return (name, value) if kind is not bytes or not value else (name, self._of_bytes(value))
+            return (name, value) if kind is not bytes or not value else (name, self._convert_bytes(value))
         if kind is float:
             return name, repr(value)
         if isinstance(value, bson.ObjectId) or (isinstance(value, bson.Binary) and _is_random(value)):
             return self._numbered_id(value)
         if isinstance(value, RawBSONDocument):
-            return name, self.of(bson.decode(value.raw), depth + 1)
+            return name, self.convert(bson.decode(value.raw), depth + 1)
         if isinstance(value, Mapping):
             return "dict" if name.startswith("_") else name, tuple(
-                (key, "an id" if key in _NUMBERED else self.of(item, depth + 1))
+                (key, "an id" if key in _NUMBERED else self.convert(item, depth + 1))
                 for key, item in value.items()
                 if key not in _VOLATILE
             )
         if isinstance(value, (list, tuple)):
-            return name, tuple(self.of(item, depth + 1) for item in value)
+            return name, tuple(self.convert(item, depth + 1) for item in value)
         if isinstance(value, (set, frozenset)):
-            return name, tuple(sorted(repr(self.of(item, depth + 1)) for item in value))
+            return name, tuple(sorted(repr(self.convert(item, depth + 1)) for item in value))
         if isinstance(value, BaseException):
-            return self.of_error(value, depth)
+            return self.convert_error(value, depth)
         if isinstance(value, type):
             return "class", value.__name__
         if isinstance(value, bson.Timestamp):
@@ -67,24 +66,24 @@ class ComparableValues:
         if isinstance(value, datetime.datetime):
             return name, str(value) if value.year < _FIXED_BEFORE else "now"
         if kind.__module__.partition(".")[0] in _DRIVERS:
-            return self._of_driver_object(value, depth)
+            return self._convert_driver_object(value, depth)
         if isinstance(value, (int, float, str)):  # Int64, IntEnum, ...
             return name, str(value)
         return name, _without_addresses(repr(value))
 
-    def _of_bytes(self, value: bytes) -> Any:
+    def _convert_bytes(self, value: bytes) -> Any:
         """If the bytes are a raw batch, return its documents in comparable form.
 
         Otherwise return the bytes.
         """
         try:
-            return self.of(bson.decode_all(value), 1)
+            return self.convert(bson.decode_all(value), 1)
         except bson.errors.BSONError:
             return value
 
-    def _of_driver_object(self, value: Any, depth: int) -> Any:
+    def _convert_driver_object(self, value: Any, depth: int) -> Any:
         kind = type(value)
-        if isinstance(getattr(kind, "to_list", None), type(ComparableValues.of)):
+        if isinstance(getattr(kind, "to_list", None), type(ComparableValues.convert)):
             return kind.__name__
         if kind.__name__ == "MongoClient" or kind.__name__.endswith(("One", "Many")):
             return kind.__name__
@@ -96,11 +95,11 @@ class ComparableValues:
     def attribute(self, value: Any, name: str, depth: int = 0) -> Any:
         """Return the value of an attribute in comparable form, or the class of the error that the attribute raises."""
         try:
-            return self.of(getattr(value, name), depth)
+            return self.convert(getattr(value, name), depth)
         except Exception as error:
             return type(error).__name__
 
-    def of_error(self, error: BaseException, depth: int = 0) -> RaisedError:
+    def convert_error(self, error: BaseException, depth: int = 0) -> RaisedError:
         """Return an error in comparable form: its classes, public attributes and labels."""
         kind = type(error)
         classes = tuple(each.__name__ for each in kind.__mro__)

@@ -70,7 +70,7 @@ def _is_bad_argument(theirs: Any, ours: Any) -> bool:
     return theirs.classes[0] in ACCIDENTS | _BAD_ARGUMENT and bool(refused or "ConfigurationError" in ours.classes)
 
 
-def _is_refused_early(theirs: Any, ours: Any) -> bool:
+def _is_rejected_before_send(theirs: Any, ours: Any) -> bool:
     """Return True if gmongo rejects an argument, but PyMongo sends the argument and the server rejects it."""
     return (
         isinstance(theirs, RaisedError)
@@ -94,7 +94,7 @@ def _has_additional_retry_label(theirs: Any, ours: Any) -> bool:
     return bool(theirs._replace(labels=("RetryableWriteError",)) == ours) and theirs.labels == ()
 
 
-def _is_any_successful(theirs: Any, ours: Any) -> bool:
+def _differs_by_any_successful(theirs: Any, ours: Any) -> bool:
     """Return True if only PyMongo reports a successful write, although the first write of an ordered bulk failed."""
     if isinstance(theirs, DriverObject):
         return theirs.kind == "ClientBulkWriteResult" and bool(ours == ("NoneType", None))
@@ -106,9 +106,9 @@ def _are_texts(theirs: Any, ours: Any) -> bool:
     return isinstance(theirs, tuple) and isinstance(ours, tuple) and theirs[:1] == ours[:1] == ("str",)
 
 
-def _is_read_preference(theirs: Any, ours: Any) -> bool:
+def _differs_by_read_preference(theirs: Any, ours: Any) -> bool:
     """Return True if two commands differ only in ``$readPreference``."""
-    if not (_is_command(theirs) and _is_command(ours)):
+    if not (_is_comparable_command(theirs) and _is_comparable_command(ours)):
         return False
     one, other = (
         (each[0], tuple(field for field in each[1] if field[0] != "$readPreference"), *each[2:])
@@ -117,14 +117,14 @@ def _is_read_preference(theirs: Any, ours: Any) -> bool:
     return (one != theirs or other != ours) and are_equal(one, other, _is_same_number)
 
 
-def _is_overload_policy(theirs: Any, ours: Any) -> bool:
+def _differs_by_retry_limit(theirs: Any, ours: Any) -> bool:
     """Return True if the maximum number of retries is 2 in PyMongo and 5 in gmongo."""
     return bool((theirs, ours) == (("int", 2), ("int", 5)))
 
 
 def _differs_by_transaction_number(theirs: Any, ours: Any) -> bool:
     """Return True if two commands differ only in the transaction number, which only gmongo sends."""
-    if not (_is_command(theirs) and _is_command(ours)) or theirs == ours:
+    if not (_is_comparable_command(theirs) and _is_comparable_command(ours)) or theirs == ours:
         return False
     number = ("txnNumber", ("bool", True))
     return number not in theirs[1] and bool((theirs[1], theirs[2:]) == (_without_field(number, ours[1]), ours[2:]))
@@ -147,7 +147,7 @@ def _is_same_number(theirs: Any, ours: Any) -> bool:
     return float(theirs[1]) == float(ours[1])
 
 
-def _is_command(part: Any) -> bool:
+def _is_comparable_command(part: Any) -> bool:
     return isinstance(part, tuple) and len(part) == 4 and isinstance(part[1], tuple) and isinstance(part[3], bool)
 
 

@@ -52,7 +52,7 @@ def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
     yield "mongos", {**_BASE, "isWritablePrimary": True, "msg": "isdbgrid"}
     yield "ghost", {**_BASE, "isreplicaset": True}
     for hosts in ((A, B), (A, B, C), (B,)):
-        member = {**_BASE, "setName": "rs", "hosts": [_name(host) for host in hosts]}
+        member = {**_BASE, "setName": "rs", "hosts": [_address_text(host) for host in hosts]}
         for fields in _election_fields():
             # From wire version 17, drivers compare electionId before setVersion.
             for wire_version in (13, 25):
@@ -62,9 +62,12 @@ def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
                     {**member, **fields, "maxWireVersion": wire_version, "isWritablePrimary": True},
                 )
         yield f"secondary of {len(hosts)}", {**member, "secondary": True}
-        yield f"secondary of {len(hosts)} with known primary", {**member, "secondary": True, "primary": _name(B)}
+        yield (
+            f"secondary of {len(hosts)} with known primary",
+            {**member, "secondary": True, "primary": _address_text(B)},
+        )
         yield f"secondary of {len(hosts)} with other address", {**member, "secondary": True, "me": "x:1"}
-    member = {**_BASE, "setName": "rs", "hosts": [_name(A), _name(B)]}
+    member = {**_BASE, "setName": "rs", "hosts": [_address_text(A), _address_text(B)]}
     yield "arbiter", {**member, "arbiterOnly": True}
     yield "hidden member", {**member, "hidden": True}
     yield "secondary of another set", {**member, "setName": "no", "secondary": True}
@@ -78,7 +81,7 @@ def _election_fields() -> Iterator[dict[str, Any]]:
     yield {"setVersion": 2}
 
 
-def _name(address: Address) -> str:
+def _address_text(address: Address) -> str:
     return f"{address[0]}:{address[1]}"
 
 
@@ -89,7 +92,7 @@ class DescriptionPair(NamedTuple):
     theirs: Any
 
     def after(self, address: Address, hello: dict[str, Any] | None) -> DescriptionPair:
-        """Return both descriptions after a check of one member had the given result."""
+        """Return both descriptions after a check of one member with the given result."""
         reply = None if hello is None else Hello(dict(hello))
         return DescriptionPair(
             transitions.updated(self.ours, ServerDescription(address, hello)),

@@ -14,7 +14,7 @@ _REPEATS = 3
 
 
 class Verdict(Enum):
-    """Whether the outcomes of a row are equal or different, or the row is skipped."""
+    """Result of the comparison of a row: equal outcomes, different outcomes, or skipped."""
 
     SAME = "same"
     SKIPPED = "skipped"
@@ -49,20 +49,17 @@ def attribute_difference(runner: CallRunner, source: str, simulation: Callable[[
         return Attribution(Verdict.SKIPPED, theirs, ours, sorted(runner.unsupported_features)[0])
     if explained(source, theirs, ours) is not None:
         return Attribution(Verdict.SAME, theirs, ours)
-    reason = _is_not_deterministic(runner, source, theirs) or _differs_from_mongodb(simulation(), source, theirs, ours)
+    reason = _reason_if_random(runner, source, theirs) or _reason_if_server_differs(simulation(), source, theirs, ours)
     return Attribution(Verdict.SKIPPED if reason else Verdict.DIFFERENT, theirs, ours, reason)
 
 
-def _is_not_deterministic(runner: CallRunner, source: str, theirs: Outcome) -> str:
+def _reason_if_random(runner: CallRunner, source: str, theirs: Outcome) -> str:
     again = (runner.run_call(PYMONGO, source) for _ in range(_REPEATS))
     return "" if all(are_equal(theirs, each) for each in again) else "equal calls of PyMongo have different results"
 
 
-def _differs_from_mongodb(simulation: CallRunner, source: str, theirs: Outcome, ours: Outcome) -> str:
-    """Return a text if PyMongo's outcome on MongoDB is different, and this explains the row.
-
-    Otherwise return an empty text.
-    """
+def _reason_if_server_differs(simulation: CallRunner, source: str, theirs: Outcome, ours: Outcome) -> str:
+    """Return the reason why the server causes the difference, or an empty text."""
     true_theirs, true_ours = simulation.compare(source)
     if are_equal(true_theirs, theirs):
         return ""

@@ -20,11 +20,17 @@ SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 _INTERNAL_COMMANDS = frozenset(
     {"hello", "ismaster", "isMaster", "endSessions", "killCursors", "killSessions", "saslStart", "saslContinue"}
 )
-# Commands to the database `admin` that a call may send, even if the call may use only one other
-# database.
+# Commands to the database `admin` that a call may send, even if the call may use only one other database.
 _HARMLESS = _INTERNAL_COMMANDS | {
-    *("ping", "buildInfo", "buildinfo", "listDatabases", "commitTransaction", "abortTransaction", "bulkWrite"),
-    *("getMore", "renameCollection"),
+    "ping",
+    "buildInfo",
+    "buildinfo",
+    "listDatabases",
+    "commitTransaction",
+    "abortTransaction",
+    "bulkWrite",
+    "getMore",
+    "renameCollection",
 }
 # Commands that affect the whole server.
 _SERVER_COMMANDS = frozenset(
@@ -54,8 +60,9 @@ class RecordingProxy:
     :param fault_of_unacknowledged: Text that says how the server violates the protocol for
         unacknowledged commands. If the text is not empty, the proxy rejects unacknowledged
         commands.
-    :param permitted_database: The only database that calls may use, and then commands that affect
-        the whole server are rejected. None permits all other databases.
+    :param permitted_database: The only database that calls may use. With this parameter, the proxy
+        also rejects commands that affect the whole server. None permits all databases except
+        `forbidden_databases`.
     """
 
     def __init__(
@@ -78,11 +85,13 @@ class RecordingProxy:
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
-                own: set[int] = set()  # request IDs of the commands in `_INTERNAL_COMMANDS`
+                internal_requests: set[int] = set()  # request IDs of the commands in `_INTERNAL_COMMANDS`
                 with socket.create_connection(server) as upstream:
-                    back = threading.Thread(target=proxy._answer, args=(upstream, self.request, own), daemon=True)
+                    back = threading.Thread(
+                        target=proxy._forward_replies, args=(upstream, self.request, internal_requests), daemon=True
+                    )
                     back.start()
-                    proxy._listen(self.request, upstream, own)
+                    proxy._forward_commands(self.request, upstream, internal_requests)
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = True
@@ -103,7 +112,7 @@ class RecordingProxy:
         self._server.shutdown()
         self._server.server_close()
 
-    def _listen(self, client: socket.socket, upstream: socket.socket, own: set[int]) -> None:
+    def _forward_commands(self, client: socket.socket, upstream: socket.socket, internal_requests: set[int]) -> None:
         try:
             for header, body in _messages(client):
                 _, request, _, opcode = _HEADER.unpack(header)
@@ -112,7 +121,7 @@ class RecordingProxy:
                     if not self._record(flags, name, command):
                         break
                     if name in _INTERNAL_COMMANDS:
-                        own.add(request)
+                        internal_requests.add(request)
                 upstream.sendall(header + body)
         except OSError:
             pass
@@ -120,11 +129,11 @@ class RecordingProxy:
             # In contrast to `close`, `shutdown` ends the thread that reads from the socket.
             _shut_down(upstream)
 
-    def _answer(self, upstream: socket.socket, client: socket.socket, own: set[int]) -> None:
+    def _forward_replies(self, upstream: socket.socket, client: socket.socket, internal_requests: set[int]) -> None:
         try:
             for header, body in _messages(upstream):
                 length, _, answered, opcode = _HEADER.unpack(header)
-                if opcode == _OP_MSG and length < _LARGEST_ERROR and answered not in own:
+                if opcode == _OP_MSG and length < _LARGEST_ERROR and answered not in internal_requests:
                     self._record_error(bson.decode(body[5:]))
                 client.sendall(header + body)
         except OSError:
@@ -138,7 +147,7 @@ class RecordingProxy:
                 self.unsupported_features.add(f"{UNKNOWN[error['code']]} ({error['code']}): {error['errmsg'][:80]}")
 
     def _record(self, flags: int, name: str, body: dict[str, Any]) -> bool:
-        """Record a command. Record a command. Return True if the proxy may forward the command."""
+        """Record a command. Return True if the proxy may forward the command."""
         databases = _used_databases(body)
         if flags & 2 and self._unacknowledged:
             self.unsupported_features.add(self._unacknowledged)
@@ -154,8 +163,8 @@ class RecordingProxy:
     def _forbidden_names(self, name: str, body: dict[str, Any], databases: set[str]) -> set[str]:
         if self._only is None:
             return databases & set(self._foreign)
-        of_all = name in _SERVER_COMMANDS or (body["$db"] in SYSTEM_DATABASES and name not in _HARMLESS)
-        return (databases - {self._only}) | ({name} if of_all else set())
+        affects_server = name in _SERVER_COMMANDS or (body["$db"] in SYSTEM_DATABASES and name not in _HARMLESS)
+        return (databases - {self._only}) | ({name} if affects_server else set())
 
 
 def _command(message: bytes) -> tuple[int, str, dict[str, Any]]:

@@ -11,10 +11,10 @@ NAMED = ["MONGODB_URI"] if "MONGODB_URI" in os.environ else []
 SERVERS = ["simulation", "nx-27017", *NAMED]
 
 
-def on(*servers: str) -> Any:
+def only_on(*servers: str) -> Any:
     """Return a pytest mark that runs a test only on the named servers."""
     return pytest.mark.parametrize("runner", servers, indirect=True)
 
 
-# Mark for tests whose outcomes do not depend on the server, which therefore run on only one.
-on_the_simulation = on("simulation")
+# Mark for tests that run only on the simulation, because all servers have equal outcomes.
+on_the_simulation = only_on("simulation")

@@ -23,6 +23,7 @@ import gmongo.collection
 import gmongo.errors
 import gmongo.gridfs.errors
 import gmongo.results
+from tests.support.cases import rows
 from tests.support.pymongo_version import since
 
 PAIRS: list[tuple[ModuleType, ModuleType]] = [
@@ -30,12 +31,7 @@ PAIRS: list[tuple[ModuleType, ModuleType]] = [
     (pymongo.results, gmongo.results),
     (gridfs.errors, gmongo.gridfs.errors),
 ]
-NAMES = (
-    *("auth_oidc", "change_stream", "client_session", "collation", "collection", "command_cursor", "cursor"),
-    *("database", "driver_info", "encryption", "encryption_options", "errors", "gridfs", "mongo_client"),
-    *("monitoring", "operations", "pool_options", "read_concern", "read_preferences", "results", "server_api"),
-    *("server_description", "server_type", "topology_description", "uri_parser", "write_concern"),
-)
+NAMES = [row["name"] for row in rows(__file__, "modules")]
 MODULES = [*(importlib.import_module(f"gmongo.{name}") for name in NAMES), gmongo]
 CLASSES = [
     pytest.param(value, ours, id=name)
@@ -184,13 +180,13 @@ PRIVATE = [
 
 
 @since("4.18")
-@pytest.mark.parametrize(("theirs", "name", "others"), PRIVATE)
-def test_private_constants_equal_constants_of_pymongo(theirs: ModuleType, name: str, others: set[str]) -> None:
+@pytest.mark.parametrize(("theirs", "name", "different_names"), PRIVATE)
+def test_private_constants_equal_constants_of_pymongo(theirs: ModuleType, name: str, different_names: set[str]) -> None:
     ours = importlib.import_module(name)
     found = {
         each: (getattr(theirs, each), value)
         for each, value in vars(ours).items()
         if hasattr(theirs, each) and not each.startswith("__") and isinstance(value, int | float | dict)
     }
-    assert {each for each, (one, other) in found.items() if one != other} == others
+    assert {each for each, (one, other) in found.items() if one != other} == different_names
     assert found

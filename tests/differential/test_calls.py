@@ -11,7 +11,7 @@ from tests.support.pymongo_version import fails_before_pymongo
 
 from .call_runner import Call, CallRunner, calls
 from .differences import check
-from .servers import NAMED, on
+from .servers import NAMED, only_on
 
 _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt")) for call in calls(path)]
 
@@ -33,13 +33,13 @@ def _marks(call: Call) -> list[pytest.MarkDecorator]:
 
 
 @_parametrized(_CALLS)
-@on("simulation", *NAMED)
+@only_on("simulation", *NAMED)
 def test_call_has_outcome_of_pymongo(runner: CallRunner, call: Call) -> None:
     check(call.source, *runner.compare(call.source))
 
 
 @pytest.mark.one_in(2)
 @_parametrized([call for call in _CALLS if call.name.partition(":")[0] in _NX_SUBJECTS])
-@on("nx-27017")
+@only_on("nx-27017")
 def test_call_has_outcome_of_pymongo_on_embedded_database(runner: CallRunner, call: Call) -> None:
     check(call.source, *runner.compare(call.source))

@@ -25,15 +25,14 @@ from tests.support.cases import rows
 
 # Two different values for each option. For a file option, a value is a key of the fixture `files`.
 VALUES: dict[str, tuple[Any, Any]] = {row["option"]: tuple(row["values"]) for row in rows(__file__) if "values" in row}
-# Options that the tests omit, because an option is valid only with another option. The tests set
-# `connect` themselves.
+# Options that the tests omit, because an option is valid only with another option. The tests set `connect` themselves.
 NEEDS_ANOTHER = {row["option"] for row in rows(__file__) if "values" not in row}
 REJECTED = "refused"
 
 
 @pytest.fixture(autouse=True)
 def without_system_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not load the system's certificate authorities, because this is slow and no client connects."""
+    """Do not load the system's certificate authorities, because loading is slow and no client connects."""
     monkeypatch.setattr(ssl.SSLContext, "set_default_verify_paths", lambda context: None)
 
 

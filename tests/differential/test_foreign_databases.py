@@ -60,6 +60,6 @@ def test_call_on_database_of_other_user_raises_error_before_send(shop: pymongo.M
 
 def test_call_runner_rejects_server_with_database_of_same_name(shop: pymongo.MongoClient) -> None:
     shop.differential.precious.insert_one({"_id": 1})
-    with pytest.raises(ForeignDatabaseError, match="'differential' already"):
+    with pytest.raises(ForeignDatabaseError, match="already has the database 'differential'"):
         _call_runner(shop)
     assert shop.differential.precious.count_documents({}) == 1

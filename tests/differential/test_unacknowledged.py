@@ -70,7 +70,7 @@ def _update(name: str, change: Any = None) -> Callable[..., Any]:
     return run_write
 
 
-def _plain(name: str, *arguments: Any) -> Callable[..., Any]:
+def _call_method(name: str, *arguments: Any) -> Callable[..., Any]:
     return lambda target, names, options: getattr(target, name)(*arguments, **options)
 
 
@@ -84,8 +84,10 @@ def _client_bulk(collection: Any, names: dict[str, Any], options: dict[str, Any]
 
 _UPDATE_OPTIONS = ("hint", "let", "collation", "array_filters", "comment", "bypass_document_validation", "upsert")
 WRITES: dict[str, Write] = {
-    "insert_one": Write(_plain("insert_one", {"_id": 50}), ("comment", "bypass_document_validation")),
-    "insert_many": Write(_plain("insert_many", [{"_id": 50}, {"_id": 51}]), ("comment", "bypass_document_validation")),
+    "insert_one": Write(_call_method("insert_one", {"_id": 50}), ("comment", "bypass_document_validation")),
+    "insert_many": Write(
+        _call_method("insert_many", [{"_id": 50}, {"_id": 51}]), ("comment", "bypass_document_validation")
+    ),
     "insert_many(ordered=False)": Write(
         lambda c, names, options: c.insert_many([{"_id": 50}, {"_id": 51}], ordered=False, **options),
         ("comment", "bypass_document_validation"),
@@ -95,15 +97,15 @@ WRITES: dict[str, Write] = {
     "replace_one": Write(
         _update("replace_one", {"name": "x"}), (*(each for each in _UPDATE_OPTIONS if each != "array_filters"), "sort")
     ),
-    "delete_one": Write(_plain("delete_one", {"_id": 1}), ("hint", "let", "collation", "comment")),
-    "delete_many": Write(_plain("delete_many", {"_id": 1}), ("hint", "let", "collation", "comment")),
+    "delete_one": Write(_call_method("delete_one", {"_id": 1}), ("hint", "let", "collation", "comment")),
+    "delete_many": Write(_call_method("delete_many", {"_id": 1}), ("hint", "let", "collation", "comment")),
     "find_one_and_update": Write(
         _update("find_one_and_update", SET), ("hint", "sort", "let", "array_filters", "comment", "upsert")
     ),
     "find_one_and_replace": Write(
         _update("find_one_and_replace", {"name": "x"}), ("hint", "sort", "let", "comment", "upsert")
     ),
-    "find_one_and_delete": Write(_plain("find_one_and_delete", {"_id": 1}), ("hint", "sort", "let", "comment")),
+    "find_one_and_delete": Write(_call_method("find_one_and_delete", {"_id": 1}), ("hint", "sort", "let", "comment")),
     "bulk_write of InsertOne": Write(_bulk("InsertOne", ({"_id": 51},)), _BULK_OPTIONS),
     "bulk_write of UpdateOne": Write(
         _bulk("UpdateOne", ({"_id": 1}, SET)), ("hint", "sort", "collation", *_BULK_OPTIONS)
@@ -123,11 +125,11 @@ WRITES: dict[str, Write] = {
         lambda c, names, options: _client_bulk(c, names, options),
         ("hint", "collation", "array_filters", "upsert", "sort", *_BULK_OPTIONS),
     ),
-    "create_index": Write(_plain("create_index", "name"), ("comment",)),
-    "drop_index": Write(_plain("drop_index", "name_1"), ("comment",)),
-    "drop": Write(_plain("drop"), ("comment",)),
-    "rename": Write(_plain("rename", "others"), ("comment",)),
-    "aggregate": Write(_plain("aggregate", [{"$out": "others"}]), ("hint", "let", "collation", "comment")),
+    "create_index": Write(_call_method("create_index", "name"), ("comment",)),
+    "drop_index": Write(_call_method("drop_index", "name_1"), ("comment",)),
+    "drop": Write(_call_method("drop"), ("comment",)),
+    "rename": Write(_call_method("rename", "others"), ("comment",)),
+    "aggregate": Write(_call_method("aggregate", [{"$out": "others"}]), ("hint", "let", "collation", "comment")),
 }
 ADMINISTRATION = ("create_index", "drop_index", "drop", "rename", "aggregate")
 LEVELS: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -149,7 +151,7 @@ def versioned_runner(request: pytest.FixtureRequest) -> Iterator[CallRunner]:
             runner.close()
 
 
-def _in_session(kind: str, names: dict[str, Any], target: Any, call: Callable[[dict[str, Any]], Any]) -> Any:
+def _run_in_session(kind: str, names: dict[str, Any], target: Any, call: Callable[[dict[str, Any]], Any]) -> Any:
     if kind == "none":
         return call({})
     with target.database.client.start_session() as session:
@@ -162,7 +164,9 @@ def _in_session(kind: str, names: dict[str, Any], target: Any, call: Callable[[d
 def _call_in_session(write: Write, level: str, kind: str, options: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
     def run_write(names: dict[str, Any]) -> Any:
         target = LEVELS[level](names)
-        return _in_session(kind, names, target, lambda session: write.run_write(target, names, {**options, **session}))
+        return _run_in_session(
+            kind, names, target, lambda session: write.run_write(target, names, {**options, **session})
+        )
 
     return run_write
 
@@ -206,13 +210,15 @@ def test_unacknowledged_write_has_outcome_of_pymongo_or_raises(versioned_runner:
             check(call, theirs, ours)
 
 
-def _error_of(write: Write, client: Any, names: dict[str, Any], options: dict[str, Any], w: int) -> Exception | None:
+def _error_of_write(
+    write: Write, client: Any, names: dict[str, Any], options: dict[str, Any], level: int
+) -> Exception | None:
     client.drop_database(DATABASE)
     things = client[DATABASE].get_collection("things", write_concern=gmongo.WriteConcern(w=1))
     things.insert_one({"_id": 1, "tags": ["t"]})
     things.create_index("name")
     try:
-        write.run_write(things.with_options(write_concern=gmongo.WriteConcern(w=w)), names, options)
+        write.run_write(things.with_options(write_concern=gmongo.WriteConcern(w=level)), names, options)
     except PyMongoError as error:
         return error
     return None
@@ -227,7 +233,9 @@ def test_option_that_old_server_rejects_raises_error_in_unacknowledged_write(ver
             if option is not None and option not in write.options:
                 continue
             options = {} if option is None else {option: OPTIONS[option]}
-            acknowledged_error, unacknowledged_error = (_error_of(write, client, names, options, w) for w in (1, 0))
+            acknowledged_error, unacknowledged_error = (
+                _error_of_write(write, client, names, options, w) for w in (1, 0)
+            )
             assert unacknowledged_error or not acknowledged_error, (name, option, acknowledged_error)
             rejected += acknowledged_error is not None
     assert (rejected > 0) == (version < "8.0")

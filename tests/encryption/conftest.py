@@ -55,16 +55,9 @@ def encryption(client):
 
 @pytest.fixture
 def peer(deployment):
-    """Return a client and a `ClientEncryption` of PyMongo, with the deployment and master key of
-    gmongo.
-    """
+    """Return a client and a `ClientEncryption` of PyMongo, with the deployment and master key of gmongo."""
     from pymongo.encryption import ClientEncryption
 
-    def connect():
-        client: Any = pymongo.MongoClient(deployment.uri)
-        return client, ClientEncryption(LOCAL, VAULT, client, OPTIONS)
-
-    pymongo_client, encryption = connect()
-    yield SimpleNamespace(client=pymongo_client, encryption=encryption)
-    encryption.close()
-    pymongo_client.close()
+    client: Any = pymongo.MongoClient(deployment.uri)
+    with client, ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption:
+        yield SimpleNamespace(client=client, encryption=encryption)

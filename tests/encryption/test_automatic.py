@@ -131,7 +131,7 @@ def test_every_operation_encrypts_arguments_and_decrypts_results(automatic, clie
     assert people.update_many({"ssn": "9"}, {"$set": {"secret": "x"}}).modified_count == 1
 
 
-def test_cursor_and_raw_batches_are_decrypted(automatic, client):
+def test_cursor_and_raw_batches_are_decrypted(automatic):
     people = automatic.shop.people
     people.insert_many([{"_id": number, "ssn": str(number)} for number in range(10)])
     assert [each["ssn"] for each in people.find(batch_size=3).sort("_id", 1)] == [str(n) for n in range(10)]
@@ -180,9 +180,7 @@ def test_unreachable_mongocryptd_raises_encryption_error(connect, schema, client
     assert client.shop.people.find_one() is None
 
 
-def test_mongocryptd_is_spawned_at_first_and_after_each_failed_command(
-    connect, schema, client, monkeypatch, tmp_path, caplog
-):
+def test_mongocryptd_is_spawned_at_first_and_after_each_failed_command(connect, schema, monkeypatch, tmp_path, caplog):
     monkeypatch.setattr("gmongo._encryption.query_analysis._SELECTION_TIMEOUT_MS", 50)
     program, log = tmp_path / "program", tmp_path / "log"
     program.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
@@ -194,8 +192,7 @@ def test_mongocryptd_is_spawned_at_first_and_after_each_failed_command(
         mongocryptd_spawn_args=["--port=1"],
     )
     assert not log.exists()
-    # The client spawns mongocryptd at the first use, and again after each failed command to
-    # mongocryptd.
+    # The client spawns mongocryptd at the first use, and again after each failed command to mongocryptd.
     for times in (2, 3):
         with pytest.raises(EncryptionError):
             disconnected.shop.people.insert_one(dict(ANN))
@@ -266,10 +263,7 @@ def test_retry_sends_encrypted_documents_of_first_attempt(automatic, client):
 def test_unacknowledged_write_is_encrypted(automatic, client):
     people = automatic.shop.people.with_options(write_concern=gmongo.WriteConcern(w=0))
     people.insert_one(dict(ANN))
-    with gevent.Timeout(5):
-        while (stored := client.shop.people.find_one()) is None:
-            gevent.sleep(0.01)
-    assert is_encrypted(stored["ssn"])
+    assert is_encrypted(eventually(client.shop.people.find_one)["ssn"])
 
 
 @pytest.mark.parametrize("option", ["bypass_auto_encryption", "bypass_query_analysis"])
@@ -295,10 +289,7 @@ def test_undecryptable_reply_raises_and_kills_the_cursor(connect, client, encryp
         automatic.shop.people.find_one()
     with pytest.raises(EncryptionError):
         next(automatic.shop.people.find(batch_size=2))
-    # Wait until the client has killed the open cursor of the undecryptable reply.
-    with gevent.Timeout(5):
-        while not recorder.sent_commands("killCursors"):
-            gevent.sleep(0.01)
+    eventually(lambda: recorder.sent_commands("killCursors"))
 
 
 def test_server_before_4_2_raises():
@@ -344,7 +335,7 @@ def test_client_without_encryption_drops_no_state_collections(client):
     client.drop_database("shop")
 
 
-def test_encrypted_batches_are_split_at_two_mebibytes(connect, client, key, recorder):
+def test_encrypted_batches_are_split_at_two_mebibytes(connect, key, recorder):
     automatic = connect(None, {"event_listeners": [recorder]}, bypass_query_analysis=True)
     document = {"text": "x" * (1024 * 1024)}
     automatic.shop.people.insert_many([dict(document) for _ in range(3)])
@@ -378,7 +369,7 @@ def test_client_bulk_write_with_encryption_raises_error_of_pymongo(
     assert recorder.commands == []
 
 
-def test_automatic_encryption_works_with_max_pool_size_of_one(deployment, connect, schema, mongocryptd):
+def test_automatic_encryption_works_with_max_pool_size_of_one(connect, schema, mongocryptd):
     automatic = connect(
         None,
         {"maxPoolSize": 1},
@@ -408,8 +399,7 @@ def test_close_disconnects_from_mongocryptd(automatic, mongocryptd):
 
 def test_key_vault_is_read_with_read_concern_majority(connect, client, encryption, key, recorder):
     client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
-    # A client with an unlimited pool reads keys itself. Another client reads keys with an internal
-    # client.
+    # A client with an unlimited pool reads keys itself. Another client reads keys with an internal client.
     for options in ({"maxPoolSize": 0}, {}):
         automatic = connect(None, {"event_listeners": [recorder], **options}, bypass_query_analysis=True)
         automatic.shop.people.find_one()
@@ -478,8 +468,7 @@ def test_closed_client_with_automatic_encryption_raises_invalid_operation(automa
 
 def test_forked_child_encrypts_and_decrypts(automatic, client):
     automatic.shop.people.insert_one(dict(ANN))
-    # The child writes its result to a pipe, because gevent may consume the exit status of the
-    # child.
+    # The child writes its result to a pipe, because gevent may consume the exit status of the child.
     read, write = os.pipe()
     child = os.fork()
     if not child:
@@ -500,7 +489,7 @@ def test_forked_child_encrypts_and_decrypts(automatic, client):
     assert automatic.shop.people.find_one({"ssn": ANN["ssn"]}) == ANN
 
 
-def test_repr_and_logs_contain_no_secret(automatic, connect, caplog):
+def test_repr_and_logs_contain_no_secret(automatic, caplog):
     master = LOCAL["local"]["key"]
     options = AutoEncryptionOpts({"aws": {"accessKeyId": "id", "secretAccessKey": "very secret"}, **LOCAL}, VAULT)
     texts = [

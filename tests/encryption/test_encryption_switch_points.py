@@ -1,6 +1,4 @@
-"""Interrupt a greenlet that encrypts or decrypts by an exception, once at each switch of the
-greenlet.
-"""
+"""Throw an exception into a greenlet that encrypts or decrypts, once at each switch of the greenlet."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ def short_intervals(monkeypatch, virtual_time):
 
 
 class EncryptedScenario(Scenario):
-    """Scenario in which a collection contains encrypted values, and the client must first read the
-    key.
-    """
+    """Scenario in which a collection contains encrypted values, and the client must first read the key."""
 
     options = {"auto_encryption_opts": AutoEncryptionOpts(LOCAL, VAULT, bypass_query_analysis=True)}
     value: Any = "secret"

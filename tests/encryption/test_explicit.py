@@ -1,4 +1,4 @@
-"""Explicit encryption raises the errors of PyMongo, can be closed, and shows no secrets in texts."""
+"""Explicit encryption raises the errors of PyMongo, releases its resources, and discloses no secrets."""
 
 from __future__ import annotations
 

@@ -329,7 +329,7 @@ def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     transports: list[Any] = []
 
     def connect(address: Any, attach: Any, *, tls: Any) -> Any:
-        # Like a race of two addresses: the driver abandons the first attempt, the second succeeds.
+        # The driver connects to two addresses concurrently: it abandons the first attempt, and the second succeeds.
         for _ in range(2):
             transports.append(Mock(address=address, tls=tls, receive_some=lambda count: bytes(count)))
             attach(transports[-1])
@@ -447,7 +447,7 @@ def test_access_token_is_requested_again_in_last_minute_of_lifetime(monkeypatch:
     clock, timeouts = SimpleNamespace(now=1000.0), []
     monkeypatch.setattr(_clock, "monotonic", lambda: clock.now)
 
-    def request(what: str, method: str, url: str, headers: Any, timeout: float) -> Any:
+    def request(purpose: str, method: str, url: str, headers: Any, timeout: float) -> Any:
         timeouts.append(timeout)
         return {"access_token": f"token {len(timeouts)}", "expires_in": "100" if len(timeouts) < 3 else "soon"}
 

@@ -15,7 +15,7 @@ from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.errors import EncryptionError, InvalidOperation
 from tests.encryption.conftest import LOCAL, OPTIONS, VAULT
 from tests.support.ticker import measure_longest_gap
-from tests.support.wait import WAIT_LIMIT
+from tests.support.wait import WAIT_LIMIT, eventually
 
 pytestmark = pytest.mark.long
 
@@ -96,8 +96,7 @@ def test_event_loop_stalls_at_most_half_as_long_as_with_pymongo(encryption, peer
         (lambda: encryption.encrypt(LARGE, RANDOMIZED, key), lambda: peer.encryption.encrypt(LARGE, RANDOMIZED, key)),
         (lambda: encryption.decrypt(secret), lambda: peer.encryption.decrypt(secret)),
     ):
-        # Other processes of the machine may delay a round, so compare the best rounds of the two
-        # drivers.
+        # Other processes of the machine may delay a round, so compare the best rounds of the two drivers.
         gmongo_times, pymongo_times = zip(
             *[(measure_longest_gap(gmongo_call), measure_longest_gap(pymongo_call)) for _ in range(ROUNDS)], strict=True
         )
@@ -131,9 +130,7 @@ def test_libmongocrypt_context_of_killed_greenlet_is_closed(encryption, key, ope
         greenlet = gevent.spawn(encryption.encrypt, LARGE, RANDOMIZED, key)
         gevent.sleep(seconds)
         greenlet.kill()
-    with gevent.Timeout(10):
-        while open_contexts:
-            gevent.sleep(0.005)
+    eventually(lambda: not open_contexts)
     assert encryption.decrypt(encryption.encrypt("x", RANDOMIZED, key)) == "x"
     assert not open_contexts
 
@@ -142,9 +139,7 @@ def test_contexts_of_greenlets_killed_in_full_thread_pool_are_closed(encryption,
     greenlets = [gevent.spawn(encryption.encrypt, LARGE, RANDOMIZED, key) for _ in range(30)]
     gevent.sleep(0.02)
     gevent.killall(greenlets)
-    with gevent.Timeout(20):
-        while open_contexts:
-            gevent.sleep(0.005)
+    eventually(lambda: not open_contexts)
     get_hub().threadpool.apply(int)
 
 

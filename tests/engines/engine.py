@@ -124,7 +124,7 @@ def _build_java(folder: Path) -> None:
 
 def _build_nx(folder: Path) -> None:
     if importlib.util.find_spec("nx_27017") is None:
-        raise MissingEngineError("nx-27017 is not installed: it comes with gmongo[testing]")
+        raise MissingEngineError("nx-27017 is not installed: pip install gmongo[testing]")
 
 
 _SECANTUS = "0.7.0b3"
@@ -138,8 +138,13 @@ ENGINES = {
             _build_secantus,
             lambda built, data, port: [
                 str(built / "venv/bin/python"),
-                *("-m", "secantus", "--enable-test-commands", "--cache-size", "256M"),
-                *("--host", _HOST, "--port", str(port), "--storage-path", str(data)),
+                "-m",
+                "secantus",
+                "--enable-test-commands",
+                "--cache-size=256M",
+                f"--host={_HOST}",
+                f"--port={port}",
+                f"--storage-path={data}",
             ],
         ),
         Engine(
@@ -162,9 +167,14 @@ ENGINES = {
             "python3",
             _build_nx,
             lambda built, data, port: [
-                *(sys.executable, "-c", "from nx_27017.nx_27017 import main; main()", "--db", str(data / "data.db")),
-                *("--host", _HOST, "--port", str(port)),
-                *("--log-file", str(data / "log"), "--pid-file", str(data / "pid")),
+                sys.executable,
+                "-c",
+                "from nx_27017.nx_27017 import main; main()",
+                f"--db={data}/data.db",
+                f"--host={_HOST}",
+                f"--port={port}",
+                f"--log-file={data}/log",
+                f"--pid-file={data}/pid",
             ],
         ),
     )

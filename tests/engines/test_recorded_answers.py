@@ -29,8 +29,7 @@ from tests.simulation.answers.notation import is_wrapper
 from .engine import Server, rows_to_run
 
 _TIMEOUT = 5
-# Number of runs that detect whether replies are random. For example, an engine may report errors in
-# a random order.
+# Number of runs that detect whether replies are random. For example, an engine may report errors in a random order.
 _REPEATS = 5
 _SILENCE = SilentServerError.__name__
 _DATABASE = "gmongo_answers"

@@ -99,7 +99,7 @@ def gssapi() -> None:
         except OperationFailure as error:
             assert "GSSAPI" in str(error), error
         else:
-            raise AssertionError("a ticket was found")
+            raise AssertionError("a Kerberos ticket exists")
 
 
 def ocsp() -> None:
@@ -115,11 +115,11 @@ def ocsp() -> None:
             for status in (GOOD, REVOKED):
                 responder.body = authority.response(certified, status)
                 with StaplingServer(file, responder.body if staples else b"") as server:
-                    assert _accepts(server.port, ca) == (status is GOOD), (staples, status)
+                    assert _accepts_certificate(server.port, ca) == (status is GOOD), (staples, status)
         assert responder.requests
 
 
-def _accepts(port: int, ca: str) -> bool:
+def _accepts_certificate(port: int, ca: str) -> bool:
     with gmongo.MongoClient("localhost", port, tlsCAFile=ca, serverSelectionTimeoutMS=1000) as client:
         try:
             return client.db.c.find_one({"_id": 1}) == {"_id": 1}

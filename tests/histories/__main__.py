@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="seed of the first history")
     parser.add_argument("--count", type=int, default=100, metavar="N", help="number of histories of each topology")
     parser.add_argument("--minutes", type=float, help="time limit of each topology; by default, no limit")
-    parser.add_argument("--tell", action="store_true", help="print the faults and the digest of each history")
+    parser.add_argument("--verbose", action="store_true", help="print the faults and the digest of each history")
     options = parser.parse_args(arguments)
     violations = 0
     for topology in [options.topology] if options.topology else TOPOLOGIES:
@@ -48,7 +48,7 @@ def _run(topology: str, options: argparse.Namespace) -> int:
             print(f"{topology} {seed} violates an invariant:\n{traceback.format_exc(limit=-4)}")
             print("\n".join(history.faults), flush=True)
         else:
-            if options.tell:
+            if options.verbose:
                 print("\n".join([f"{topology} {seed} {history.digest}", *history.faults]), flush=True)
         outcomes += history.outcomes
         if options.minutes and time.monotonic() - started > options.minutes * 60:

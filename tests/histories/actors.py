@@ -22,7 +22,7 @@ DOCUMENTS = 40  # Number of documents that no actor changes.
 
 
 class Violation(AssertionError):
-    """The driver has violated an invariant of a history."""
+    """Raised if the driver has violated an invariant of a history."""
 
 
 def answer_to(number: int) -> str:

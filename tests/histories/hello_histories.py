@@ -30,8 +30,7 @@ from tests.support.server import Fault, ScriptedServer, cut_reply, send_no_reply
 PERIOD = 25.0  # Seconds. A period contains two or three heartbeats.
 HEARTBEAT = 10.0
 LIMIT = 2.0  # Time limit of a connection attempt in seconds.
-# A server may receive two checks in half a second: a requested check, and a check after a lost
-# connection.
+# A server may receive two checks in half a second: a requested check, and a check after a lost connection.
 MOST_CHECKS = 4 * PERIOD + 10
 MANY = 10_000
 ALIAS = "other name"
@@ -119,17 +118,16 @@ class HelloHistory:
             server.faults.clear()
             if server._listener is None:
                 server.start()
-            server.hello_edit = self._counted(server)
+            server.hello_edit = self._hello_counter(server)
             server.hello_extra = self._member(server, secondary=True)
             ROLES[role](self, server)
             server.changed()
 
-    def _counted(self, server: ScriptedServer) -> Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]:
+    def _hello_counter(self, server: ScriptedServer) -> Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]:
         def count(_command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
             self._hellos[server.port] += 1
             if self._hellos[server.port] > 2 * MOST_CHECKS:
-                # Even if the client checks without pauses, virtual time must advance to the end of
-                # the period.
+                # Even if the client checks without pauses, virtual time must advance to the end of the period.
                 gevent.sleep(PERIOD)
             return reply
 

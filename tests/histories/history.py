@@ -31,14 +31,13 @@ from tests.histories.faults import Faults
 TOPOLOGIES = ("standalone", "replica_set", "sharded", "load_balanced")
 _LENGTH = 20.0  # Seconds, at the beginning of a history, in which the history causes faults.
 _PATIENCE = 3600.0  # Seconds in which all operations must end after all faults are repaired.
-# After 20 s, the server aborts the transaction of a killed greenlet, so that other operations can
-# write its documents.
+# After 20 s, the server aborts the transaction of a killed greenlet, so that other operations can write its documents.
 _PARAMETERS = {"transactionLifetimeLimitSeconds": 20, "ttlMonitorSleepSecs": 1}
 _DATE = datetime.datetime(2030, 1, 1)
 
 
 class History:
-    """A history, and after :meth:`run` its results.
+    """A history. After :meth:`run`, the attributes contain the results.
 
     :ivar outcomes: the number of operations by actor class and outcome.
     :ivar faults: a line of text with the virtual time and the kind of each fault.
@@ -113,8 +112,8 @@ class History:
         _check_nothing_in_use(client)
 
     def _actors(self, deployment: Deployment, client: MongoClient[Any]) -> list[Actor]:
-        def make(kind: Any, name: str, *more: Any) -> Any:
-            return kind(name, client, random.Random(self._rng.random()), *more)
+        def make(kind: Any, name: str, *arguments: Any) -> Any:
+            return kind(name, client, random.Random(self._rng.random()), *arguments)
 
         actors = [make(Inserter, "a"), make(Inserter, "b"), make(Updater, "u"), make(Updater, "v")]
         actors += [make(Reader, "r"), make(Reader, "s")]

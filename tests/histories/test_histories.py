@@ -35,18 +35,8 @@ def test_random_histories_violate_no_invariant(topology: str) -> None:
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_histories_with_equal_seed_are_equal(topology: str) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "tests.histories",
-        "--topology",
-        topology,
-        "--first",
-        "3",
-        "--count",
-        "4",
-        "--tell",
-    ]
+    options = (f"--topology={topology}", "--first=3", "--count=4", "--verbose")
+    command = [sys.executable, "-m", "tests.histories", *options]
     outputs = [
         subprocess.run(
             command, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True

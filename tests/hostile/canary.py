@@ -142,8 +142,7 @@ class Canary:
 
     def search_objects(self) -> None:
         """Search the repr, the str and the pickle of each living driver object."""
-        # Release unreferenced objects first, because only objects of the driver that stay alive
-        # matter.
+        # Release unreferenced objects first, because only objects of the driver that stay alive matter.
         gc.collect()
         for each in gc.get_objects():
             module = getattr(type(each), "__module__", None)

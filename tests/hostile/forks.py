@@ -74,26 +74,28 @@ class Child:
     """A forked child process, as an object in the parent.
 
     :param fork: a function in :data:`FORKS`.
-    :param leave_servers: function that closes the child's copies of the servers' sockets, without a
+    :param close_server_sockets: function that closes the child's copies of the servers' sockets, without a
         switch to the hub.
-    :param live: function that runs in the child. The result of the function, a JSON value, is sent
+    :param run: function that runs in the child. The result of the function, a JSON value, is sent
         to the parent.
     """
 
-    def __init__(self, fork: Callable[[], int], leave_servers: Callable[[], None], live: Callable[[], Any]) -> None:
+    def __init__(
+        self, fork: Callable[[], int], close_server_sockets: Callable[[], None], run: Callable[[], Any]
+    ) -> None:
         self._reads, writes = os.pipe()
         self._parent = os.getpid()
         self.pid = fork()
         if self.pid == 0:
-            _run_in_child(writes, leave_servers, live)
+            _run_in_child(writes, close_server_sockets, run)
         os.close(writes)
-        # Wait until the child has closed its copies of the servers' sockets. An open copy could
-        # block the port of a restarted member.
+        # Wait until the child has closed its copies of the servers' sockets. An open copy of a
+        # socket could block the port of a restarted member.
         select.select([self._reads], [], [], _LONGEST)
         os.read(self._reads, len(_READY))
 
     def end(self) -> dict[str, Any]:
-        """Wait for the end of the child, and return the result of `live`.
+        """Wait for the end of the child, and return the result of `run`.
 
         :raises Violation: the child reports a violation or another error, or does not end in time.
         """
@@ -126,16 +128,16 @@ class Child:
         return os.read(self._reads, 1 << 16)
 
 
-def _run_in_child(writes: int, leave_servers: Callable[[], None], live: Callable[[], Any]) -> None:
+def _run_in_child(writes: int, close_server_sockets: Callable[[], None], run: Callable[[], Any]) -> None:
     try:
-        leave_servers()
+        close_server_sockets()
         os.write(writes, _READY)
         gevent.reinit()  # type: ignore[no-untyped-call]
         printed = len(sys.stderr.getvalue())  # type: ignore[attr-defined]
         timeout_error = gevent.Timeout(_LONGEST)
         try:
             with timeout_error:
-                result = live()
+                result = run()
         except gevent.Timeout as timeout:
             if timeout is not timeout_error:
                 raise

@@ -20,7 +20,7 @@ LONGEST = 10.0  # Time limit of an operation in seconds.
 
 
 class Violation(AssertionError):
-    """The client has violated an invariant of the campaign."""
+    """Raised if the client has violated an invariant of a campaign."""
 
 
 class CommandEventChecker(CommandListener):

@@ -224,7 +224,7 @@ class _Step:
         if found != number:
             self.faults.append(f"request {number} got the reply to {found}")
         self.answered += 1
-        # The average follows the load of the machine.
+        # On a busy machine, the average increases.
         self._pace += (monotonic() - started - self._pace) / 20
 
 

@@ -76,25 +76,25 @@ def _parent(document: Any, path: tuple[Any, ...]) -> Any:
     return document
 
 
-def _replace(document: dict[str, Any], rng: random.Random) -> None:
+def _replace_value(document: dict[str, Any], rng: random.Random) -> None:
     found = value_paths(document)
     if found:
         path = rng.choice(found)
         _parent(document, path)[path[-1]] = value(rng)
 
 
-def _remove(document: dict[str, Any], rng: random.Random) -> None:
+def _remove_value(document: dict[str, Any], rng: random.Random) -> None:
     found = value_paths(document)
     if found:
         path = rng.choice(found)
         del _parent(document, path)[path[-1]]
 
 
-def _add(document: dict[str, Any], rng: random.Random) -> None:
+def _add_field(document: dict[str, Any], rng: random.Random) -> None:
     document[rng.choice(FIELDS)] = value(rng)
 
 
-def _fail(document: dict[str, Any], rng: random.Random) -> None:
+def _replace_by_error(document: dict[str, Any], rng: random.Random) -> None:
     document.clear()
     document.update({"ok": 0, "errmsg": rng.choice(("no", "not master", "node is recovering", "ns not found")),
                      "code": rng.choice(CODES), "errorLabels": rng.sample(LABELS, rng.randrange(3))})  # fmt: skip
@@ -102,14 +102,20 @@ def _fail(document: dict[str, Any], rng: random.Random) -> None:
         rng.choice(_CHANGES[:3])(document, rng)
 
 
-def _late(document: dict[str, Any], rng: random.Random) -> None:
+def _add_write_concern_error(document: dict[str, Any], rng: random.Random) -> None:
     concern = {"code": rng.choice(CODES), "errmsg": "late", "errInfo": {"wtimeout": True}}
     if rng.random() < 0.5:
-        _replace(concern, rng)
+        _replace_value(concern, rng)
     document["writeConcernError"] = concern
 
 
-_CHANGES: tuple[Callable[[dict[str, Any], random.Random], None], ...] = (_replace, _remove, _add, _fail, _late)
+_CHANGES: tuple[Callable[[dict[str, Any], random.Random], None], ...] = (
+    _replace_value,
+    _remove_value,
+    _add_field,
+    _replace_by_error,
+    _add_write_concern_error,
+)
 _WEIGHTS = (10, 3, 4, 3, 1)
 
 

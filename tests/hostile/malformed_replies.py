@@ -129,7 +129,7 @@ class MalformedReplies:
         self.findings = CampaignResults(self.name if not share_of_damage else "framing", seed)
         self._damage = share_of_damage
         self._rng = random.Random()
-        self._wrong = 0  # number of the next replies that are malformed
+        self._wrong = 0  # number of malformed replies that the server will still send
 
     def _answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
         if name == "hello":
@@ -151,8 +151,7 @@ class MalformedReplies:
             "serverMonitoringMode": "poll", "heartbeatFrequencyMS": 500, "waitQueueTimeoutMS": 3000,
         }  # fmt: skip
         if self._damage:
-            # If the length in a damaged message is too large, the client waits for more bytes until
-            # this timeout.
+            # If the length in a damaged message is too large, the client waits for more bytes until this timeout.
             options["socketTimeoutMS"] = 30
         with MongoClient(self._peer.name, replicaSet="rs", **options) as client:
             yield client, commands

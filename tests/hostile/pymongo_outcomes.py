@@ -52,13 +52,13 @@ def main(cases: int, seed: int) -> Counter[str]:
             else:
                 outcomes["results"] += 1
             campaign._wrong = 0
-            if number % 50 == 0 and client is not None and not _works(client):
+            if number % 50 == 0 and client is not None and not _is_usable(client):
                 outcomes["clients unusable after good replies"] += 1
                 client = None
     return outcomes
 
 
-def _works(client: pymongo.MongoClient) -> bool:  # type: ignore[type-arg]
+def _is_usable(client: pymongo.MongoClient) -> bool:  # type: ignore[type-arg]
     for _ in range(3):
         try:
             with gevent.Timeout(_LONGEST):

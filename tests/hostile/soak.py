@@ -236,15 +236,15 @@ class Step:
                 worker.kill(block=False)
 
     def _work(self, kind: Callable[[int, WorkerObject], None], number: int, limit: float | None) -> None:
-        work, timeout = WorkerObject(), None if limit is None else Timeout(limit)
+        worker_object, timeout = WorkerObject(), None if limit is None else Timeout(limit)
         self.operations += 1
         started = monotonic()
         try:
             if timeout is None:
-                kind(number, work)
+                kind(number, worker_object)
             else:
                 with timeout:
-                    kind(number, work)
+                    kind(number, worker_object)
         except GreenletExit:
             self.outcomes["killed"] += 1
         except Timeout as error:
@@ -286,7 +286,7 @@ class Step:
     def _run_child(self, number: int) -> dict[str, Any]:
         """Run in a forked child: run and interrupt new workers, and check the invariants of the child.
 
-        First, end the copies of the parent's workers that write.
+        First, end the copies of the parent's writing workers.
 
         :raises Violation: an invariant is violated.
         """
@@ -297,8 +297,7 @@ class Step:
         self._commands.mark_forked()
         client = self.db.client
         eventually(lambda: client.admin.command("ping"))
-        # Copies of the parent's reading workers must continue, with new connections and sessions of
-        # the child.
+        # Copies of the parent's reading workers must continue, with new connections and sessions of the child.
         self._wait_for_workers()
         if self.violations:
             raise Violation(f"an inherited reader: {self.violations[0]}")
@@ -386,13 +385,13 @@ class Step:
             member.faults.clear()
         self.deployment.set_fail_point("failCommand", "off", {})
 
-    def _read(self, number: int, work: WorkerObject) -> None:
+    def _read(self, number: int, worker_object: WorkerObject) -> None:
         expected = number % _FIXED
         found = self.db.fixed.find_one({"_id": expected})
         if found != {"_id": expected, "of": expected}:
             self.violations.append(f"expected {expected}, read {found}")
 
-    def _read_all(self, number: int, work: WorkerObject) -> None:
+    def _read_all(self, number: int, worker_object: WorkerObject) -> None:
         found = sorted(each["_id"] for each in self._cursor(number, 7))
         if found != list(range(_FIXED)):
             self.violations.append(f"read {found}")
@@ -406,25 +405,25 @@ class Step:
         cursor = self.db.fixed.find({}, batch_size=batch_size, cursor_type=CursorType.EXHAUST if kind == 1 else 0)
         return cursor.read_ahead(1 + number % 2) if kind == 2 else cursor
 
-    def _leave_cursor(self, number: int, work: WorkerObject) -> None:
+    def _leave_cursor(self, number: int, worker_object: WorkerObject) -> None:
         cursor = self._cursor(number, 3)
         for _ in range(number % 8):
             next(cursor)
 
-    def _insert(self, number: int, work: WorkerObject) -> None:
+    def _insert(self, number: int, worker_object: WorkerObject) -> None:
         try:
             self.db.facts.insert_one({"_id": number})
         except DuplicateKeyError:
             self.violations.append(f"a retryable write was executed twice: {number}")
         self._acknowledged.add(number)
 
-    def _count(self, number: int, work: WorkerObject) -> None:
+    def _count(self, number: int, worker_object: WorkerObject) -> None:
         counter = number % _COUNTERS
         self._attempted[counter] += 1
         self.db.counters.update_one({"_id": counter}, {"$inc": {"v": 1}})
         self._acknowledged_counts[counter] += 1
 
-    def _bulk(self, number: int, work: WorkerObject) -> None:
+    def _bulk(self, number: int, worker_object: WorkerObject) -> None:
         self.db.facts.bulk_write(
             [InsertOne({"_id": number}), UpdateOne({"_id": number}, {"$set": {"a": 1}}), InsertOne({"_id": -number})]
         )
@@ -434,20 +433,20 @@ class Step:
         self.db.pairs.insert_one({"_id": number}, session=session)
         self.db.pairs.insert_one({"_id": -number}, session=session)
 
-    def _transaction(self, number: int, work: WorkerObject) -> None:
+    def _transaction(self, number: int, worker_object: WorkerObject) -> None:
         self._pairs.append((number, 0))
         with self.db.client.start_session() as session:
             with session.start_transaction():
                 self._write_pair(number, session)
             self._pairs.append((number, 1))
 
-    def _with_transaction(self, number: int, work: WorkerObject) -> None:
+    def _with_transaction(self, number: int, worker_object: WorkerObject) -> None:
         self._pairs.append((number, 0))
         with self.db.client.start_session() as session:
             session.with_transaction(lambda session: self._write_pair(number, session))
             self._pairs.append((number, 1))
 
-    def _watch(self, number: int, work: WorkerObject) -> None:
+    def _watch(self, number: int, worker_object: WorkerObject) -> None:
         with self.db.facts.watch(max_await_time_ms=5) as stream:
             stream.try_next()
 
@@ -602,7 +601,7 @@ class Soak:
 def _referrers(objects: list[Any]) -> list[str]:
     """Return, for each object, a text that names its referrers."""
     return [
-        f"{type(each).__name__} by {[_name(other) for other in gc.get_referrers(each) if other is not objects][:8]}"
+        f"{type(each).__name__} by {[_label_of(other) for other in gc.get_referrers(each) if other is not objects][:8]}"
         for each in objects
     ]
 
@@ -611,17 +610,17 @@ def _describe(garbage: list[Any]) -> str:
     """Describe the garbage: its driver frames, and its errors with their referrers."""
     names = Counter(f"{each.f_code.co_name}:{each.f_lineno}" for each in garbage if _is_of_driver(each))
     errors = [
-        f"{type(each).__name__} in {[_name(other) for other in gc.get_referrers(each) if other is not garbage]}"
+        f"{type(each).__name__} in {[_label_of(other) for other in gc.get_referrers(each) if other is not garbage]}"
         for each in garbage
         if isinstance(each, BaseException)
     ]
     return f"frames {dict(names)}, errors {errors[:40]}"
 
 
-def _is_of_driver(each: Any) -> bool:
-    module = each.f_globals.get("__name__", "") if isinstance(each, FrameType) else ""
+def _is_of_driver(candidate: Any) -> bool:
+    module = candidate.f_globals.get("__name__", "") if isinstance(candidate, FrameType) else ""
     return str(module).startswith(("gmongo.", "tests.")) and not str(module).startswith("gmongo.testing")
 
 
-def _name(each: Any) -> str:
-    return f"{each.f_code.co_name}:{each.f_lineno}" if isinstance(each, FrameType) else type(each).__name__
+def _label_of(value: Any) -> str:
+    return f"{value.f_code.co_name}:{value.f_lineno}" if isinstance(value, FrameType) else type(value).__name__

@@ -114,8 +114,7 @@ def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def _read_without_request_id(view: memoryview) -> tuple[int, ...]:
-    # If the request ID is 0, the driver does not use the fast path, which would check the request
-    # ID.
+    # If the request ID is 0, the driver does not use the fast path, which would check the request ID.
     return (0, *message.read_beginning(view)[1:])
 
 

@@ -46,8 +46,17 @@ from tests.support.tls import server_context
 SECRETS = {
     name: f"canary-of-a-{name.replace(' ', '-')}-0123456789"
     for name in (
-        *("password", "new password", "access token", "refresh token", "session token", "secret access key"),
-        *("client secret", "proxy password", "key file password", "plaintext", "key material"),
+        "password",
+        "new password",
+        "access token",
+        "refresh token",
+        "session token",
+        "secret access key",
+        "client secret",
+        "proxy password",
+        "key file password",
+        "plaintext",
+        "key material",
     )
 }
 MASTER_KEY = ("canary-of-a-master-key-" * 5)[:96].encode()
@@ -272,8 +281,7 @@ def test_use_of_credential_service_discloses_no_secret(
         keys = {"SecretAccessKey": SECRETS["secret access key"], "Token": SECRETS["session token"]}
         return status, bson.json_util.dumps({**given, **keys, "Expiration": SECRETS["session token"]})
 
-    # With MONGODB-AWS, the driver fetches the credentials only after a valid first reply of the
-    # server.
+    # With MONGODB-AWS, the driver fetches the credentials only after a valid first reply of the server.
     first = aws_answer if environment == "aws" else echo
     with Endpoint(answer) as endpoint, ScriptedServer({"saslStart": first, "saslContinue": echo}) as server:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{endpoint.url}/credentials")
@@ -584,7 +592,11 @@ MASTERS: dict[str, Any] = {
 @pytest.mark.parametrize("failure", ["success", "rejection", "closed", "slow", "wrong certificate", "proxy"])
 @pytest.mark.parametrize("provider", MASTERS)
 def test_key_management_errors_disclose_no_secret(
-    canary: Canary, deployment: Deployment, files: SimpleNamespace, provider: str, failure: str, tmp_path: Any
+    canary: Canary,
+    deployment: Deployment,
+    files: SimpleNamespace,
+    provider: str,
+    failure: str,
 ) -> None:
     credentials, master_key = MASTERS[provider]
     material = (SECRETS["key material"] * 5)[:96].encode()

@@ -51,30 +51,30 @@ class DamagingProxy:
         server.close()
 
     def _forward(self, source: Any, target: Any) -> None:
-        held = b""
+        delayed = b""
         try:
             while data := source.recv(16384):
                 if self._rng.random() < self.rate:
                     self.hit += 1
-                    data, held = self._damage(data, held)
+                    data, delayed = self._damage(data, delayed)
                     if data is None:
                         return
                 target.sendall(data)
         except OSError:
             pass
 
-    def _damage(self, data: bytes, held: bytes) -> tuple[Any, bytes]:
+    def _damage(self, data: bytes, delayed: bytes) -> tuple[Any, bytes]:
         rng, fault = self._rng, self._rng.choice(FAULTS)
         at = rng.randrange(len(data))
         if fault == "flip":
-            return data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :], held
+            return data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :], delayed
         if fault in ("cut", "reset"):
-            return None, held
+            return None, delayed
         if fault in ("delay", "stall"):
             gevent.sleep(0.002 if fault == "delay" else 0.3)
-            return data, held
+            return data, delayed
         if fault == "swap":
-            return held or data, data
+            return delayed or data, data
         changes = {
             "repeat": data + data,
             "lose": b"",
@@ -82,7 +82,7 @@ class DamagingProxy:
             "truncate": data[:at],
             "half": data[: len(data) // 2],
         }
-        return changes[fault], held
+        return changes[fault], delayed
 
 
 @pytest.mark.real_time

@@ -49,7 +49,7 @@ def _in_snapshot(client: Any) -> None:
         client.d.c.distinct("a", session=session)
 
 
-def _watched(target: Any) -> list[Any]:
+def _watch(target: Any) -> list[Any]:
     with target.watch() as stream:
         return [stream.try_next(), stream.try_next(), stream.resume_token]
 
@@ -58,7 +58,7 @@ def _bucket(client: Any) -> GridFSBucket:
     return GridFSBucket(client.d)
 
 
-def _uploaded(client: Any) -> None:
+def _upload(client: Any) -> None:
     with _bucket(client).open_upload_stream("n") as stream:
         stream.write(b"abc")
 
@@ -85,7 +85,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "Collection.drop_search_index": lambda c: c.d.c.drop_search_index("x"),
     "Collection.estimated_document_count": lambda c: c.d.c.estimated_document_count(),
     "Collection.find": lambda c: list(c.d.c.find()),
-    "Collection.find with raw documents": lambda c: list(_raw(c).find()),
+    "Collection.find with raw documents": lambda c: list(_collection_of_raw_documents(c).find()),
     "Collection.find with batch size 1": lambda c: list(c.d.c.find(batch_size=1)),
     "Collection.find with explain": lambda c: c.d.c.find().explain(),
     "Collection.find_one": lambda c: c.d.c.find_one(),
@@ -104,7 +104,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "Collection.update_many": lambda c: c.d.c.update_many({}, SET),
     "Collection.update_one": lambda c: c.d.c.update_one({}, SET, upsert=True),
     "Collection.update_search_index": lambda c: c.d.c.update_search_index("x", DEFINITION),
-    "Collection.watch": lambda c: _watched(c.d.c),
+    "Collection.watch": lambda c: _watch(c.d.c),
     "Database.aggregate": lambda c: list(c.d.aggregate([{"$documents": []}])),
     "Database.command": lambda c: c.d.command("ping"),
     "Database.create_collection": lambda c: c.d.create_collection("x"),
@@ -114,7 +114,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "Database.list_collection_names": lambda c: c.d.list_collection_names(),
     "Database.list_collections": lambda c: list(c.d.list_collections()),
     "Database.validate_collection": lambda c: c.d.validate_collection("c"),
-    "Database.watch": lambda c: _watched(c.d),
+    "Database.watch": lambda c: _watch(c.d),
     "MongoClient.bulk_write": lambda c: c.bulk_write(
         [InsertOne({}, namespace="d.c"), UpdateOne({}, SET, namespace="d.c"), DeleteOne({}, namespace="d.c")],
         verbose_results=True,
@@ -126,7 +126,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "MongoClient.start_session": _in_transaction,
     "MongoClient.start_session with snapshot": _in_snapshot,
     "MongoClient.wait_until_ready": lambda c: c.wait_until_ready(),
-    "MongoClient.watch": _watched,
+    "MongoClient.watch": _watch,
     "GridFSBucket.delete": lambda c: _bucket(c).delete(OID),
     "GridFSBucket.delete_by_name": lambda c: _bucket(c).delete_by_name("n"),
     "GridFSBucket.download_to_stream": lambda c: _bucket(c).download_to_stream(OID, io.BytesIO()),
@@ -134,7 +134,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "GridFSBucket.find": lambda c: [each.read() for each in _bucket(c).find({})],
     "GridFSBucket.open_download_stream": lambda c: _bucket(c).open_download_stream(OID).readline(),
     "GridFSBucket.open_download_stream_by_name": lambda c: list(_bucket(c).open_download_stream_by_name("n")),
-    "GridFSBucket.open_upload_stream": _uploaded,
+    "GridFSBucket.open_upload_stream": _upload,
     "GridFSBucket.rename": lambda c: _bucket(c).rename(OID, "m"),
     "GridFSBucket.rename_by_name": lambda c: _bucket(c).rename_by_name("n", "m"),
     "GridFSBucket.upload_from_stream": lambda c: _bucket(c).upload_from_stream("n", b"abc"),
@@ -152,7 +152,13 @@ LOCAL = {
     "Collection": {"next", "with_options"},
     "Database": {"get_collection", "next", "with_options"},
     "MongoClient": {
-        *("append_metadata", "close", "eq_props", "get_database", "get_default_database", "next", "pool_stats"),
+        "append_metadata",
+        "close",
+        "eq_props",
+        "get_database",
+        "get_default_database",
+        "next",
+        "pool_stats",
         "retry_stats",
     },
     "GridFSBucket": {"open_upload_stream_with_id", "upload_from_stream_with_id"},
@@ -167,7 +173,7 @@ _BACKGROUND = {"endSessions", "killCursors"}
 COMMON_FIELDS = {"ok", *TIMES}
 
 
-def _raw(client: Any) -> Any:
+def _collection_of_raw_documents(client: Any) -> Any:
     options = client.codec_options.with_options(document_class=RawBSONDocument)
     return client.d.get_collection("c", codec_options=options)
 
@@ -183,7 +189,7 @@ class FaultyServer:
     """A server that changes one field of one reply. All other replies of the server are correct.
 
     :ivar change: the number of the reply to change, the path of the field, and the wrong value.
-        Empty to change no reply.
+        If the tuple is empty, the server changes no reply.
     :ivar replies: the command name and the correct reply of each command since :meth:`begin`.
     """
 

@@ -19,13 +19,12 @@ from tests.support.cases import with_cases
 PROTECTIVE = sorted(
     name for option in OPTIONS if option.protects for name in (option.name, *option.aliases) if "_" not in name
 )
-# Functions that misspell the name of an option: with typing errors, with encodings, and in the
-# style of other drivers.
+# Functions that misspell the name of an option: with typing errors, with encodings, and in the style of other drivers.
 MISSPELLINGS: dict[str, Callable[[str, random.Random], str]] = {
-    "swapped letters": lambda name, rng: _swap(name, rng.randrange(len(name) - 1)),
-    "missing letter": lambda name, rng: _remove(name, rng.randrange(len(name))),
-    "doubled letter": lambda name, rng: _double(name, rng.randrange(len(name))),
-    "encoded letter": lambda name, rng: _encode(name, rng.randrange(len(name))),
+    "swapped letters": lambda name, rng: _swap_letters(name, rng.randrange(len(name) - 1)),
+    "missing letter": lambda name, rng: _remove_letter(name, rng.randrange(len(name))),
+    "doubled letter": lambda name, rng: _double_letter(name, rng.randrange(len(name))),
+    "encoded letter": lambda name, rng: _encode_letter(name, rng.randrange(len(name))),
     "leading space": lambda name, rng: rng.choice(("%20", "+", "%09", " ", "%C2%A0")) + name,
     "trailing space": lambda name, rng: name + rng.choice(("%20", "+", "%00", "\u200b")),
     "leading sign": lambda name, rng: rng.choice("-_.*[") + name,
@@ -35,19 +34,19 @@ MISSPELLINGS: dict[str, Callable[[str, random.Random], str]] = {
 }
 
 
-def _swap(name: str, position: int) -> str:
+def _swap_letters(name: str, position: int) -> str:
     return name[:position] + name[position + 1] + name[position] + name[position + 2 :]
 
 
-def _remove(name: str, position: int) -> str:
+def _remove_letter(name: str, position: int) -> str:
     return name[:position] + name[position + 1 :]
 
 
-def _double(name: str, position: int) -> str:
+def _double_letter(name: str, position: int) -> str:
     return name[:position] + name[position] + name[position:]
 
 
-def _encode(name: str, position: int) -> str:
+def _encode_letter(name: str, position: int) -> str:
     return f"{name[:position]}%{ord(name[position]):02x}{name[position + 1 :]}"
 
 
@@ -116,13 +115,13 @@ def test_secret_without_tls_causes_insecure_connection_warning(uri: str, host: s
 
 @pytest.mark.parametrize("uri", [PLAIN, OIDC], ids=["PLAIN", "OIDC"])
 @pytest.mark.parametrize(
-    ("host", "more"),
+    ("host", "options"),
     [("localhost", ""), ("127.0.0.1", ""), ("[::1]", ""), ("%2Ftmp%2Fm.sock", ""), ("example.com", "&tls=true")],
 )
-def test_secret_on_loopback_interface_or_with_tls_causes_no_warning(uri: str, host: str, more: str) -> None:
+def test_secret_on_loopback_interface_or_with_tls_causes_no_warning(uri: str, host: str, options: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        MongoClient(uri.format(host, more), connect=False)
+        MongoClient(uri.format(host, options), connect=False)
 
 
 def test_scram_without_tls_causes_no_warning() -> None:
@@ -131,10 +130,10 @@ def test_scram_without_tls_causes_no_warning() -> None:
         MongoClient("mongodb://ann:secret@example.com/", connect=False)
 
 
-@pytest.mark.parametrize("more", ["", "&tls=false"])
-def test_x509_without_tls_raises_configuration_error(more: str) -> None:
+@pytest.mark.parametrize("options", ["", "&tls=false"])
+def test_x509_without_tls_raises_configuration_error(options: str) -> None:
     with pytest.raises(ConfigurationError, match="X509 needs tls=true"):
-        MongoClient(f"mongodb://localhost/?authMechanism=MONGODB-X509{more}", connect=False)
+        MongoClient(f"mongodb://localhost/?authMechanism=MONGODB-X509{options}", connect=False)
 
 
 def test_default_tls_context_has_strict_settings() -> None:

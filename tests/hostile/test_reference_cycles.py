@@ -34,8 +34,7 @@ class Request:
 
 
 @pytest.mark.one_in(6)
-# Other kinds of errors are raised by a function of this file, whose frame would be in the
-# traceback.
+# Other kinds of errors are raised by a function of this file, whose frame would be in the traceback.
 @pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind.moment == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
 )
@@ -155,14 +154,14 @@ FAILURES = {
 }
 
 
-def text_after_release(act: Callable[[], object], *errors: type[Exception]) -> str:
-    """Handle the error of `act`, check that the local variables are released, and return the text of the error."""
+def text_after_release(call: Callable[[], object], *errors: type[Exception]) -> str:
+    """Handle the error of `call`, check that the local variables are released, and return the text of the error."""
     request = Request()
     watched = weakref.ref(request)
 
     def handle(_request: Request) -> str:
         try:
-            return str(act())
+            return str(call())
         except errors as error:
             return str(error)
 

@@ -194,8 +194,7 @@ def test_close_of_client_in_another_thread_raises_invalid_operation() -> None:
         client.d.command("ping")
         thread = threading.Thread(target=close)
         thread.start()
-        while thread.is_alive():
-            gevent.sleep(0.01)
+        eventually(lambda: not thread.is_alive())
         assert [type(each) for each in caught] == [InvalidOperation]
         assert client.d.command("ping")["ok"] == 1
 

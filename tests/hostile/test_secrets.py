@@ -43,13 +43,6 @@ def captured_logs() -> Iterator[io.StringIO]:
         root.setLevel(level)
 
 
-def assert_contains_no_secret(*texts: str) -> None:
-    for text in texts:
-        for secret in (SECRET, ENCODED):
-            at = text.find(secret)
-            assert at < 0, text[max(0, at - 200) : at + 50]
-
-
 def texts_about(uri: str) -> str:
     """Create a client.
 
@@ -133,7 +126,7 @@ def test_malformed_uri_discloses_no_part_of_password(uri: str) -> None:
 def test_repr_of_client_discloses_no_password(options: dict[str, Any]) -> None:
     with suppress(ConfigurationError), MongoClient("h", connect=False, tz_aware=True, **options) as client:
         text = repr(client)
-        assert_contains_no_secret(text)
+        assert SECRET not in text and ENCODED not in text
         assert "proxyhost='p'" in text or "proxyHost" not in options
         for option in ("host=['h:27017']", "document_class=dict", "tz_aware=True", "connect=False"):
             assert f" {text}".count(option) == 1

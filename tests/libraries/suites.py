@@ -16,8 +16,7 @@ class Suite:
 
     :ivar distribution: Name of the library's distribution.
     :ivar tests: Arguments of the runner that select the tests.
-    :ivar at_least: Number of tests that must pass with PyMongo at least, so that the comparison
-        cannot be empty.
+    :ivar at_least: Minimum number of tests that must pass with PyMongo, so that the comparison cannot be empty.
     :ivar exceptions: Tests that pass with PyMongo but fail with gmongo: the name of the test -> the
         reason.
     :ivar port: Port of the server to which the tests connect.
@@ -39,7 +38,7 @@ class Suite:
 
     @property
     def checkout_variable(self) -> str:
-        """Return the name of the variable in which a user can give the path of a checkout of the library."""
+        """Return the name of the environment variable for the path of a checkout of the library."""
         return f"GMONGO_CHECKOUT_{re.sub('[^A-Z]+', '_', self.distribution.upper())}"
 
     @property

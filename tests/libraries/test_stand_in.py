@@ -172,7 +172,7 @@ def test_import_hook_of_other_library_wraps_loader_of_stand_in():
     assert run(program, first=before) == run(program, first=after) == "pymongo"
 
 
-# Loggers
+# Tests of loggers
 
 
 LOGGED = """

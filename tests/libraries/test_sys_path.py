@@ -29,8 +29,11 @@ PROGRAMS = {
 }
 SAFE, PATH = {"PYTHONSAFEPATH": "1"}, {"PYTHONPATH": "{root}/app"}
 SETTINGS = [
-    *[((), each) for each in ({}, SAFE, PATH)],
-    *[(("-E",), each) for each in (SAFE, PATH)],
+    ((), {}),
+    ((), SAFE),
+    ((), PATH),
+    (("-E",), SAFE),
+    (("-E",), PATH),
     (("-s",), {}),
     (("-I",), {}),
     *([(("-P",), {})] if sys.version_info >= (3, 11) else []),
@@ -73,6 +76,5 @@ def test_program_run_by_gmongo_has_sys_path_of_program_run_by_interpreter(folder
     for name, program in PROGRAMS.items():
         expected = run(folders, variables, *flags, *program)
         assert run(folders, variables, *flags, "-m", "gmongo", "--no-patch", *program).stdout == expected.stdout, name
-        # With flags such as -I, the interpreter cannot run a module of the current directory, and
-        # prints nothing.
+        # With flags such as -I, the interpreter cannot run a module of the current directory, and prints nothing.
         assert expected.stdout or "-m" in program, name

@@ -87,7 +87,7 @@ def _run_all(parser: argparse.ArgumentParser, options: argparse.Namespace, deplo
         parser.error(str(error))
     try:
         if options.disposable is not None:
-            target.allow_all(options.disposable)
+            target.permit_all_commands(options.disposable)
         report = Report(_properties_of_run(target))
         for name in options.only or PARTS:
             _run(name, target, report, options)
@@ -107,7 +107,7 @@ def _run(name: str, target: Target, report: Report, options: argparse.Namespace)
     print(f"{name} …", flush=True)
     try:
         with gevent.Timeout(LIMIT, SilentError("the deployment no longer answers")):
-            target.clear()  # this part must not find the data of earlier parts
+            target.drop_databases()  # this part must not find the data of earlier parts
         PARTS[name](target, report, options)
     except Skip as reason:
         report.add(name, "all", Outcome.SKIPPED, str(reason))

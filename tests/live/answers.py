@@ -26,11 +26,11 @@ def compare_recorded_replies(target: Target, report: Report, only: str) -> None:
 
     :param only: Compare only the cases whose name contains this text.
     """
-    database = target.opened("answers")
+    database = target.open_database("answers")
     unknown = _UNKNOWN | _UNKNOWN_TO_STANDALONE if target.topology == "single" else _UNKNOWN
     for case in (each for each in cases() if only in each.name):
         with report.case(DOCUMENTED, case.name):
-            if _numbers(target.version) < _numbers(case.version):
+            if _version_numbers(target.version) < _version_numbers(case.version):
                 raise Skip(f"the recorded reply is of version {case.version}")
             replies = run(case, database)
             described = difference(case.expected, replies)
@@ -39,22 +39,22 @@ def compare_recorded_replies(target: Target, report: Report, only: str) -> None:
                 raise DifferenceError(described)
 
 
-def _numbers(version: str) -> list[int]:
+def _version_numbers(version: str) -> list[int]:
     return [int(part) for part in version.split(".")[:2]]
 
 
 def _raise_if_unknown(reply: object, codes: frozenset[int], owner: str = "server") -> None:
-    for code in sorted(codes & _codes(reply)):
+    for code in sorted(codes & _error_codes(reply)):
         raise Skip(f"the {owner} does not support the case (error {code})")
 
 
-def _codes(reply: object) -> set[object]:
+def _error_codes(reply: object) -> set[object]:
     """Return the error codes in a reply, or in a list of replies."""
     match reply:
         case {"code": code}:
             return {code}
         case [*parts]:
-            return set().union(*map(_codes, parts))
+            return set().union(*map(_error_codes, parts))
     return set()
 
 
@@ -65,7 +65,7 @@ def compare_random_calls(target: Target, report: Report, calls: int, seed: int) 
     """
     grammar = Grammar(random.Random(seed))
     with simulation() as simulated:
-        sides = target.opened("drawn"), simulated
+        sides = target.open_database("drawn"), simulated
         for number in range(calls):
             case = grammar.case("reads")
             fields = {**case, "run": case["run"][:1]}

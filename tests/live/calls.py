@@ -35,15 +35,15 @@ def run(target: Target, report: Report, only: str) -> None:
     if target.has_tls:
         raise Skip("the recording proxy does not support TLS")
     with _call_runner(target) as runner, _simulated_call_runner(target) as simulated, redirect_stderr(io.StringIO()):
-        others = set(target.client.list_database_names()) - OWN - {target.database("calls")}
+        foreign_databases = set(target.client.list_database_names()) - OWN - {target.database("calls")}
         for call in (call for path in sorted(_TABLES.glob("*.txt")) for call in calls(path)):
             if only not in call.source:
                 continue
             with report.case(PART, f"{call.name}: {call.source}"):
-                _compare(call.source.replace(DATABASE, target.database("calls")), runner, simulated, others)
+                _compare(call.source.replace(DATABASE, target.database("calls")), runner, simulated, foreign_databases)
 
 
-def _compare(source: str, runner: CallRunner, simulated: CallRunner, others: Collection[str]) -> None:
+def _compare(source: str, runner: CallRunner, simulated: CallRunner, foreign_databases: Collection[str]) -> None:
     try:
         theirs, ours = runner.compare(source)
         if explained(source, theirs, ours) is None:
@@ -53,7 +53,7 @@ def _compare(source: str, runner: CallRunner, simulated: CallRunner, others: Col
     except ForeignDatabaseError as refusal:
         raise Skip(f"not without --disposable: {refusal}") from None
     check(source, theirs, ours)
-    if any(f"('str', {name!r})" in repr(ours.returned) for name in others):
+    if any(f"('str', {name!r})" in repr(ours.returned) for name in foreign_databases):
         raise Skip("the call returns the names of databases that do not belong to the run")
     simulation = simulated.run_gmongo_call(source)
     if not (are_equal(ours.error, simulation.error) and are_equal(ours.returned, simulation.returned)):
@@ -67,12 +67,12 @@ def _text(outcome: Outcome) -> str:
 @contextmanager
 def _call_runner(target: Target) -> Iterator[CallRunner]:
     if target.topology == "load-balanced":
-        uri = target.uri_of_one()
+        uri = target.uri_of_one_mongos()
         host, port = parse_uri(uri)["nodelist"][0]
     else:
         primary = target.client.primary
         host, _, port = ("{}:{}".format(*primary) if primary else target.hosts[0]).rpartition(":")
-        uri = target.uri_of(f"{host}:{port}")
+        uri = target.uri_with_hosts(f"{host}:{port}")
     login, at, _ = uri.removeprefix("mongodb://").rpartition("@")
     own_options = [each for each in uri.partition("?")[2].split("&") if each not in ("", "loadBalanced=true")]
     options = "&".join([*own_options, _options(target)])

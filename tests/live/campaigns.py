@@ -97,7 +97,7 @@ class LiveStep(Step):
         if self._target.replica_set is not None:
             self._restore(self._target.replica_set)
         if self._target.disposable:
-            self._target.fail_points_off("failCommand")
+            self._target.disable_fail_points("failCommand")
 
     def _restore(self, replica_set: EmbeddedReplicaSet) -> None:
         self._restarts = True
@@ -185,6 +185,6 @@ def run_example_application(target: Target, report: Report) -> None:
     with report.case(MAIN_JOB, "gunicorn with gevent workers"):
         if target.options:
             raise Skip("the client of the main job reads its options from the connection string only")
-        uri = target.uri_of(database=target.database("notes"))
+        uri = target.uri_with_hosts(database=target.database("notes"))
         completed = run_python("-m", "examples.main_job", "--requests", "200", uri=uri, timeout=200)
         assert completed.returncode == 0, f"{completed.stdout[-1000:]}{completed.stderr[-1000:]}"

@@ -34,7 +34,7 @@ class ExistingDeployment(RunningDeployment):
     def __init__(self, target: Target) -> None:
         self._target = target
         self.setting = Setting(target.topology, target.version)
-        self._one = target.uri_of_one()
+        self._one = target.uri_of_one_mongos()
         several = (target.topology == "sharded" and len(target.hosts) > 1) or target.has_services
         self._several = target.uri if several else None
         # As on a simulated deployment, the internal client connects to only one mongos.
@@ -44,7 +44,7 @@ class ExistingDeployment(RunningDeployment):
         """Return the URI of the deployment.
 
         :param multiple: Value of ``useMultipleMongoses`` in the definition of the client.
-        :raises Skip: The deployment has only one mongos.
+        :raises Skip: The case needs several mongos, and the deployment has only one.
         """
         if multiple is not True or self.setting.topology not in ("sharded", "load-balanced"):
             return self._one
@@ -62,20 +62,19 @@ class ExistingDeployment(RunningDeployment):
     def uri_of_one(self) -> str:
         """Return the URI of one writable server."""
         primary = self.internal.primary
-        return self._target.uri_of("{}:{}".format(*primary) if primary else self._target.hosts[0])
+        return self._target.uri_with_hosts("{}:{}".format(*primary) if primary else self._target.hosts[0])
 
     def configure_fail_point(self, address: str, command: Mapping[str, Any]) -> None:
-        """Configure a fail point on one server."""
         self._target.direct(address).admin.command(command)
 
     def disable_fail_points(self, names: set[str]) -> None:
         """Disable the fail points with these names on all servers."""
         if names:
-            self._target.fail_points_off(*names)
+            self._target.disable_fail_points(*names)
 
     def kill_sessions(self) -> None:
         """Abort all open transactions on each mongos."""
-        for client in self._mongos():
+        for client in self._mongos_clients():
             try:
                 client.admin.command({"killAllSessions": []})
             except OperationFailure as error:
@@ -88,11 +87,11 @@ class ExistingDeployment(RunningDeployment):
         In a transaction, `distinct` fails on a mongos that does not know the collection yet.
         """
         if self.setting.topology == "sharded" and "distinct" in str(document["tests"]):
-            for client in self._mongos():
+            for client in self._mongos_clients():
                 for data in document.get("initialData", ()):
                     client[data["databaseName"]][data["collectionName"]].distinct("_id")
 
-    def _mongos(self) -> Iterable[MongoClient[Any]]:
+    def _mongos_clients(self) -> Iterable[MongoClient[Any]]:
         if self.setting.topology == "sharded":
             return [self._target.direct(host) for host in self._target.hosts]
         return [self.internal]

@@ -42,7 +42,7 @@ class Probe(NamedTuple):
     check: Callable[[Any], None]
 
 
-def _fail(database: Any, name: str, times: int, **data: Any) -> None:
+def _set_fail_point(database: Any, name: str, times: int, **data: Any) -> None:
     database.client.admin.command("configureFailPoint", name, mode={"times": times}, data=data)
 
 
@@ -68,13 +68,13 @@ def _encrypted_fields(database: Any) -> None:
 
 
 def _transactional_writes(database: Any) -> None:
-    _fail(database, "onPrimaryTransactionalWrite", 1, failBeforeCommitExceptionCode=1, closeConnection=False)
+    _set_fail_point(database, "onPrimaryTransactionalWrite", 1, failBeforeCommitExceptionCode=1, closeConnection=False)
     _require_failure(lambda: database.things.insert_one({}))
 
 
-def _concern_errors(database: Any) -> None:
+def _write_concern_errors(database: Any) -> None:
     error = {"code": 91, "errmsg": "x", "errorLabels": ["RetryableWriteError"]}
-    _fail(database, "failCommand", 2, failCommands=["insert"], writeConcernError=error)
+    _set_fail_point(database, "failCommand", 2, failCommands=["insert"], writeConcernError=error)
     _require_failure(lambda: database.things.insert_one({}))
 
 
@@ -97,14 +97,14 @@ def _next_transactions(database: Any) -> None:
     with database.client.start_session() as session:
         session.start_transaction()
         database.things.insert_one({"_id": 1}, session=session)
-        _fail(database, "failCommand", 1, failCommands=["commitTransaction"], errorCode=_STALE)
+        _set_fail_point(database, "failCommand", 1, failCommands=["commitTransaction"], errorCode=_STALE)
         _require_failure(session.commit_transaction)
         session.start_transaction()
         database.things.insert_one({"_id": 1}, session=session)
         session.commit_transaction()
 
 
-def _bulks_after(database: Any) -> None:
+def _bulk_after_insert(database: Any) -> None:
     with database.client.start_session() as session:
         database.things.insert_one({}, session=session)
         model = pymongo.InsertOne({}, namespace=f"{database.name}.things")
@@ -116,12 +116,12 @@ PROBES = (
     Probe(("'encrypt':",), "`encrypt` in schemas", _encrypted_values),
     Probe(("encryptedFields",), "collections with encryptedFields", _encrypted_fields),
     Probe(("onPrimaryTransactionalWrite",), "this fail point", _transactional_writes),
-    Probe(("writeConcernError",), "fail points with a writeConcernError for each attempt", _concern_errors),
+    Probe(("writeConcernError",), "fail points with a writeConcernError for each attempt", _write_concern_errors),
     Probe(("snapshot",), "snapshots", _snapshots),
     Probe(("causal_consistency",), "the operationTime of a write", _operation_times),
     Probe(("ransaction",), "the abort of a transaction by the next transaction of its session", _next_transactions),
     Probe(("end_session",), "the abort of a transaction by the next transaction of its session", _next_transactions),
-    Probe(("clientBulkWrite", "afterClusterTime"), "bulkWrite with a read concern", _bulks_after),
+    Probe(("clientBulkWrite", "afterClusterTime"), "bulkWrite with a read concern", _bulk_after_insert),
 )
 
 
@@ -167,7 +167,7 @@ class Probes:
 
     def _check(self, probe: Probe) -> str:
         options = {"socketTimeoutMS": 5000, "heartbeatFrequencyMS": 500, **self._target.options}
-        with pymongo.MongoClient(self._target.uri_of_one(), **options) as client:
+        with pymongo.MongoClient(self._target.uri_of_one_mongos(), **options) as client:
             name = self._target.database("probe")
             client.drop_database(name)
             try:
@@ -175,7 +175,7 @@ class Probes:
             except (PyMongoError, LookupError) as error:
                 return f"the server lacks {probe.feature}: {str(error).partition(', full error')[0][:120]}"
             finally:
-                self._target.fail_points_off("failCommand", "onPrimaryTransactionalWrite")
+                self._target.disable_fail_points("failCommand", "onPrimaryTransactionalWrite")
                 with suppress(PyMongoError):
                     client.drop_database(name)
         return ""

@@ -48,12 +48,12 @@ class Commands(Recorder):
 class LiveDeployment:
     """The target deployment with the interface of a simulated deployment.
 
-    :param one: True if clients connect to only one mongos.
+    :param one_mongos: True if clients connect to only one mongos.
     """
 
-    def __init__(self, target: Target, commands: Commands, one: bool) -> None:
+    def __init__(self, target: Target, commands: Commands, one_mongos: bool) -> None:
         self._target, self.commands = target, commands
-        self.uri = target.uri_of_one() if one else target.uri
+        self.uri = target.uri_of_one_mongos() if one_mongos else target.uri
         primary = target.client.primary
         self.members = SimpleNamespace(primary=SimpleNamespace(address="{}:{}".format(*primary)) if primary else None)
         self._names: set[str] = set()
@@ -64,12 +64,12 @@ class LiveDeployment:
         self._target.set_fail_point(name, mode, data, member and member.address)
 
     def __enter__(self) -> LiveDeployment:
-        self._target.clear()
+        self._target.drop_databases()
         self.commands.clear()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._target.fail_points_off(*self._names)
+        self._target.disable_fail_points(*self._names)
 
 
 class _Results:
@@ -103,7 +103,7 @@ def run(target: Target, report: Report, only: str) -> None:
 
     :param only: Run only the tests whose name contains this text.
     """
-    target.uri_of_one()
+    target.uri_of_one_mongos()
     files = sorted(map(str, _TESTS.glob("*/test_prose*.py")))
     options = ["-q", "--no-header", "--tier", "all", "-p", "no:cacheprovider", "--tb=short", "--capture=fd", "-k", only]
     with pytest.MonkeyPatch.context() as patch:

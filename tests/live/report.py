@@ -61,7 +61,6 @@ class Report:
         self._consecutive_timeouts = 0  # number of latest consecutive cases that have timed out
 
     def add(self, part: str, name: str, outcome: Outcome, reason: str = "") -> None:
-        """Add the outcome of a case."""
         self.entries.append(Entry(part, name, outcome, reason))
 
     @contextmanager
@@ -138,15 +137,19 @@ class Report:
                 f"<h1>{escape(title)}</h1>",
                 _table("The run", ["", ""], [[*each] for each in self.facts.items()]),
                 _table("Parts", ["part", *(each.value for each in Outcome)], counts),
-                _table("Failed cases", _COLUMNS, self._of(Outcome.FAILED)),
-                _table("Differences from the simulation or the documentation", _COLUMNS, self._of(Outcome.DIFFERS)),
-                _table("Passed cases with remarks", _COLUMNS, self._of(Outcome.PASSED)),
+                _table("Failed cases", _COLUMNS, self._rows_with_reason(Outcome.FAILED)),
+                _table(
+                    "Differences from the simulation or the documentation",
+                    _COLUMNS,
+                    self._rows_with_reason(Outcome.DIFFERS),
+                ),
+                _table("Passed cases with remarks", _COLUMNS, self._rows_with_reason(Outcome.PASSED)),
                 _table("Skipped cases", ["part", "cases", "reason"], reasons),
                 "</html>\n",
             ]
         )
 
-    def _of(self, outcome: Outcome) -> list[list[Any]]:
+    def _rows_with_reason(self, outcome: Outcome) -> list[list[Any]]:
         entries = [entry for entry in self.entries if entry.outcome is outcome and entry.reason]
         return [[entry.part, entry.name, entry.reason] for entry in entries]
 
@@ -157,11 +160,11 @@ table{border-collapse:collapse}td,th{border:1px solid #999;padding:.2em .6em;tex
 overflow-wrap:anywhere}</style>"""
 
 
-def _table(title: str, head: list[str], rows: list[list[Any]]) -> str:
+def _table(title: str, headings: list[str], rows: list[list[Any]]) -> str:
     if not rows:
         return f"<h2>{title}</h2><p>None.</p>"
     lines = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows]
-    heads = "".join(f"<th>{each}</th>" for each in head)
+    heads = "".join(f"<th>{each}</th>" for each in headings)
     return f"<h2>{title}</h2><table><tr>{heads}</tr>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
 
 

@@ -29,7 +29,7 @@ _UNUSED_MECHANISM = "MONGODB-OIDC"
 
 
 class RefusedError(Exception):
-    """The run must not begin, because the user or the data of the deployment do not permit the run."""
+    """Raised before the run if the user or the data of the deployment do not permit the run."""
 
 
 class RestrictedClient(MongoClient[Any]):
@@ -56,7 +56,8 @@ class Target:
     :param options: Options of each client of the run in addition to the URI, such as `server_api`.
     :param one_mongos: URI of a load balancer that has only one mongos, if the load balancer of
         `uri` has several.
-    :param replica_set: Replica set that the run has started, whose members the run may kill and stop. None for others.
+    :param replica_set: Replica set that the run has started, whose members the run may kill and
+        stop. None for other deployments.
     """
 
     def __init__(
@@ -92,18 +93,18 @@ class Target:
                 client.admin.command("ping")
         return {event.service_id for event in recorder.events_named("CommandStarted")}
 
-    def uri_of_one(self) -> str:
+    def uri_of_one_mongos(self) -> str:
         """Return a URI that connects clients to only one mongos, so that a fail point affects all commands.
 
         :raises Skip: The load balancer has several services, and --one-mongos is missing.
         """
         if self.topology == "sharded":
-            return self.uri_of(self.hosts[0])
+            return self.uri_with_hosts(self.hosts[0])
         if self.has_services and self._one_mongos is None:
             raise Skip("the load balancer has several servers, and --one-mongos is missing")
         return self._one_mongos or self.uri
 
-    def clear(self) -> None:
+    def drop_databases(self) -> None:
         """Drop the databases of the run. If the deployment is disposable, first end all sessions."""
         # An open transaction delays the drop of a database by a minute.
         if self.disposable and self.topology == "replicaset":
@@ -114,11 +115,11 @@ class Target:
 
     def close(self) -> None:
         """Drop the databases of the run, and close all clients."""
-        self.clear()
+        self.drop_databases()
         for client in (*self._direct.values(), *filter(None, [self._fenced]), self.client):
             client.close()
 
-    def allow_all(self, name: str) -> None:
+    def permit_all_commands(self, name: str) -> None:
         """Permit official tests, fail points, step-downs and `killAllSessions`.
 
         :param name: Name of the deployment, which the user must pass to confirm that the deployment
@@ -139,7 +140,7 @@ class Target:
         """Return the name of a database that belongs to the run."""
         return f"{self.run}_{name}"
 
-    def opened(self, name: str) -> Database[Any]:
+    def open_database(self, name: str) -> Database[Any]:
         """Return an object for a database of the run.
 
         In a sharded cluster, its client connects to only one mongos.
@@ -148,12 +149,12 @@ class Target:
         not disposable, the client rejects the use of databases of other users.
         """
         if self._fenced is None:
-            one = self.uri_of(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
+            one = self.uri_with_hosts(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
             self._fenced = RestrictedClient(one, **self.options)
             self._fenced.permitted_prefix = "" if self.disposable else self.run
         return self._fenced[self.database(name)]
 
-    def uri_of(self, *hosts: str, database: str = "") -> str:
+    def uri_with_hosts(self, *hosts: str, database: str = "") -> str:
         """Return a URI that has the given hosts, and the user and the options of the target's URI.
 
         :param hosts: Hosts such as ``"localhost:27017"``. If no host is given, the URI contains all
@@ -178,7 +179,9 @@ class Target:
         if host not in self._direct:
             is_balanced = self.topology == "load-balanced"
             options = self.options if is_balanced else {"directConnection": True, **self.options}
-            self._direct[host] = MongoClient(self.uri_of_one() if is_balanced else self.uri_of(host), **options)
+            self._direct[host] = MongoClient(
+                self.uri_of_one_mongos() if is_balanced else self.uri_with_hosts(host), **options
+            )
         return self._direct[host]
 
     def set_fail_point(
@@ -189,7 +192,7 @@ class Target:
         for each in self.hosts if host is None else [host]:
             self.direct(each).admin.command("configureFailPoint", name, mode=mode, **more)
 
-    def fail_points_off(self, *names: str) -> None:
+    def disable_fail_points(self, *names: str) -> None:
         """Disable the fail points with these names on all reachable servers."""
         for host in self.hosts:
             for name in names:

@@ -26,10 +26,7 @@ def target() -> Iterator[Target]:
 
 
 class FailingCaseRunner:
-    """Replacement of the case runner, whose first `failures` runs raise an error.
-
-    :param failures: Number of the first runs, which fail.
-    """
+    """Replacement of the case runner, whose first `failures` runs raise an error."""
 
     def __init__(self, failures: int, error: Exception) -> None:
         self._failures, self._error = failures, error
@@ -38,7 +35,6 @@ class FailingCaseRunner:
         return self
 
     def run(self) -> None:
-        """Raise `error` in each of the first `failures` runs."""
         self._failures -= 1
         if self._failures >= 0:
             raise self._error

@@ -22,8 +22,20 @@ from tests.support.programs import ROOT, environment
 # Commands that a run may send to the system databases of the deployment.
 HARMLESS = frozenset(
     {
-        *("hello", "isMaster", "ismaster", "ping", "buildInfo", "listDatabases", "saslStart", "saslContinue"),
-        *("endSessions", "killCursors", "getMore", "commitTransaction", "abortTransaction", "bulkWrite"),
+        "hello",
+        "isMaster",
+        "ismaster",
+        "ping",
+        "buildInfo",
+        "listDatabases",
+        "saslStart",
+        "saslContinue",
+        "endSessions",
+        "killCursors",
+        "getMore",
+        "commitTransaction",
+        "abortTransaction",
+        "bulkWrite",
         "renameCollection",
     }
 )
@@ -56,7 +68,8 @@ def forbidden_commands(deployment: Any, run: str) -> list[str]:
 
 @pytest.mark.long
 def test_run_uses_only_its_own_databases_by_default(
-    deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    deployment: Deployment,
+    tmp_path: Path,
 ) -> None:
     only = ["documented answers", "random calls", "official unified tests", "prose tests"]
     options = [word for part in only for word in ("--only", part)]
@@ -72,21 +85,21 @@ def test_run_uses_only_its_own_databases_by_default(
 
 def test_permission_with_wrong_deployment_name_raises_refused_error(target: Target) -> None:
     with pytest.raises(RefusedError, match="must name this deployment, rs0, and not shop"):
-        target.allow_all("shop")
+        target.permit_all_commands("shop")
     assert not target.disposable
 
 
 def test_permission_for_deployment_with_other_databases_raises_refused_error(target: Target) -> None:
     target.client.shop.orders.insert_one({})
     with pytest.raises(RefusedError, match="contains databases that would be lost: shop"):
-        target.allow_all("rs0")
+        target.permit_all_commands("rs0")
     assert not target.disposable
 
 
 def test_permission_for_standalone_needs_host_and_port() -> None:
     with Deployment.standalone() as deployment:
         target = Target(deployment.uri)
-        target.allow_all(deployment.members[0].address)
+        target.permit_all_commands(deployment.members[0].address)
         assert target.disposable
         target.close()
 

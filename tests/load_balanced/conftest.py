@@ -40,7 +40,6 @@ def service() -> Iterator[ScriptedServer]:
 
 @pytest.fixture
 def client(deployment: Deployment, connect: Callable[..., Client]) -> Client:
-    """Connect a client to `deployment`."""
     return connect(deployment)
 
 

@@ -45,7 +45,7 @@ def haproxy(services: list[str], folder: Path) -> Iterator[str]:
     :param services: the address of each service as ``host:port``.
     :param folder: the folder in which the function writes the configuration file of HAProxy.
     """
-    # Prevents that another program takes the port before HAProxy starts.
+    # Until HAProxy starts, the reservation keeps other programs from the port.
     with reserve(0) as reserved:
         port = reserved.getsockname()[1]
         with _started(port, services, folder):

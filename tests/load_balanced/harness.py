@@ -16,12 +16,13 @@ from tests.support.server import ScriptedServer
 SERVICE = ObjectId("5" * 24)
 DOCUMENTS = [{"_id": number} for number in range(10)]
 PINNING = ("ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckOutFailed", "ConnectionCheckedIn")
+# The events of one check-out and one check-in.
+CHECK_OUT_AND_IN = ["ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckedIn"]
 
 
-def load_balanced_uri(server: ScriptedServer, **uri_options: str) -> str:
+def load_balanced_uri(server: ScriptedServer) -> str:
     """Return a URI that connects a client to a scripted server in load-balanced mode."""
-    more = "".join(f"&{name}={value}" for name, value in uri_options.items())
-    return f"mongodb://{server.name}/?loadBalanced=true{more}"
+    return f"mongodb://{server.name}/?loadBalanced=true"
 
 
 def connection_uses(client: Client) -> dict[str, int]:

@@ -56,7 +56,7 @@ def test_server_without_service_id_raises_configuration_error(
     with pytest.raises(ConfigurationError) as caught:
         client.db.c.find_one()
     assert str(caught.value) == NOT_SUPPORTED
-    # Proves that the driver does not retry the operation.
+    # The driver does not retry the operation.
     assert len(service.commands("handshake")) == 1
     assert service.commands("find") == []
     assert error_events(recorder)[3:] == ["ConnectionCheckOutStarted", "ConnectionClosed", "ConnectionCheckOutFailed"]
@@ -109,9 +109,7 @@ def test_authentication_error_clears_only_service_of_connection(error_kind: str,
 
 
 def _find_on_new_connection(client: Any) -> None:
-    """Check out the only connection, and run a `find`, so that the client creates a second
-    connection.
-    """
+    """Check out the only connection, and run a `find`, so that the client creates a second connection."""
     with checked_out(client._topology.pools()[0]):
         client.db.c.find_one()
 

@@ -14,6 +14,7 @@ import pytest
 from gmongo import InsertOne
 from gmongo.errors import AutoReconnect, ClientBulkWriteException, InvalidOperation, WaitQueueTimeoutError
 from tests.load_balanced.harness import (
+    CHECK_OUT_AND_IN,
     PINNING,
     SERVICE,
     collect_garbage,
@@ -26,7 +27,6 @@ from tests.support.pools import service_counts
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
-PAIR = ["ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckedIn"]
 OPENERS: dict[str, Callable[[Any], Any]] = {
     "find": lambda client: client.db.c.find(batch_size=2),
     "aggregate": lambda client: client.db.c.aggregate([], batchSize=2),
@@ -58,13 +58,13 @@ def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: An
     deployment.commands.clear()
     cursor = OPENERS[method](client)
     next(cursor)
-    assert recorder.lines_starting_with(*PINNING) == PAIR[:2]
+    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN[:2]
     assert connection_uses(client) == {"cursors": 1}
     list(cursor)
     name = "find" if method == "raw" else method
     assert deployment.commands.named("getMore")
     assert len(set(connections_of_commands(deployment, name, "getMore"))) == 1
-    assert recorder.lines_starting_with(*PINNING) == PAIR  # the connection was checked in once
+    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN  # the connection was checked in once
     assert deployment.commands.named("killCursors") == []
     assert connection_uses(client) == {}
 
@@ -72,7 +72,7 @@ def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: An
 @pytest.mark.requirement("LB-50")
 @pytest.mark.parametrize("failure", ["refused", "cut"])
 def test_error_of_kill_cursors_is_ignored_and_releases_pinned_connection(
-    failure: str, deployment: Any, client: Any, cursor: Any, start_greenlet: Any
+    failure: str, deployment: Any, client: Any, cursor: Any
 ) -> None:
     if failure == "refused":
         refuse(deployment, "killCursors", 43)
@@ -111,9 +111,7 @@ def test_pinned_connection_ignores_max_idle_time(deployment: Any, connect: Any) 
 
 
 @pytest.mark.requirement("LB-51")
-def test_concurrent_next_on_pinned_cursor_waits_for_batch(
-    deployment: Any, client: Any, cursor: Any, start_greenlet: Any
-) -> None:
+def test_concurrent_next_on_pinned_cursor_waits_for_batch(deployment: Any, cursor: Any, start_greenlet: Any) -> None:
     block(deployment, "getMore")
     first = start_greenlet(next, cursor)
     assert next(cursor) == {"_id": 3}
@@ -150,7 +148,7 @@ def test_network_error_keeps_connection_pinned_until_cursor_is_closed(
         block(deployment, "getMore", 0.3)
     with pytest.raises(AutoReconnect):
         next(cursor)
-    assert recorder.lines_starting_with(*PINNING) == PAIR[:2]
+    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN[:2]
     assert connection_uses(client) == {"cursors": 1}
     recorder.clear()
     cursor.close()
@@ -160,7 +158,9 @@ def test_network_error_keeps_connection_pinned_until_cursor_is_closed(
 
 @pytest.mark.requirement("LB-80", "LB-52")
 def test_client_continues_after_service_closes_pinned_connection(
-    deployment: Any, client: Any, cursor: Any, recorder: Any
+    deployment: Any,
+    client: Any,
+    cursor: Any,
 ) -> None:
     for member in deployment.members:
         member.drop_connections()
@@ -216,7 +216,7 @@ def test_client_bulk_write_reads_results_on_one_connection(
     assert client.pool_stats()[0]["available"] == 1
 
 
-def test_cursor_in_another_native_thread_raises_invalid_operation(deployment: Any, client: Any, cursor: Any) -> None:
+def test_cursor_in_another_native_thread_raises_invalid_operation(cursor: Any) -> None:
     def next_in_thread() -> str:
         try:
             return str(next(cursor))

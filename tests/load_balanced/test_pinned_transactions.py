@@ -13,10 +13,15 @@ import pytest
 from gmongo.engines import transaction
 from gmongo.errors import AutoReconnect
 from gmongo.testing import Deployment
-from tests.load_balanced.harness import PINNING, collect_garbage, connection_uses, connections_of_commands
+from tests.load_balanced.harness import (
+    CHECK_OUT_AND_IN,
+    PINNING,
+    collect_garbage,
+    connection_uses,
+    connections_of_commands,
+)
 from tests.support.wait import eventually
 
-PAIR = ["ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckedIn"]
 TRANSIENT = "TransientTransactionError"
 
 
@@ -44,7 +49,7 @@ def test_transaction_uses_one_connection(
         session.commit_transaction() if how_transaction_ends == "commit" else session.abort_transaction()
     names = ("insert", "find", "update", "getMore", f"{how_transaction_ends}Transaction")
     assert len(set(connections_of_commands(deployment, *names))) == 1
-    assert recorder.lines_starting_with(*PINNING) == PAIR
+    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN
     assert connection_uses(client) == {}
 
 
@@ -79,7 +84,7 @@ def test_cursor_in_transaction_shares_pinned_connection(client: Any, session: An
     assert client.pool_stats()[0]["in_use"] == 1  # the open cursor still uses the connection
     cursor.close()
     assert connection_uses(client) == {}
-    assert recorder.lines_starting_with(*PINNING) == PAIR
+    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN
 
 
 @pytest.mark.requirement("LB-58")

@@ -29,14 +29,11 @@ def test_each_service_behind_load_balancer_has_own_service_id(
     assert len(seen) == 4
     for cursor in cursors:
         cursor.close()
-    with Deployment.sharded(1) as plain:  # a deployment without a load balancer
-        assert plain.members[0].service_id is None
 
 
 @pytest.mark.requirement("LB-74")
 def test_client_works_with_and_without_proxy_protocol(deployment: Deployment, connect: Any) -> None:
-    # A direct connection to a service begins without a PROXY header, which only a load balancer
-    # sends.
+    # A direct connection to a service begins without a PROXY header, which only a load balancer sends.
     direct = f"mongodb://{deployment.members[0].address}/?loadBalanced=true"
     assert connect(direct).db.c.find_one() == connect(deployment).db.c.find_one() == {"_id": 0}
 

@@ -36,7 +36,7 @@ _ELAPSED_RATIO = 6
 
 
 class RunsAtImport(Exception):
-    """The change affects code outside functions, which runs on import."""
+    """Raised if the change affects code outside functions, which runs on import."""
 
 
 def changed_functions(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
@@ -70,7 +70,7 @@ def _inner_codes(code: CodeType) -> list[CodeType]:
 
 
 def _without_inner_code(code: CodeType) -> object:
-    """Return :func:`behaviour_of` a code object, but ignore its inner functions and classes."""
+    """Return the value of :func:`behaviour_of` for a code object without its inner functions and classes."""
     nothing = (lambda: None).__code__
     return behaviour_of(
         code.replace(co_consts=tuple(nothing if isinstance(each, CodeType) else each for each in code.co_consts))
@@ -89,8 +89,20 @@ class ForkingPytest:
         ours, theirs = socket.socketpair()
         self._process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "pytest", "-q", "-m", "not long", "--timeout-method=thread"),
-                *("-p", "no:cacheprovider", "-p", "no:xdist", "-p", __name__, f"--basetemp={root}/tmp"),
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-m",
+                "not long",
+                "--timeout-method=thread",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "no:xdist",
+                "-p",
+                __name__,
+                f"--basetemp={root}/tmp",
                 *(f"tests/{folder}" for folder in folders),
             ],
             cwd=root,

@@ -14,7 +14,7 @@ _proofs = cache(find_proofs)
 
 
 class MutationError(Exception):
-    """The mutation does not match the code of gmongo."""
+    """Raised if the mutation does not match the code of gmongo."""
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ class Trial:
 
     :ivar area: the subject of the mutation.
     :ivar outcome: one of :data:`OUTCOMES`.
-    :ivar why: the test that detected the mutation, or the reason why the mutation was not tried.
+    :ivar detail: the test that detected the mutation, or the reason why the mutation was not tried.
     """
 
     area: str
     mutation: Mutation
     outcome: str
-    why: str
+    detail: str
     seconds: float
 
 
@@ -43,8 +43,8 @@ def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, failing_b
     """
     began = monotonic()
 
-    def result(outcome: str, why: str) -> Trial:
-        return Trial(area, mutation, outcome, why, monotonic() - began)
+    def result(outcome: str, detail: str) -> Trial:
+        return Trial(area, mutation, outcome, detail, monotonic() - began)
 
     path = root / "gmongo" / mutation.file
     try:
@@ -127,7 +127,7 @@ def main(options: argparse.Namespace) -> int:
     def run(pair: tuple[str, Mutation], root: Path) -> Trial:
         trial = attempt(*pair, root, options.own_only, failing)
         name, what = trial.mutation.name, trial.mutation.what
-        print(f"{name:5} {trial.outcome:17} {trial.seconds:5.1f} s  {what}  {trial.why}", flush=True)
+        print(f"{name:5} {trial.outcome:17} {trial.seconds:5.1f} s  {what}  {trial.detail}", flush=True)
         return trial
 
     trials = list(run_in_copies(chosen, options.jobs, run))

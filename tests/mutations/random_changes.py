@@ -143,10 +143,10 @@ def _whole_lines(change: Change, source: str) -> RandomChange:
 def choose_tests(recording: Recording, random_change: RandomChange, seconds: float) -> tuple[list[str], int]:
     """Return the tests to run for a change, and the number of tests that may detect the change.
 
-    The order is: first the fast tests, sorted by their cost. Next are tests that reach a line of
-    the changed function, such as a branch, that not all tests of the function reach. For a change
-    outside functions, tests in files that import the module replace these tests. Last are the other
-    tests, beginning with the cheapest test of each test function.
+    The order is: first the fast tests, sorted by their cost. Next are tests of rarely reached lines
+    of the changed function, such as a branch. For a change outside functions, tests in files that
+    import the module replace these tests. Last are the other tests, beginning with the cheapest
+    test of each test function.
 
     :param seconds: the maximum total duration of the returned tests.
     """
@@ -199,12 +199,13 @@ def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
 
 
 def _sorted_by_cost(tests: Iterable[Test], file: str) -> list[Test]:
-    """Return the tests sorted by cost. The cost of a test is low if the test is fast, reaches few lines, and is about
-    the subject of the file.
+    """Return the tests sorted by cost.
+
+    The cost is low if a test is fast, reaches few lines, and tests the changed file or its package.
     """
 
     def cost(test: Test) -> tuple[float, str]:
-        near = _is_about(test.name.partition("::")[0], file)
+        near = _is_test_of(test.name.partition("::")[0], file)
         return (test.seconds + _OVERHEAD) * (50 + test.breadth) * (1 if near else _OTHER_SUBJECT), test.name
 
     return sorted(tests, key=cost)
@@ -221,7 +222,7 @@ def _sorted_in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
     return [test for _, _, test in sorted(rounds)]
 
 
-def _is_about(tests: str, file: str) -> bool:
+def _is_test_of(tests: str, file: str) -> bool:
     """Return True if a test file is in the test folder for the package of `file`, or imports the module `file`."""
     package = file.partition("/")[0] if "/" in file else "api"
     return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _test_files_that_import(file)
@@ -239,13 +240,11 @@ def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Te
     # The line is in the head of a function, so all tests of the function may detect the change.
     if found and lines:
         return found
-    # A test may use an object that the line creates on import, although the test does not run the
-    # line.
+    # A test may use an object that the line creates on import, although the test does not run the line.
     if names:
         importing = {*_test_files_that_import(random_change.file), *_READ_ALL_MODULES}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
-    # The line runs on import, so all tests of code that uses the assigned name may detect the
-    # change.
+    # The line runs on import, so all tests of code that uses the assigned name may detect the change.
     for name in names:
         for file, line in _places_that_use(name):
             if _is_in_function(file, line):
@@ -292,12 +291,12 @@ def _lines_of_function_around(file: str, line: int) -> range:
 @cache
 def _is_in_function(file: str, line: int) -> bool:
     return any(
-        isinstance(node, (ast.FunctionDef, ast.Lambda)) and _body_begins(node) <= line <= (node.end_lineno or 0)
+        isinstance(node, (ast.FunctionDef, ast.Lambda)) and _first_body_line(node) <= line <= (node.end_lineno or 0)
         for node in ast.walk(_tree(file))
     )
 
 
-def _body_begins(node: ast.FunctionDef | ast.Lambda) -> int:
+def _first_body_line(node: ast.FunctionDef | ast.Lambda) -> int:
     return node.body[0].lineno if isinstance(node, ast.FunctionDef) else node.body.lineno
 
 

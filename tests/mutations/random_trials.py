@@ -27,13 +27,13 @@ class Trial:
     """The result of one mutation.
 
     :ivar outcome: one of :data:`OUTCOMES`.
-    :ivar why: the test that detected the mutation, the number of tests that passed, or the reason
+    :ivar detail: the test that detected the mutation, the number of tests that passed, or the reason
         why the mutation was not tried.
     """
 
     random_change: RandomChange
     outcome: str
-    why: str
+    detail: str
     seconds: float
 
 
@@ -48,8 +48,8 @@ def attempt(
     """
     began = monotonic()
 
-    def result(outcome: str, why: str) -> Trial:
-        return Trial(random_change, outcome, why, monotonic() - began)
+    def result(outcome: str, detail: str) -> Trial:
+        return Trial(random_change, outcome, detail, monotonic() - began)
 
     path = root / "gmongo" / random_change.file
     before = path.read_text("utf-8")
@@ -104,7 +104,7 @@ def report(trials: Sequence[Trial]) -> str:
     for trial in trials:
         if trial.outcome != KILLED:
             rows.append(
-                f"\n{trial.random_change.name}: {trial.outcome} {trial.why}\n{_difference(trial.random_change)}"
+                f"\n{trial.random_change.name}: {trial.outcome} {trial.detail}\n{_difference(trial.random_change)}"
             )
     return "\n".join(rows)
 
@@ -136,7 +136,7 @@ def main(options: argparse.Namespace) -> int:
         if root not in processes:
             processes[root] = ForkingPytest(root, folders)
         trial = attempt(random_change, root, recording, options.seconds, processes[root])
-        print(f"{trial.outcome:10} {trial.seconds:5.1f} s  {random_change.name}  {trial.why}", flush=True)
+        print(f"{trial.outcome:10} {trial.seconds:5.1f} s  {random_change.name}  {trial.detail}", flush=True)
         if trial.outcome != KILLED:
             print(_difference(random_change), flush=True)
         return trial

@@ -84,49 +84,49 @@ class Recording:
 
         :param file: the path of the file below ``gmongo``.
         """
-        return sorted(self.tests[name] for name in self._by_line(file).get(line, ()) if name)
+        return sorted(self.tests[name] for name in self._tests_by_line(file).get(line, ()) if name)
 
     def tests_of_file(self, file: str) -> list[Test]:
         """Return the tests that reach any function of a file.
 
         These tests may detect changes of code that runs on import.
         """
-        return sorted({self.tests[name] for names in self._by_line(file).values() for name in names if name})
+        return sorted({self.tests[name] for names in self._tests_by_line(file).values() for name in names if name})
 
     def runs_at_import(self, file: str, line: int) -> bool:
         """Return True if a line ran when no test ran, for example on import."""
-        return line in self._by_line(file) and "" in self._by_line(file)[line]
+        return line in self._tests_by_line(file) and "" in self._tests_by_line(file)[line]
 
     def timeout_of(self, name: str) -> float:
         """Return the timeout of a test in a mutated copy, in seconds."""
         return 5 + 5 * self.tests[name].seconds
 
-    def _by_line(self, file: str) -> Mapping[int, set[str]]:
+    def _tests_by_line(self, file: str) -> Mapping[int, set[str]]:
         """Return, for each line of the current code, the names of the tests that reach the line.
 
         An empty name means that the line ran when no test ran.
         """
         if file not in self.__dict__.setdefault("_lines", {}):
             found: dict[int, set[str]] = {}
-            now = (ROOT / "gmongo" / file).read_text("utf-8")
+            current_source = (ROOT / "gmongo" / file).read_text("utf-8")
             for data, part, names in self._parts:
                 recorded = data.contexts_by_lineno(str(ROOT / "gmongo" / file))
                 reached = {line: (names | {""}).intersection(contexts) for line, contexts in recorded.items()}
-                for line, contexts in updated_lines(reached, _recorded_source(part, file), now).items():
+                for line, contexts in updated_lines(reached, _recorded_source(part, file), current_source).items():
                     found.setdefault(line, set()).update(contexts)
             self.__dict__["_lines"][file] = found
         lines: Mapping[int, set[str]] = self.__dict__["_lines"][file]
         return lines
 
 
-def updated_lines(reached: Mapping[int, set[str]], before: str, now: str) -> dict[int, set[str]]:
+def updated_lines(reached: Mapping[int, set[str]], before: str, current_source: str) -> dict[int, set[str]]:
     """Return the tests of each line of a file, after changes of the file.
 
     For a new line, return the tests of the neighbouring lines.
     """
-    place = moved_lines(before, now)
+    place = moved_lines(before, current_source)
     found = {place[line]: set(tests) for line, tests in reached.items() if line in place}
-    for line in sorted(set(range(1, len(now.splitlines()) + 1)).difference(place.values())):
+    for line in sorted(set(range(1, len(current_source.splitlines()) + 1)).difference(place.values())):
         above = max((each for each in found if each < line), default=0)
         below = min((each for each in found if each > line), default=0)
         found[line] = (found.get(above, set()) | found.get(below, set())) - {""}
@@ -231,8 +231,7 @@ class _Plugin:
         self._into = output_folder
         settings = output_folder / "settings"
         settings.write_text(_SETTINGS.format(output_folder=output_folder, root=ROOT), "utf-8")
-        # In this process, coverage.py must not patch `fork`, because a forked child of this process
-        # must not record.
+        # In this process, coverage.py must not patch `fork`, because a forked child of this process must not record.
         self._coverage = coverage.Coverage(
             data_file=str(output_folder / "lines.tests"),
             include=[f"{ROOT}/gmongo/*"],

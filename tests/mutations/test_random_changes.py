@@ -89,4 +89,4 @@ def test_invalid_mutation_is_not_tried_and_file_is_unchanged(broken: Mutation, t
 
 def test_mutation_with_failing_target_is_not_tried(tmp_path: Path) -> None:
     trial = named_trials.attempt("wire", row(), tmp_path, True, frozenset(["tests/unit/test_reply.py"]))
-    assert trial.outcome == named_trials.NOT_TRIED and "tests/unit/test_reply.py" in trial.why
+    assert trial.outcome == named_trials.NOT_TRIED and "tests/unit/test_reply.py" in trial.detail

@@ -37,7 +37,7 @@ _WANTED = "GMONGO_WANTED"
 
 
 class NotRun(Exception):
-    """Pytest could not run the tests."""
+    """Raised if pytest could not run the tests."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skip
 
 
 def outcome_of(code: int, progress: Sequence[str], output: str) -> Outcome:
-    """Return the outcome of a run that has this exit code of pytest, and whose plugin has written these lines."""
+    """Return the outcome of a run from the exit code of pytest and the lines of the plugin."""
     ran = sum(line.startswith("begun ") for line in progress)
     failed = [line.removeprefix("failed ") for line in progress if line.startswith("failed ")]
     if failed:
@@ -129,8 +129,8 @@ def outcome_of(code: int, progress: Sequence[str], output: str) -> Outcome:
     raise NotRun(output[-2000:])
 
 
-def environment(root: Path, more: Mapping[str, str]) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", **more}
+def environment(root: Path, variables: Mapping[str, str]) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", **variables}
 
 
 def limit_memory() -> None:
@@ -144,10 +144,10 @@ def run_in_copies(items: Iterable[Item], jobs: int, run: Callable[[Item, Path], 
     """
     roots: SimpleQueue[Path] = SimpleQueue()
 
-    def run_in_copy(each: Item) -> Result:
+    def run_in_copy(item: Item) -> Result:
         root = roots.get()
         try:
-            return run(each, root)
+            return run(item, root)
         finally:
             roots.put(root)
 

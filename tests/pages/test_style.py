@@ -35,8 +35,7 @@ ITEM = re.compile(r"^ *(?:[-*+]|\d+\.|#+|>|:) +")
 FIELD = re.compile(r" *:\w[^:]*: ")
 SPAN = re.compile(r"(`+).+?\1", re.DOTALL)
 EXAMPLE = re.compile(r"::\n(?:\n|    .*\n)+|^ *>>> .*\n(?:.+\n)*", re.MULTILINE)
-# The pattern also matches string literals, because a character # in a string literal does not begin
-# a comment.
+# The pattern also matches string literals, because a character # in a string literal does not begin a comment.
 COMMENT = re.compile(
     r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'|(^ *#.*(?:\n *#.*)*|#.*)", re.MULTILINE
 )

@@ -119,8 +119,7 @@ def faults_of_outcomes(results: Results, table: dict[str, differences.Difference
         passed |= {name for name, outcome in gmongo.items() if outcome.kind == "passed"}
         for name in differences.unexplained_tests(found, table, folder):
             faults.append(f"{deployment}: {name} {found[name].kind}: {_short(found[name].text)}")
-    # Some lines apply to only one deployment, so a run on some deployments cannot detect obsolete
-    # lines.
+    # Some lines apply to only one deployment, so a run on some deployments cannot detect obsolete lines.
     if {deployment for _driver, deployment in results} == set(DEPLOYMENTS):
         faults += [f"{name} passes: remove its line" for name in differences.obsolete_tests(seen, passed, table)]
     return faults + [f"{name} is no test: remove its line" for name in differences.unknown_tests(run, table)]
@@ -134,7 +133,7 @@ def _short(text: str) -> str:
 _COLUMNS = ("passed", *differences.KINDS, "unexplained", "not with PyMongo either", "skipped")
 
 
-def _column(name: str, results: Results, deployment: str, table: Mapping[str, differences.Difference]) -> str:
+def _outcome_column(name: str, results: Results, deployment: str, table: Mapping[str, differences.Difference]) -> str:
     outcome = results["gmongo", deployment][name]
     if outcome.kind == "passed":
         return "passed"
@@ -150,7 +149,7 @@ def report(results: Results, table: Mapping[str, differences.Difference]) -> Ite
     by_deployment: dict[str, Counter[str]] = {}
     for driver, deployment in results:
         for name in results["gmongo", deployment] if driver == "gmongo" else ():
-            column = _column(name, results, deployment, table)
+            column = _outcome_column(name, results, deployment, table)
             by_file.setdefault(differences.module_of(name), Counter())[column] += 1
             by_deployment.setdefault(deployment, Counter())[column] += 1
     for title, counts in (("deployment", by_deployment), ("file", by_file)):

@@ -27,7 +27,7 @@ class Difference:
 
     :param test: Name of the test.
     :param kind: One of :data:`KINDS`.
-    :param what: Texts that explain the failure. Their meaning depends on `kind`. For ``private``: a
+    :param texts: Texts that explain the failure. Their meaning depends on `kind`. For ``private``: a
         private name of PyMongo in the failure, or a private name in the test and words of the
         failure. For ``wording``: the message of PyMongo, and the messages of gmongo in the failure.
         For ``documented``: a documentation page, words of a line in the page, and words of the
@@ -36,15 +36,15 @@ class Difference:
 
     test: str
     kind: str
-    what: tuple[str, ...]
+    texts: tuple[str, ...]
 
     def problem(self) -> str | None:
         """Return a text that says why the line is invalid, or None if the line is valid."""
         least = {"private": 1, "wording": 2, "documented": 3}.get(self.kind)
-        if least is None or len(self.what) < least or not all(self.what):
+        if least is None or len(self.texts) < least or not all(self.texts):
             return f"{self.test}: the line needs a kind of {KINDS} and one, two or three texts"
-        if self.kind == "documented" and self.what[1] not in (_ROOT / self.what[0]).read_text("utf-8"):
-            return f"{self.test}: {self.what[0]} does not contain {self.what[1]!r}"
+        if self.kind == "documented" and self.texts[1] not in (_ROOT / self.texts[0]).read_text("utf-8"):
+            return f"{self.test}: {self.texts[0]} does not contain {self.texts[1]!r}"
         return None
 
     def explains_failure(self, outcome: Outcome, source: str) -> bool:
@@ -52,22 +52,22 @@ class Difference:
 
         :param source: Source code of the test.
         """
-        name, *failures = self.what
+        name, *failures = self.texts
         if self.kind == "wording":
-            return name in outcome.text and _any(failures, outcome)
+            return name in outcome.text and _contains_any(failures, outcome)
         if self.kind == "documented":
-            return _any(failures[1:], outcome)
-        return name in source and _any(failures, outcome) if failures else name in outcome.text
+            return _contains_any(failures[1:], outcome)
+        return name in source and _contains_any(failures, outcome) if failures else name in outcome.text
 
 
-def _any(texts: Iterable[str], outcome: Outcome) -> bool:
+def _contains_any(texts: Iterable[str], outcome: Outcome) -> bool:
     return any(text in outcome.text for text in texts)
 
 
 def differences() -> dict[str, Difference]:
     """Return the lines of the table, keyed by the names of the tests."""
     lines = [line.split("\t") for line in TABLE.read_text("utf-8").splitlines() if line and not line.startswith("#")]
-    return {test: Difference(test, kind, tuple(what)) for test, kind, *what in lines}
+    return {test: Difference(test, kind, tuple(texts)) for test, kind, *texts in lines}
 
 
 def outcomes_that_differ(pymongo: Outcomes, gmongo: Outcomes) -> dict[str, Outcome]:
@@ -104,15 +104,15 @@ def source_of(test: str, folder: Path) -> str:
     return ""
 
 
-def unexplained_tests(found: Outcomes, table: Mapping[str, Difference], folder: Path) -> list[str]:
+def unexplained_tests(differing: Outcomes, table: Mapping[str, Difference], folder: Path) -> list[str]:
     """Return the tests whose failure the table does not explain.
 
-    :param found: The tests that pass only with PyMongo, each with its outcome with gmongo.
+    :param differing: The tests that pass only with PyMongo, each with its outcome with gmongo.
     :param folder: Folder with PyMongo's package ``test``.
     """
     return [
         name
-        for name, outcome in found.items()
+        for name, outcome in differing.items()
         if name not in table or not table[name].explains_failure(outcome, source_of(name, folder))
     ]
 

@@ -76,7 +76,7 @@ class _ExtendedModule(_NumberModule):
                 value = getattr(importlib.import_module(PREFIX + title), name)
             except (ImportError, AttributeError):
                 continue
-            return _of_stand_in(value)
+            return _replacement_in_stand_in(value)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
 
@@ -97,7 +97,7 @@ def _is_called_by_gmongo() -> bool:
     return bool(frame.f_globals.get("__name__", "").partition(".")[0] == "gmongo")
 
 
-def _of_stand_in(value: Any) -> Any:
+def _replacement_in_stand_in(value: Any) -> Any:
     """Return the module or class of the stand-in that replaces `value`, a module or class of the copy.
 
     If the stand-in has no replacement, return `value`.

@@ -57,16 +57,16 @@ class _PoolOptions(PoolOptions):
     _credentials: Any
 
 
-def _selector(given: Any) -> Any:
-    return _SELECTORS.get(getattr(given, "__name__", ""), given)
+def _selector(function: Any) -> Any:
+    return _SELECTORS.get(getattr(function, "__name__", ""), function)
 
 
 def _select(
-    topology: Topology, selector: Any, *given: Any, server_selection_timeout: float | None = None, **named: Any
+    topology: Topology, selector: Any, *arguments: Any, server_selection_timeout: float | None = None, **options: Any
 ) -> Server:
     if server_selection_timeout is not None:
-        named["deadline"] = _clock.monotonic() + server_selection_timeout
-    return _select_server(topology, _selector(selector), *given, **named)
+        options["deadline"] = _clock.monotonic() + server_selection_timeout
+    return _select_server(topology, _selector(selector), *arguments, **options)
 
 
 def _select_all(topology: Topology, selector: Any, operation: str, **limit: Any) -> list[Server]:
@@ -75,7 +75,7 @@ def _select_all(topology: Topology, selector: Any, operation: str, **limit: Any)
     return [topology.server_at(each.address, None, wait=True) for each in servers]
 
 
-def _opened(client: MongoClient[Any]) -> Topology:
+def _opened_topology(client: MongoClient[Any]) -> Topology:
     client._topology.open()
     return client._topology
 
@@ -85,11 +85,11 @@ def _make_session_pool(pool: ServerSessionPool, topology: Topology) -> None:
     topology._session_pool = pool  # type: ignore[attr-defined]
 
 
-def _sessions(pool: ServerSessionPool) -> Iterator[ServerSession]:
+def _idle_sessions(pool: ServerSessionPool) -> Iterator[ServerSession]:
     return iter(list(pool._idle))
 
 
-def _transaction(session: ClientSession) -> SimpleNamespace:
+def _pymongo_transaction(session: ClientSession) -> SimpleNamespace:
     transaction = session._state.transaction
     states: Any = importlib.import_module(f"{PREFIX}pymongo.client_session_shared")._TxnState
     return SimpleNamespace(
@@ -139,8 +139,8 @@ def _kill_cursor(client: MongoClient[Any], cursor_id: int, address: Any) -> None
 
 
 _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
-    (MongoClient, "_connect", _opened),
-    (MongoClient, "_get_topology", _opened),
+    (MongoClient, "_connect", _opened_topology),
+    (MongoClient, "_get_topology", _opened_topology),
     (MongoClient, "_topology_settings", property(lambda client: client._topology.settings)),
     (MongoClient, "_close_cursor_now", _kill_cursor),
     (_random, "random", lambda: random.random()),  # for tests that replace `random.random`
@@ -149,7 +149,7 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
     (ClientSession, "_materialize", lambda session: None),
     (ClientSession, "_pinned_address", property(lambda session: session._state.transaction.pinned_address)),
     (ClientSession, "_server_session", property(lambda session: session._state.server_session)),
-    (ClientSession, "_transaction", property(_transaction)),
+    (ClientSession, "_transaction", property(_pymongo_transaction)),
     # Tests use the lock of a pool. gmongo has no lock, because no greenlet switch occurs in a
     # critical section of the pool.
     (Pool, "lock", property(lambda pool: nullcontext())),
@@ -166,7 +166,7 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
     (ServerSession, "last_use", property(lambda session: session.last_used)),
     (ServerSession, "session_id", property(lambda session: session.lsid)),
     (ServerSessionPool, "__init__", _make_session_pool),
-    (ServerSessionPool, "__iter__", _sessions),
+    (ServerSessionPool, "__iter__", _idle_sessions),
     (Topology, "_description", property(lambda topology: topology.description)),
     (Topology, "_select_server", _select),
     (Topology, "_topology_id", property(lambda topology: topology.settings.topology_id)),

@@ -27,8 +27,8 @@ FAILED = Outcome("failed", "AttributeError: 'Cursor' object has no attribute '_d
 TEST = "test_cursor.TestCursor.test_batch_size"
 
 
-def table_of(kind: str, *what: str) -> dict[str, Difference]:
-    return {TEST: Difference(TEST, kind, what)}
+def table_of(kind: str, *texts: str) -> dict[str, Difference]:
+    return {TEST: Difference(TEST, kind, texts)}
 
 
 def test_table_is_sorted_and_valid() -> None:

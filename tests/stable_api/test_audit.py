@@ -46,9 +46,7 @@ print("arguments:", sys.argv[1:])
 
 
 def remarks_of(name: str, command: dict[str, Any]) -> list[str]:
-    """Return the remarks of the audit on a command, each as the verdict and the part of the
-    command.
-    """
+    """Return the remarks of the audit on a command, each as the verdict and the part of the command."""
     return [f"{remark.verdict.name} {remark.part}".strip() for remark in remarks_on(name, command)]
 
 
@@ -211,7 +209,7 @@ def _event(name: str, failure: dict[str, Any] | None = None) -> Any:
 
 
 @pytest.fixture
-def audit_with_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audit:
+def audit_with_findings(monkeypatch: pytest.MonkeyPatch) -> Audit:
     """Return an audit that has at least one finding with each verdict."""
     monkeypatch.setattr("gmongo.stable_api.audit._place", lambda: "app.py:1")
     audit = Audit()
@@ -259,7 +257,8 @@ def test_report_is_text_or_json_in_file_or_stderr(
     else:
         report = json.loads(text)
         assert [each["verdict"] for each in report.pop("findings")] == [
-            *["outside"] * 2,
+            "outside",
+            "outside",
             "deprecated",
             "refused",
             "newer",

@@ -108,8 +108,7 @@ def test_each_kind_of_deployment_may_require_an_api_version(deployment_kind: str
             next(cursor)
         client.close()
         assert {api_fields(command.body)["apiVersion"] for command in deployment.commands} == {"1"}
-        # A client without an API version fails, because the server also requires the version in
-        # hello.
+        # A client without an API version fails, because the server also requires the version in hello.
         with pytest.raises(PyMongoError, match="apiVersion parameter is required"):
             connect(deployment, serverSelectionTimeoutMS=100).db.c.find_one()
 
@@ -235,7 +234,7 @@ def test_unknown_error_code_raises_operation_failure_with_labels(server: Scripte
     assert (caught.value.code, caught.value.details["more"]) == (99999, 1)
     assert caught.value.has_error_label("OddError")
     server.replies["find"] = {"ok": 0, "code": 10107, "errmsg": "no primary here", "errorLabels": ["OddError"]}
-    with pytest.raises(NotPrimaryError) as other:  # the code 10107 selects the class
+    with pytest.raises(NotPrimaryError) as other:  # the driver selects the class by the code 10107
         client.db.c.find_one()
     assert other.value.has_error_label("OddError")
 

@@ -61,8 +61,7 @@ _TERMINAL = (
     '<pre style="font:14px/20px DejaVu Sans Mono,monospace;margin:0">{code}</pre>'
 )
 
-# JavaScript that returns the lowest contrast between a text on the page and its background,
-# together with this text.
+# JavaScript that returns the lowest contrast between a text on the page and its background, together with this text.
 _CONTRAST = """
 (() => {
   const light = text => {
@@ -106,7 +105,6 @@ def table_rows(page: Page, table: str) -> list[list[str]]:
 
 
 def expand_all_sections(page: Page) -> None:
-    """Expand all sections of the page."""
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
 
 
@@ -118,7 +116,6 @@ def wait_for_refreshes(page: Page, number: int = 2) -> None:
 
 
 def set_appearance(page: Page, scheme: str, width: int) -> None:
-    """Set the color scheme and the width of the page."""
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 

@@ -115,9 +115,7 @@ def metrics() -> None:
 
 @contextmanager
 def between_instructions(action: Callable[[], None], every: int) -> Iterator[None]:
-    """Run the block, and call `action` each time that the block has executed `every` bytecode
-    instructions.
-    """
+    """Run the block, and call `action` each time that the block has executed `every` bytecode instructions."""
     numbers = count(1)
 
     def trace(frame: Any, event: str, _argument: Any) -> Any:
@@ -158,9 +156,7 @@ def test_read_of_state_succeeds_during_changes_between_instructions(
 
 def test_transport_allocates_buffer_if_another_thread_takes_last_spare_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     class EmptiedList(list[memoryview]):
-        """Empty list whose truth value is True, as if another thread empties the list after the
-        check.
-        """
+        """Empty list whose truth value is True, as if another thread empties the list after the check."""
 
         def __bool__(self) -> bool:
             return True

@@ -202,7 +202,7 @@ def test_slow_operation_has_query_text_only_on_request(connect: Any) -> None:
     assert b"hunter2" in send_wsgi_request(StatusPage(query_text=True), "format=json")[2]
 
 
-def test_state_contains_no_user_name_and_no_password(deployment: Deployment) -> None:
+def test_state_contains_no_user_name_and_no_password() -> None:
     with Deployment.standalone(users={"ada": "hunter2"}) as locked:
         address = locked.members[0].address
         rejected = MongoClient(f"mongodb://ada:hunter3@{address}/", serverSelectionTimeoutMS=500)
@@ -216,7 +216,7 @@ def test_state_contains_no_user_name_and_no_password(deployment: Deployment) -> 
             assert "ada" not in text
 
 
-def test_state_has_no_closed_client(connect: Any, deployment: Deployment) -> None:
+def test_state_has_no_closed_client(connect: Any) -> None:
     client = connect()
     number = client._executor.number
     assert number in [each["number"] for each in process_state()["clients"]]

@@ -24,7 +24,6 @@ NULLABLE = {"maxPoolSize", "oldestWaitMS", "roundTripMS", "pool", "connection"}
 
 
 def field_paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the path of each field of a state."""
     for name, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         if isinstance(value, dict):
             yield (*path, name)

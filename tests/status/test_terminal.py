@@ -78,10 +78,11 @@ def test_operation_slow_operation_and_event_have_expected_cells() -> None:
 
 
 @pytest.mark.parametrize(
-    "milliseconds", [(0.26, "0.3 ms"), (999.9, "999.9 ms"), (1000, "1.0 s"), (119_999, "120.0 s"), (180_000, "3 min")]
+    ("milliseconds", "text"),
+    [(0.26, "0.3 ms"), (999.9, "999.9 ms"), (1000, "1.0 s"), (119_999, "120.0 s"), (180_000, "3 min")],
 )
-def test_duration_is_formatted_with_unit(milliseconds: tuple[float, str]) -> None:
-    assert duration(milliseconds[0]) == milliseconds[1]
+def test_duration_is_formatted_with_unit(milliseconds: float, text: str) -> None:
+    assert duration(milliseconds) == text
 
 
 def test_empty_directory_shows_no_process() -> None:
@@ -214,8 +215,7 @@ def test_program_reads_keys_and_restores_the_terminal(tmp_path: Path) -> None:
             os.write(near, b"4\x1b[B2")
             read_until(near, b"Operations")
             os.write(near, b"\x1b[Bq")  # The bytes of two keys arrive together.
-            while process.poll() is None:
-                gevent.sleep(0.01)
+            eventually(lambda: process.poll() is not None)
     finally:
         process.kill()
         process.wait()

@@ -1,6 +1,6 @@
 """The function `watch` reads keys, refreshes the terminal view, and ends.
 
-Other tests: a process replaces the socket that an ended process with an equal ID has left.
+Another test: a process replaces the socket of an ended process that had the same ID.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ class WatchRun:
 
     @contextmanager
     def _scripted_keys(self) -> Iterator[Callable[[float], list[str]]]:
-        yield self._pressed
+        yield self._next_keys
 
-    def _pressed(self, seconds: float) -> list[str]:
+    def _next_keys(self, seconds: float) -> list[str]:
         self.waits.append(seconds)
         step = self._keys.pop(0)
         if isinstance(step, list):

@@ -351,13 +351,13 @@ def test_terminal_command_prints_all_tables_or_an_error(tmp_path: Path, deployme
     eventually(lambda: states_with_pool(tmp_path), 20)
     words = ("Servers", "Standalone", deployment.members[0].address, "Operations", "worker")
 
-    def has_all() -> bool:
+    def output_contains_words() -> bool:
         result = run(str(tmp_path), "--once")
         assert result.returncode == 0
         return all(word in result.stdout for word in words)
 
-    # Repeated, because the output has only an error about a worker that replies late.
-    eventually(has_all)
+    # If a worker replies late, the output contains only an error, so the test repeats the command.
+    eventually(output_contains_words)
     missing = run(str(tmp_path / "nothing"))
     assert missing.returncode == 1
     assert "does not exist" in missing.stderr

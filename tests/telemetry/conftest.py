@@ -48,7 +48,6 @@ class SpanCollector(SpanProcessor):
 
 
 def is_parent(child: ReadableSpan, parent: ReadableSpan) -> bool:
-    """Return True if `parent` is the parent of `child`."""
     return child.parent is not None and parent.context is not None and child.parent.span_id == parent.context.span_id
 
 

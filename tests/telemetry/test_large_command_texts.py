@@ -19,7 +19,7 @@ COUNT = 4000
 
 
 class CountedDocument(dict[str, Any]):
-    """Document whose class counts how often code calls `items` of any document."""
+    """Document class that counts the calls of `items` of all its documents."""
 
     read_count = 0
 

@@ -14,31 +14,15 @@ from gmongo import MongoClient, _clock, errors
 from gmongo._telemetry.metrics import Metrics
 from gmongo.execution.operation_trace import OperationTrace, Phase
 from gmongo.testing import Deployment
+from tests.support.cases import rows
 from tests.support.wait import eventually
 from tests.telemetry.conftest import fail_once
 
-UNITS = {
-    "db.client.operation.duration": "s",
-    "db.client.connection.count": "{connection}",
-    "db.client.connection.idle.max": "{connection}",
-    "db.client.connection.idle.min": "{connection}",
-    "db.client.connection.max": "{connection}",
-    "db.client.connection.pending_requests": "{request}",
-    "db.client.connection.timeouts": "{timeout}",
-    "db.client.connection.create_time": "s",
-    "db.client.connection.wait_time": "s",
-    "db.client.connection.use_time": "s",
-    "gmongo.client.retries": "{retry}",
-    "gmongo.client.retry.backoff": "s",
-    "gmongo.client.retry.exhausted": "{operation}",
-    "gmongo.client.retry.tokens": "{token}",
-}
+UNITS = {row["metric"]: row["unit"] for row in rows(__file__, "units")}
 
 
 class MetricCollector:
-    """Collector of metrics: ``provider`` is a meter provider, and the methods read the recorded
-    metrics.
-    """
+    """Collector of metrics: ``provider`` is a meter provider, and the methods read the recorded metrics."""
 
     def __init__(self) -> None:
         self._reader = InMemoryMetricReader()
@@ -97,7 +81,8 @@ def test_metrics_have_units_of_semantic_conventions(
 
 @pytest.mark.real_time
 def test_operation_duration_metric_has_attributes(
-    connect: Any, collected: MetricCollector, deployment: Deployment
+    connect: Any,
+    collected: MetricCollector,
 ) -> None:
     client = connect()
     client.shop.orders.insert_one({"_id": 1})

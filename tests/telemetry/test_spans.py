@@ -197,9 +197,6 @@ def test_retry_adds_command_span_and_retry_event_to_operation_span(
     assert operation.status.status_code is StatusCode.UNSET
 
 
-# Tests of interruptions
-
-
 # Tests of the context of spans
 
 

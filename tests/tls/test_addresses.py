@@ -51,8 +51,7 @@ def test_client_connects_to_unix_domain_socket_without_proxy(tmp_path):
     listener = gevent_socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     listener.bind(path)
     with relay_to_scripted_server(listener):
-        # No proxy listens at this address. The client must not use a proxy for a Unix domain
-        # socket.
+        # No proxy listens at this address. The client must not use a proxy for a Unix domain socket.
         for options in ({}, {"proxyHost": "127.0.0.1", "proxyPort": 1}):
             for host in (path, f"mongodb://{quote_plus(path)}"):
                 with gmongo.MongoClient(host, **options) as client:

@@ -68,9 +68,7 @@ def responder():
 
 
 class OcspSetup:
-    """Run a TLS server with a certificate, and connect clients that trust the certificate
-    authority.
-    """
+    """Run a TLS server with a certificate, and connect clients that trust the certificate authority."""
 
     def __init__(self, folder, authority, certified, staple=b"", chain=(), **options):
         self.ca = CertificateWithKey(authority.certificate, authority.key).write(folder / "ca.pem")
@@ -174,8 +172,7 @@ def test_stapled_response_for_other_certificate_or_issuer_raises_transport_error
 
 
 def test_stapled_response_with_weak_signature_raises_transport_error(authority, monkeypatch):
-    # Current libraries refuse to sign with weak hashes, so let the driver count a strong hash as
-    # weak.
+    # Current libraries refuse to sign with weak hashes, so let the driver count a strong hash as weak.
     monkeypatch.setattr("gmongo.wire.ocsp.response._TOO_WEAK", (hashes.SHA256,))
     certified = authority.server()
     with pytest.raises(TransportError, match="signed with sha256, which is too weak"):
@@ -296,7 +293,7 @@ def test_invalid_answer_of_responder_is_logged_and_client_connects(tmp_path, aut
     answer, text = FAULTS[case]
     # The responder and the client share an event loop, so the client must not block the event loop.
     caplog.set_level(logging.INFO, "gmongo.ocsp")
-    # An endless answer ends before this timeout, because the message differs from `LATE`.
+    # If the client stops an endless answer only after this timeout, the message is `LATE` and the test fails.
     monkeypatch.setattr("gmongo._tls._LONGEST_INQUIRY", 0.5 if text is LATE else 20)
     with Responder(answer) as responder:
         certified = authority.server(responder.url)
@@ -505,8 +502,7 @@ def test_ocsp_request_continues_after_first_waiting_greenlet_is_killed(tmp_path,
     with OcspSetup(tmp_path, authority, certified) as setup:
         tls = tls_of({"tls": True, "tlscafile": setup.ca}, 10)
         waiting = [gevent.spawn(open_stream, Connection(("localhost", setup.server.port)), tls) for _ in range(3)]
-        while not responder.requests:
-            gevent.sleep(0.01)
+        eventually(lambda: responder.requests)
         waiting.pop().kill()
         gate.set()
         gevent.joinall(waiting)

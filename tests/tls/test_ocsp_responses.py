@@ -27,6 +27,7 @@ from gmongo.wire.ocsp.request import Request
 from gmongo.wire.ocsp.response import NoResponse, Response, parse_response
 from gmongo.wire.ocsp.verifier import Verifier
 from gmongo.wire.transport import TransportError
+from tests.support.cases import with_cases
 from tests.support.ocsp import DAY, GOOD, OCSP_SIGNING, REVOKED, SERVER_AUTH_PURPOSE, UNKNOWN, Authority
 
 KEYS = ("ecdsa", "rsa", "ed25519", "ed448")
@@ -70,7 +71,7 @@ def test_signature_by_each_kind_of_key_is_verified(
         assert refusal(authority, certified, damaged) == "the signature of the OCSP response is wrong"
 
 
-def test_response_signed_with_unknown_key_type_is_rejected(authorities: dict[str, Authority]) -> None:
+def test_response_signed_with_unknown_key_type_is_rejected() -> None:
     key = dsa.generate_private_key(1024).public_key()
     response = SimpleNamespace(
         signature_hash_algorithm=hashes.SHA256(), signature=b"", tbs_response_bytes=b"", responder_name=None
@@ -87,36 +88,16 @@ def test_response_signature_without_hash_is_rejected(authorities: dict[str, Auth
         responses._check_signature(response, authorities[key_type].certificate)  # type: ignore[arg-type]
 
 
-def single_response(status: Any, valid_for: timedelta, until: timedelta | None) -> Any:
+def single_response(status: str, since: int, until: int | None) -> Any:
+    """Return a single response whose validity begins and ends the given numbers of seconds after `NOW`."""
     return SimpleNamespace(
-        certificate_status=status,
-        this_update_utc=NOW + valid_for,
-        next_update_utc=None if until is None else NOW + until,
+        certificate_status=responses.ocsp.OCSPCertStatus[status],
+        this_update_utc=NOW + since * SECOND,
+        next_update_utc=None if until is None else NOW + until * SECOND,
     )
 
 
-@pytest.mark.parametrize(
-    ("singles", "expected"),
-    [
-        ([(GOOD, -DAY, DAY)], (False, DAY)),
-        ([(GOOD, 0 * DAY, SECOND)], (False, SECOND)),
-        ([(REVOKED, -DAY, DAY)], (True, DAY)),
-        ([(UNKNOWN, -DAY, DAY)], (None, DAY)),
-        ([(GOOD, -DAY, None)], (False, None)),
-        ([(GOOD, -DAY, DAY), (GOOD, -DAY, 2 * DAY)], (False, DAY)),
-        ([(GOOD, -DAY, 2 * DAY), (GOOD, -DAY, DAY)], (False, DAY)),
-        ([(GOOD, -DAY, DAY), (GOOD, -DAY, None)], (False, None)),
-        ([(GOOD, -DAY, None), (GOOD, -DAY, DAY)], (False, None)),
-        ([(GOOD, -DAY, DAY), (REVOKED, -DAY, DAY)], (True, DAY)),
-        ([(REVOKED, -DAY, DAY), (UNKNOWN, -DAY, DAY)], (True, DAY)),
-        ([(GOOD, -DAY, DAY), (UNKNOWN, -DAY, DAY)], (None, DAY)),
-        ([], "is not about the server's certificate"),
-        ([(GOOD, SECOND, DAY)], "is not valid yet"),
-        ([(GOOD, -DAY, 0 * DAY)], "has expired"),
-        ([(GOOD, -DAY, -SECOND)], "has expired"),
-        ([(GOOD, -DAY, DAY), (REVOKED, -DAY, -SECOND)], "has expired"),
-    ],
-)
+@with_cases
 def test_single_responses_are_combined_to_status_and_validity(
     monkeypatch: pytest.MonkeyPatch, singles: list[Any], expected: Any
 ) -> None:
@@ -128,7 +109,7 @@ def test_single_responses_are_combined_to_status_and_validity(
         return
     revoked, until = expected
     result = responses._combined_status([single_response(*each) for each in singles])
-    assert result == Response(revoked, -inf if until is None else (NOW + until).timestamp())
+    assert result == Response(revoked, -inf if until is None else (NOW + until * SECOND).timestamp())
     assert result.is_conclusive is (revoked is not None) and result.is_valid is (until is not None)
 
 
@@ -151,7 +132,6 @@ WRONG_SIGNATURE = "the signature of the OCSP response is wrong"
         (lambda ca: ca.delegate(), f"{CERTIFICATE} is not for signing OCSP responses"),
         (lambda ca: ca.delegate(SERVER_AUTH_PURPOSE), f"{CERTIFICATE} is not for signing OCSP responses"),
         (lambda ca: ca.server(), f"{CERTIFICATE} is not for signing OCSP responses"),
-        (lambda ca: ca.delegate(OCSP_SIGNING, days=-1), f"{CERTIFICATE} has expired or is not valid yet"),
         (lambda ca: ca.delegate(OCSP_SIGNING, signs=False), f"{CERTIFICATE} is not for signing OCSP responses"),
         (lambda _: Authority().delegate(OCSP_SIGNING), NOT_OF_ISSUER),
         (lambda _: Authority(name="another").own, NOT_OF_ISSUER),

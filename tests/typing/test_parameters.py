@@ -34,7 +34,7 @@ METHODS = [
 ]
 
 
-def _hints(function: Any) -> dict[str, Any]:
+def _parameter_types(function: Any) -> dict[str, Any]:
     """Return the types of the parameters of a function.
 
     For names that are imported only under ``TYPE_CHECKING``, search all modules of the package.
@@ -48,17 +48,17 @@ def _hints(function: Any) -> dict[str, Any]:
     return typing.get_type_hints(function, {**known, **vars(sys.modules[function.__module__])})
 
 
-def _invariant(hint: Any) -> set[Any]:
+def _invariant_types(hint: Any) -> set[Any]:
     """Return the invariant container types that a type contains at any depth."""
     found = {origin} if (origin := typing.get_origin(hint)) in INVARIANT else set()
-    return found.union(*(_invariant(each) for each in typing.get_args(hint)))
+    return found.union(*(_invariant_types(each) for each in typing.get_args(hint)))
 
 
 @pytest.mark.parametrize(("pymongo_class", "gmongo_class", "method"), METHODS)
 def test_parameter_type_is_not_narrower_than_in_pymongo(pymongo_class: type, gmongo_class: type, method: str) -> None:
-    one, other = _hints(getattr(pymongo_class, method)), _hints(getattr(gmongo_class, method))
+    one, other = _parameter_types(getattr(pymongo_class, method)), _parameter_types(getattr(gmongo_class, method))
     for parameter in (one.keys() & other.keys()) - {"return"}:
-        assert _invariant(other[parameter]) <= _invariant(one[parameter]), parameter
+        assert _invariant_types(other[parameter]) <= _invariant_types(one[parameter]), parameter
 
 
 def test_comparison_of_parameter_types_covers_more_than_50_methods() -> None:

@@ -138,8 +138,7 @@ def titles(books):
     return [each.title for each in books]
 
 
-# Name of the case -> a function that receives the query set of the stored books, and its expected
-# result or error.
+# Name of the case -> a function that receives the query set of the stored books, and its expected result or error.
 CALLS = {
     "count": (lambda: Book.objects.count(), 5),
     "count with limit": (lambda: Book.objects.limit(2).count(with_limit_and_skip=True), 2),

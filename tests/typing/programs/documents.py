@@ -35,12 +35,12 @@ def document_type_set_by_client(client: MongoClient[Movie]) -> None:
 
 
 def document_type_set_by_codec_options(client: MongoClient[Movie]) -> None:
-    assert_type(client.get_database("shop", codec_options=RAW), Database[RawBSONDocument])  # better: PyMongo has Movie
-    assert_type(client.get_database("shop", RAW), Database[RawBSONDocument])  # better: PyMongo has Movie
-    assert_type(client.get_default_database("shop", RAW), Database[RawBSONDocument])  # better: PyMongo has Movie
+    assert_type(client.get_database("shop", codec_options=RAW), Database[RawBSONDocument])  # better: PyMongo uses Movie
+    assert_type(client.get_database("shop", RAW), Database[RawBSONDocument])  # better: PyMongo uses Movie
+    assert_type(client.get_default_database("shop", RAW), Database[RawBSONDocument])  # better: PyMongo uses Movie
     assert_type(client.shop.with_options(RAW), Database[RawBSONDocument])
-    assert_type(client.shop.get_collection("movies", RAW), Collection[RawBSONDocument])  # better: PyMongo has Movie
-    assert_type(client.shop.create_collection("movies", RAW), Collection[RawBSONDocument])  # better: PyMongo has Movie
+    assert_type(client.shop.get_collection("movies", RAW), Collection[RawBSONDocument])  # better: PyMongo uses Movie
+    assert_type(client.shop.create_collection("movies", RAW), Collection[RawBSONDocument])  # better: PyMongo uses Movie
     assert_type(client.shop.movies.with_options(codec_options=RAW), Collection[RawBSONDocument])
     assert_type(client.shop.movies.with_options(), Collection[Movie])
 
