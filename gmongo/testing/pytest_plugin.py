@@ -1,11 +1,10 @@
 """Fixtures for pytest. pytest loads the plugin automatically if gmongo is installed.
 
-`mongodb_server` is one real server or replica set for the whole session. `mongodb_client` is a
-client of this server. `mongodb_database` is an empty database for each test. The other fixtures are
-simulated deployments. Each test gets a new deployment, which runs in the hub of the test, in a
-native thread or in a process. The start of a deployment takes 1 ms in the hub, some milliseconds in
-a thread, and 1 s in a process. A fixture imports and starts nothing until a test requests the
-fixture.
+`mongodb_server` is one real server or replica set for the whole session. `mongodb_client` is a client of this server.
+`mongodb_database` is an empty database for each test. The other fixtures are simulated deployments. Each test gets a
+new deployment, which runs in the hub of the test, in a native thread or in a process. The start of a deployment takes 1
+ms in the hub, some milliseconds in a thread, and 1 s in a process. A fixture imports and starts nothing until a test
+requests the fixture.
 """
 
 from __future__ import annotations

@@ -178,8 +178,7 @@ class RemoteMember:
         """Send only the first `n_bytes` bytes of one reply, and close the connection.
 
         :param n_bytes: how many bytes of the reply the member sends.
-        :param command: the name of the command whose next reply is cut. None means the next reply
-            to any command.
+        :param command: the name of the command whose next reply is cut. None means the next reply to any command.
         :raises ValueError: `n_bytes` is negative or is not a whole number, or `command` is not a string.
         """
         self._fault("drop_after", n_bytes, command)
@@ -187,8 +186,7 @@ class RemoteMember:
     def garbage(self, command: str | None = None) -> None:
         """Send bytes that are not a message instead of one reply.
 
-        :param command: the name of the command whose next reply is replaced. None means the next
-            reply to any command.
+        :param command: the name of the command whose next reply is replaced. None means the next reply to any command.
         :raises ValueError: `command` is not a string.
         """
         self._fault("garbage", command)

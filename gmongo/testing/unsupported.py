@@ -54,10 +54,10 @@ _OTHERS = (
     "an error of an expression", "another command", "bits of decimals", "explain of another command",
     "options of a text or geospatial index", "other keywords of $jsonSchema", "other options of $merge",
     "other options of collMod", "renameCollection to another database", "the details of $nor and $not",
-    "time zones without data", "validate with repair or metadata",
+    "time zones without data", "validate with repair or metadata"
 )  # fmt: skip
 UNSUPPORTED: Mapping[str, str] = {
-    **STAGES, **QUERY_OPERATORS, **EXPRESSIONS, **ACCUMULATORS, **dict.fromkeys(_OTHERS, MONGOD),
+    **STAGES, **QUERY_OPERATORS, **EXPRESSIONS, **ACCUMULATORS, **dict.fromkeys(_OTHERS, MONGOD)
 }  # fmt: skip
 """The engines by construct. The engine supports the construct, but the simulation does not."""
 

@@ -34,11 +34,7 @@ class VirtualTime:
     """
 
     def __init__(
-        self,
-        *,
-        start: float | None = None,
-        date: datetime.datetime | None = None,
-        seed: int | float | str = 0,
+        self, *, start: float | None = None, date: datetime.datetime | None = None, seed: int | float | str = 0
     ) -> None:
         if isinstance(seed, bool) or not isinstance(seed, (int, float, str)):
             raise TypeError(f"seed is {seed!r}, which is neither a number nor a string")

@@ -10,13 +10,13 @@ _WRITES = frozenset(
         "commitTransaction", "convertToCapped", "create", "createIndexes", "createSearchIndexes",
         "createUser", "delete", "drop", "dropAllUsersFromDatabase", "dropDatabase", "dropIndexes",
         "dropSearchIndex", "dropUser", "findAndModify", "findandmodify", "insert",
-        "renameCollection", "update", "updateSearchIndex", "updateUser",
+        "renameCollection", "update", "updateSearchIndex", "updateUser"
     }
 )  # fmt: skip
 _ANYWHERE = frozenset(
     {
         "endSessions", "getMore", "killAllSessions", "killAllSessionsByPattern", "killCursors",
-        "killSessions", "refreshSessions", "startSession",
+        "killSessions", "refreshSessions", "startSession"
     }
 )  # fmt: skip
 _WRITING_STAGES = frozenset({"$out", "$merge"})

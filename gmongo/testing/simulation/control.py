@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FAULTS = frozenset(
     {
         "delay", "drop_after", "drop_connections", "freeze", "garbage", "heal", "kill", "partition",
-        "restart", "step_down", "thaw",
+        "restart", "step_down", "thaw"
     }
 )  # fmt: skip
 _FAIL_POINTS: WeakKeyDictionary[Deployment, list[FailPointHandle]] = WeakKeyDictionary()
@@ -51,10 +51,7 @@ def exception_reply(problem: Exception) -> dict[str, Any]:
 
 
 def raise_problem(reply: Mapping[str, Any]) -> None:
-    """Raise the exception that a reply describes. Do nothing if the reply describes no exception.
-
-    :param reply: the reply to a request.
-    """
+    """Raise the exception that a reply describes. Do nothing if the reply describes no exception."""
     if "problem" not in reply:
         return
     if reply["problem"] == "CommandError":
@@ -167,5 +164,5 @@ ORDERS: Mapping[str, Callable[..., Any]] = {
     "advance": _advance, "clear commands": _clear_commands, "commands": _commands,
     "count of fail point": _count_of_fail_point, "describe": _describe, "fault": _fault,
     "log commands": _log_commands, "network": _network, "rate limit": _rate_limit,
-    "set fail point": _set_fail_point, "set network": _set_network, "uri of": _uri_of,
+    "set fail point": _set_fail_point, "set network": _set_network, "uri of": _uri_of
 }  # fmt: skip

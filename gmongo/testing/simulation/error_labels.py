@@ -15,7 +15,6 @@ OVERLOAD_LABELS = ("SystemOverloadedError", "RetryableError")
 def labels_of(request: Request, code: int | None, write_concern_code: int | None) -> list[str]:
     """Return the error labels of a reply.
 
-    :param request: the command to which the server replies.
     :param code: the error code of the reply; None if the command succeeded.
     :param write_concern_code: the error code of the write concern error; None if there is no such error.
     """

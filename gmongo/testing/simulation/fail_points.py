@@ -26,12 +26,12 @@ _FIELDS = {
         {
             "failCommands", "errorCode", "errorExtraInfo", "errorLabels", "closeConnection",
             "blockConnection", "blockTimeMS", "writeConcernError", "appName", "namespace",
-            "failInternalCommands", "failLocalClients", "threadName", "failAllCommands",
+            "failInternalCommands", "failLocalClients", "threadName", "failAllCommands"
         }
     ),
     ON_TRANSACTIONAL_WRITE: frozenset({"closeConnection", "failBeforeCommitExceptionCode"}),
     ON_GET_MORE: frozenset({"errorCode", "closeConnection"}),
-    ON_TIME_LIMIT: frozenset(),
+    ON_TIME_LIMIT: frozenset()
 }  # fmt: skip
 _ALIASES = {"ismaster": "isMaster", "findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 _NEVER_FAIL = frozenset({"configureFailPoint"})
@@ -140,12 +140,7 @@ _REMOVED = ("copydb", "copydbgetnonce", "copydbsaslstart")
 
 
 def check_commands(data: Mapping[str, Any], known: Collection[str]) -> None:
-    """Check the command names in ``failCommands``. A real server does not check these names.
-
-    :param data: the data of a fail point.
-    :param known: the names of all commands of the deployment.
-    :raises CommandError: a name in ``failCommands`` is not in `known`.
-    """
+    """Check the command names in ``failCommands``. A real server does not check these names."""
     names = data.get("failCommands")
     for name in names if isinstance(names, list) else ():
         if isinstance(name, str) and _ALIASES.get(name, name) not in {*known, *_REMOVED}:

@@ -14,15 +14,7 @@ from bson.dbref import DBRef
 from gmongo.errors import ProtocolError
 from gmongo.testing.store.pacing import Pace
 from gmongo.wire.checksum import CHECKSUM_SIZE, verify, with_checksum
-from gmongo.wire.message import (
-    CHECKSUM_PRESENT,
-    EXHAUST_ALLOWED,
-    HEADER_SIZE,
-    MORE_TO_COME,
-    OP_MSG,
-    OP_QUERY,
-    OP_REPLY,
-)
+from gmongo.wire.message import CHECKSUM_PRESENT, EXHAUST_ALLOWED, HEADER_SIZE, MORE_TO_COME, OP_MSG, OP_QUERY, OP_REPLY
 
 HEADER = struct.Struct("<iiii")
 _INT32 = struct.Struct("<i")
@@ -32,8 +24,7 @@ _AWAIT_CAPABLE = 8
 _REQUIRED_FLAGS = 0xFFFF
 # The size in bytes of a value without a length field, by the number of the BSON type.
 _SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 127: 0, 255: 0}
-# How many bytes of a value the length field of the value does not count, by the number of the BSON
-# type.
+# How many bytes of a value the length field of the value does not count, by the number of the BSON type.
 _SIZE_OF_LENGTH = {3: 0, 4: 0, 5: 5, 12: 16, 15: 0}
 _REGEX = 11
 _REFERENCE = b"$ref\0"
@@ -87,9 +78,7 @@ class Message:
 def read_message(opcode: int, payload: bytes, number: int = 0) -> Message:
     """Decode a message.
 
-    :param opcode: the opcode in the header of the message.
     :param payload: the message without the header.
-    :param number: the requestID in the header, which the checksum includes.
     :raises MalformedMessage: the message is malformed.
     :raises MalformedCommand: a document of the message is malformed.
     """
@@ -149,10 +138,7 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
 
 
 def _repeated_field(document: bytes) -> str | None:
-    """Return the name of a field that occurs twice in a BSON document.
-
-    Return None if no field occurs twice.
-    """
+    """Return the name of a field that occurs twice in a BSON document. Return None if no field occurs twice."""
     names: set[bytes] = set()
     position = 4
     while position < len(document) - 1:
@@ -183,8 +169,7 @@ def _pieces(documents: bytes) -> Iterator[bytes]:
     pace, begin, end = Pace(), 0, 0
     while begin < len(documents):
         while end < min(begin + _PIECE, len(documents)):
-            # This function does not check the size of a document, because the decoder checks the
-            # size.
+            # This function does not check the size of a document, because the decoder checks the size.
             end += max(int.from_bytes(documents[end : end + 4], "little", signed=True), 1)
         yield documents[begin:end]
         begin = end
@@ -223,10 +208,7 @@ def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: M
     """Return the bytes of a reply.
 
     :param opcode: the opcode of the request. The reply to an OP_QUERY is an OP_REPLY.
-    :param number: the requestID of the reply.
-    :param response_to: the requestID of the request.
     :param flags: the flags of an OP_MSG. The flag CHECKSUM_PRESENT adds a checksum.
-    :param reply: the reply document.
     """
     if opcode == OP_QUERY:
         fields, opcode = _OP_REPLY_FIELDS.pack(_AWAIT_CAPABLE, 0, 0, 1), OP_REPLY

@@ -12,10 +12,7 @@ _READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "seco
 
 
 def check(call: Call) -> None:
-    """Check ``comment``, ``readConcern`` and ``$readPreference`` of a command.
-
-    :raises CommandError: a field is invalid.
-    """
+    """Check ``comment``, ``readConcern`` and ``$readPreference`` of a command."""
     _check_comment(call)
     level = (call.body.get("readConcern") or {}).get("level", "local")
     if level not in _READ_CONCERN_LEVELS:

@@ -37,10 +37,7 @@ class Operation:
         self.over.set()
 
     def close(self) -> None:
-        """Stop waiting for the end of the connection.
-
-        Call the method after the command has ended.
-        """
+        """Stop waiting for the end of the connection. Call the method after the command has ended."""
         self._call.connection.gone.unlink(self._end)
 
     def kill(self) -> None:

@@ -20,7 +20,7 @@ DEFAULTS: dict[str, Any] = {
     "ingressRequestAdmissionRatePerSec": float("inf"), "ingressRequestRateLimiterEnabled": False,
     "localLogicalSessionTimeoutMinutes": 30, "logLevel": 0, "notablescan": False, "quiet": False,
     "requireApiVersion": False, "transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True,
-    "ttlMonitorSleepSecs": 60,
+    "ttlMonitorSleepSecs": 60
 }  # fmt: skip
 # The types that a new value may have, by the type of the default value.
 _KINDS: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, float), float: (int, float)}

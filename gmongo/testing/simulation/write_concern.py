@@ -24,10 +24,7 @@ server also waits for the write concern of such a command, because the earlier c
 
 
 def check_write_concern(call: Call) -> None:
-    """Check the write concern of a command, before the execution of the command.
-
-    :raises CommandError: the write concern is malformed, or needs a replica set.
-    """
+    """Check the write concern of a command, before the execution of the command."""
     concern = call.body.get("writeConcern")
     if not concern:
         return

@@ -91,10 +91,7 @@ class Store:
                 abort(self._state, session)
 
     def wake(self) -> None:
-        """Wake all waiting commands.
-
-        Each command checks again the condition for which the command waits.
-        """
+        """Wake all waiting commands. Each command checks again the condition for which the command waits."""
         self._state.wake()
 
     def end_cursor(self, cursor_id: int) -> None:
@@ -116,10 +113,7 @@ class Store:
         self._state.wake()
 
     def run_due_work(self, parameters: Mapping[str, Any]) -> None:
-        """Remove documents that expired because of TTL indexes. Abort transactions whose lifetime is over.
-
-        :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.
-        """
+        """Remove documents that expired because of TTL indexes. Abort transactions whose lifetime is over."""
         self._state.settle()
         run_due_work(self._state, parameters)
 

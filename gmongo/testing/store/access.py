@@ -1,7 +1,6 @@
 """Read and write the current state, and read a past state.
 
-The module :mod:`gmongo.testing.store.transactions` contains the access of transactions to the
-state.
+The module :mod:`gmongo.testing.store.transactions` contains the access of transactions to the state.
 """
 
 from __future__ import annotations
@@ -29,10 +28,7 @@ class Access:
         self.state = state
 
     def find(self, database: str, name: str) -> Collection | None:
-        """Return the collection or view with this name.
-
-        Return None if there is no such collection or view.
-        """
+        """Return the collection or view with this name. Return None if there is no such collection or view."""
         return self.state.catalog.get((database, name))
 
     def records(self, collection: Collection) -> Mapping[Key, Record]:
@@ -100,8 +96,6 @@ class Access:
         """Replace a document.
 
         :param collection: the collection that contains the document.
-        :param key: the key of the record.
-        :param document: the new document.
         :param kind: the type of the change in change streams: ``update`` or ``replace``.
         :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
         """

@@ -27,12 +27,7 @@ from gmongo.testing.store.joins import documents_of as documents_stage
 from gmongo.testing.store.output import OUTPUTS, check_output, write_output
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.search_indexes import refuse_search
-from gmongo.testing.store.selection import (
-    documents_of,
-    environment,
-    hinted_index,
-    select,
-)
+from gmongo.testing.store.selection import documents_of, environment, hinted_index, select
 from gmongo.testing.store.stages import ELSEWHERE, check_collection_stats, compile_pipeline, stage_name
 from gmongo.testing.unsupported import not_supported
 
@@ -102,8 +97,7 @@ def pipeline_results(context: Context, pipeline: list[Any]) -> Documents:
         run = compile_pipeline(pipeline[1:], env)
         documents = _SOURCES[first](context, pipeline[0][first])
     else:
-        # Compile all stages before the first read of the collection, so that an error does not
-        # depend on the documents.
+        # Compile all stages before the first read of the collection, so that an error does not depend on the documents.
         collection = context.collection() if context.body["aggregate"] != 1 else None
         leading = collection is None or not collection.options.get("pipeline")
         run = compile_pipeline(pipeline, env, leading)

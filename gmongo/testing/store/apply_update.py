@@ -96,8 +96,7 @@ class Update:
     def written_whole(self, document: Document, changed: Document) -> frozenset[str]:
         """Return the paths whose values change streams show completely.
 
-        The empty path in the result means: change streams show only the changed parts of all other
-        values.
+        The empty path in the result means: change streams show only the changed parts of all other values.
         """
         if not self.has_operators:
             return frozenset()
@@ -163,8 +162,7 @@ class Update:
     def _paths_or_error(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
         """Return the paths that a path with positional operators matches.
 
-        If the path matches nothing, return the error that the caller raises before the operator is
-        applied.
+        If the path matches nothing, return the error that the caller raises before the operator is applied.
         """
         if "$" not in "".join(parts):
             return [list(parts)]
@@ -368,7 +366,6 @@ def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
 
     The new document of an upsert contains these fields.
 
-    :param query: the filter of the update.
     :param only_identity: True to return only ``_id``, for a replacement.
     """
     document: Document = {}

@@ -10,12 +10,7 @@ from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.creation import created_options
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.errors import (
-    illegal_operation,
-    invalid_namespace,
-    invalid_options,
-    namespace_not_found,
-)
+from gmongo.testing.store.errors import illegal_operation, invalid_namespace, invalid_options, namespace_not_found
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.namespaces import drop_collection, move_collection

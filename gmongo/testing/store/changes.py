@@ -54,8 +54,7 @@ class Scope:
 
     :param level: ``collection``, ``database`` or ``cluster``.
     :param database: the database of the ``aggregate`` command.
-    :param collection: the collection of the ``aggregate`` command; None if the level is
-        ``database`` or ``cluster``.
+    :param collection: the collection of the ``aggregate`` command; None if the level is ``database`` or ``cluster``.
     """
 
     level: str

@@ -22,8 +22,7 @@ from gmongo.testing.unsupported import not_supported
 _CHANGES = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
 _OF_VIEWS = frozenset({"pipeline", "viewOn"})
 _MAX_SECONDS = 2**31 - 1
-# If a command changes one of these options, the collection also stores the other option with this
-# default.
+# If a command changes one of these options, the collection also stores the other option with this default.
 _VALIDATION = {"validationLevel": "strict", "validationAction": "error"}
 
 
@@ -103,10 +102,7 @@ def _requested_index(collection: Collection, spec: Document) -> Index:
 
 
 def _check_values_unique(collection: Collection, index: Index, pace: Pace) -> None:
-    """Check that the documents have unique values for the index.
-
-    :raises CommandError: several documents have equal values. The error lists these documents.
-    """
+    """Check that the documents have unique values for the index."""
     ids_by_entry: dict[Any, list[Any]] = {}
     for record in pace.through(list(collection.records.values())):
         for entry, _ in index.entries(record.document):

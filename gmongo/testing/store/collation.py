@@ -57,8 +57,7 @@ class Collation:
 
     :param fold: a function that converts a string to a sort key, a string whose code points sort in the order of the
         collation. None means the binary comparison of strings.
-    :param spec: the collation document, completed with the defaults, as sorted pairs of name and
-        value.
+    :param spec: the collation document, completed with the defaults, as sorted pairs of name and value.
     """
 
     fold: Fold | None = None
@@ -68,8 +67,7 @@ class Collation:
     def of(cls, spec: Any, required: bool = False) -> Collation:
         """Compile the collation document of a command, a collection or an index.
 
-        :param spec: the collation document. If there is no document, the result is the binary
-            comparison.
+        :param spec: the collation document. If there is no document, the result is the binary comparison.
         :param required: True if an empty document is an error.
         """
         if not spec and not required:

@@ -13,11 +13,7 @@ from gmongo.testing.command import CommandError, Request
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.errors import (
-    failed_to_parse,
-    invalid_namespace,
-    namespace_not_found,
-)
+from gmongo.testing.store.errors import failed_to_parse, invalid_namespace, namespace_not_found
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import VIEWS, State
@@ -130,10 +126,7 @@ _INTERNAL = frozenset({("local", "oplog.rs"), ("config", "transactions")})
 
 
 def check_writable(collection: Collection) -> None:
-    """Check that the collection is not a view.
-
-    :raises CommandError: the collection is a view.
-    """
+    """Check that the collection is not a view."""
     if collection.is_view:
         raise CommandError(
             166, "CommandNotSupportedOnView", f"Namespace {collection.namespace} is a view, not a collection"
@@ -143,8 +136,6 @@ def check_writable(collection: Collection) -> None:
 def check_name(database: str, name: str, to_write: bool = False) -> None:
     """Check the name of a collection.
 
-    :param database: the name of the database.
-    :param name: the name of the collection.
     :param to_write: True if the command writes to the collection or creates the collection.
     """
     too_long = len(f"{database}.{name}".encode()) > _LONGEST

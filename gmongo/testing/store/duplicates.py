@@ -22,8 +22,6 @@ _UUID_LENGTH = 16
 def new_entries(collection: Collection, document: Document, before: Document | None) -> Iterator[tuple[str, Key]]:
     """Yield the entries that a write of a document would add to unique indexes, each with the name of the index.
 
-    :param collection: the collection of the document.
-    :param document: the new document.
     :param before: the old document; None for an insert.
     """
     for index in collection.indexes.values():
@@ -33,10 +31,7 @@ def new_entries(collection: Collection, document: Document, before: Document | N
 
 
 def check_unique(collection: Collection, key: Key, document: Document) -> None:
-    """Check that no stored document has the values of a document in a unique index. The ``_id`` index is not checked.
-
-    :raises CommandError: another document has these values.
-    """
+    """Check that no stored document has the values of a document in a unique index, except the ``_id`` index."""
     for index in collection.indexes.values():
         if not index.needs_duplicate_check:
             continue
@@ -52,12 +47,8 @@ def check_unique_among(
 
     The ``_id`` index is not checked.
 
-    :param collection: the collection of the document.
-    :param key: the key of the document.
-    :param document: the new document.
     :param records: the records that the transaction reads.
     :param written: the keys of the records that the transaction has written.
-    :raises CommandError: another document has these values.
     """
     for index in collection.indexes.values():
         if not index.needs_duplicate_check:

@@ -8,12 +8,7 @@ from gmongo import _random
 from gmongo.testing.command import CommandError, Request
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import (
-    TRANSIENT,
-    illegal_operation,
-    no_such_transaction,
-    transaction_too_old,
-)
+from gmongo.testing.store.errors import TRANSIENT, illegal_operation, no_such_transaction, transaction_too_old
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.sessions import TIMEOUT_SECONDS, Session
 from gmongo.testing.store.state import State

@@ -63,19 +63,9 @@ class Environment:
 
     @classmethod
     def of(
-        cls,
-        variables: Mapping[str, Any],
-        collation: Collation = BINARY,
-        pace: Pace | None = None,
-        **more: Any,
+        cls, variables: Mapping[str, Any], collation: Collation = BINARY, pace: Pace | None = None, **more: Any
     ) -> Environment:
-        """Return a context in which expressions can use the names of `variables`.
-
-        :param variables: the values of variables by name.
-        :param collation: the collation of the command.
-        :param pace: the pace of the command.
-        :param more: further parameters of :class:`Environment`.
-        """
+        """Return a context in which expressions can use the names of `variables`."""
         return cls(Scope(frozenset(variables), collation, pace or Pace()), **more)
 
 

@@ -38,7 +38,6 @@ def explain_command(context: Context, command: Document, verbosity: str) -> Docu
     ``nReturned``.
 
     :param context: the context of the ``explain``.
-    :param command: the explained command.
     :param verbosity: the verbosity of the ``explain``.
     """
     name = next(iter(command))

@@ -25,10 +25,7 @@ def compile_projection(
 ) -> Callable[[Document], Document]:
     """Return a function that applies the projection of a ``find`` to a document.
 
-    :param spec: the projection document.
     :param query: the filter of the ``find``, which determines the array element of a positional operator.
-    :param variables: the values of variables by name.
-    :param score: a function that returns the text score of a document; None without a text search.
     """
     if not spec:
         return lambda document: document
@@ -75,10 +72,7 @@ def _is_including(spec: Mapping[str, Any], special: Mapping[str, Any]) -> bool:
 
 
 def _flattened(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the paths and values of a projection.
-
-    The path of an array operator in a nested document is complete.
-    """
+    """Yield the paths and values of a projection. The path of an array operator in a nested document is complete."""
     for name, value in spec.items():
         if isinstance(value, dict) and not is_operators(value) and any(map(_has_array_operator, value.values())):
             yield from _flattened(value, f"{prefix}{name}.")

@@ -166,9 +166,7 @@ class Index:
         """Yield the keys of the records in a range of entries. The index may change during the iteration.
 
         :param prefix: the sort keys of the first index fields. All entries of the range have these keys.
-        :param low: the lower bound of the keys of the next fields.
-        :param high: the upper bound of the keys of the next fields. The range does not include the
-            bound.
+        :param high: the upper bound of the keys of the next fields. The range does not include the bound.
         """
         if len(prefix) == len(self.keys):
             yield from list(self.record_keys(prefix))

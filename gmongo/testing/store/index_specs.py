@@ -69,9 +69,6 @@ _MAX_WEIGHT = 99_999
 def compile_index(spec: Any, default: Document, version: Version, ignore_unknown: bool = False) -> Index:
     """Check an index specification, and return a new index.
 
-    :param spec: the index specification.
-    :param default: the collation of the collection.
-    :param version: the server version.
     :param ignore_unknown: True to ignore unknown options instead of raising an error.
     """
     if ignore_unknown:
@@ -111,11 +108,7 @@ def _text_keys(keys: Mapping[str, Any]) -> Document:
 
 
 def check_identity_spec(spec: Mapping[str, Any], collation: Document) -> None:
-    """Check the option ``idIndex`` of ``create``.
-
-    :param spec: the index specification.
-    :param collation: the collation of the collection.
-    """
+    """Check the option ``idIndex`` of ``create``."""
     _check_fields(spec)
     is_identity = same_keys(spec["key"], {"_id": 1}) and set(spec) <= _OF_IDENTITY
     if not is_identity or ("collation" in spec and Collation.of(spec["collation"]).description() != collation):

@@ -188,7 +188,6 @@ def indexes_of(collection: Collection, requested: Any) -> list[Index]:
     """Return the indexes with the requested name or the requested keys.
 
     :param collection: the collection that has the indexes.
-    :param requested: the name of an index, or the keys of an index.
     :raises CommandError: several indexes have the keys.
     """
     if type(requested) is str:

@@ -28,13 +28,7 @@ _NOT_IN_FACETS = frozenset({"$facet", "$out", "$merge", "$geoNear", "$indexStats
 
 
 def checked(name: str, spec: Any, required: str, optional: str = "") -> Mapping[str, Any]:
-    """Check the names of the options of a stage, and return the options.
-
-    :param name: the name of the stage.
-    :param spec: the specification of the stage.
-    :param required: the names of the required options, separated by spaces.
-    :param optional: the names of the optional options, separated by spaces.
-    """
+    """Check the names of the options of a stage, and return the options."""
     least = set(required.split())
     if not isinstance(spec, dict) or not least <= set(spec) <= least | set(optional.split()):
         raise malformed(name)

@@ -48,11 +48,7 @@ class Predicate(NamedTuple):
 
 
 def check_allowed(query: Any, banned: frozenset[str]) -> None:
-    """Check that a query has no forbidden operators.
-
-    :param query: the query, or a part of the query.
-    :param banned: the names of the forbidden operators.
-    """
+    """Check that a query has no forbidden operators."""
     for name, operand in query.items() if isinstance(query, dict) else ():
         if name in banned:
             message = f"{name} is not allowed in this context"
@@ -62,16 +58,10 @@ def check_allowed(query: Any, banned: frozenset[str]) -> None:
 
 
 def compile_filter(
-    query: Any,
-    variables: Variables | None = None,
-    collation: Collation = BINARY,
-    text: Mapping[str, Any] | None = None,
+    query: Any, variables: Variables | None = None, collation: Collation = BINARY, text: Mapping[str, Any] | None = None
 ) -> Match:
     """Return a function that returns True if a document matches a filter.
 
-    :param query: the filter document.
-    :param variables: the values of variables by name.
-    :param collation: the collation of the command.
     :param text: the options of the text index of the collection; None if the collection has no text index.
     """
     values = variables or {}
@@ -232,8 +222,4 @@ def _all(operand: Any, scope: Scope) -> Predicate:
     return _conjunction([_element_predicate(equality_or_pattern(element, scope.collation)) for element in operand])
 
 
-_COMPOSED: Mapping[str, Callable[[Any, Scope], Predicate]] = {
-    "$all": _all,
-    "$elemMatch": _element_match,
-    "$not": _not,
-}
+_COMPOSED: Mapping[str, Callable[[Any, Scope], Predicate]] = {"$all": _all, "$elemMatch": _element_match, "$not": _not}

@@ -76,7 +76,6 @@ def pattern_test(expression: Any, options: str | None) -> Test:
 
     The test is True for a string of which a part matches the pattern, and for an equal regular expression.
 
-    :param expression: the pattern as a string, or a regular expression.
     :param options: the value of ``$options``; None means the options of the regular expression.
     """
     pattern = compile_pattern(expression, options)

@@ -100,10 +100,7 @@ class Oplog:
             del self._events[:_TRIMMED]
 
     def check(self, position: Position) -> None:
-        """Check that the oplog still contains all events after a position.
-
-        :raises CommandError: the oplog has removed such an event.
-        """
+        """Check that the oplog still contains all events after a position."""
         if position < self._dropped:
             raise CommandError(286, "ChangeStreamHistoryLost", "Resume of change stream was not possible, as the "
                                "resume point may no longer be in the oplog.")  # fmt: skip

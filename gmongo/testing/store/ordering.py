@@ -29,12 +29,6 @@ def compile_sort(
 
     Items whose documents sort equally keep the existing order. An array sorts like its lowest
     element in ascending order, and like its highest element in descending order.
-
-    :param order: the sort specification.
-    :param collation: the collation of the command.
-    :param pace: the pace of the command.
-    :param most: the maximum number of results; None means all results.
-    :param score: a function that returns the text score of a document; None without a text search.
     """
     if not isinstance(order, dict):
         raise malformed("a sort")

@@ -30,9 +30,7 @@ _UNMATCHED = frozenset({"insert", "discard", "fail"})
 def write_output(context: Context, stage: Document, documents: list[Document]) -> None:
     """Write the results of a pipeline to the target collection of the last stage.
 
-    :param context: the context of the command.
     :param stage: the last stage, which is ``$out`` or ``$merge``.
-    :param documents: the results of the other stages.
     """
     ((name, spec),) = stage.items()
     write = _out if name == "$out" else _merge
@@ -40,10 +38,7 @@ def write_output(context: Context, stage: Document, documents: list[Document]) -
 
 
 def check_output(name: str, spec: Any) -> None:
-    """Check the specification of ``$out`` or ``$merge``.
-
-    A server checks these two stages before the other stages.
-    """
+    """Check the specification of ``$out`` or ``$merge``. A server checks these two stages before the other stages."""
     into = _merge_options(spec)["into"] if name == "$merge" else spec
     names = into.values() if isinstance(into, dict) else [into]
     least = {"db", "coll"} if name == "$out" else {"coll"}

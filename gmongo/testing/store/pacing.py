@@ -56,10 +56,8 @@ class Pace:
     ) -> Iterator[T]:
         """Yield the items in the order of :func:`sorted`. Let other greenlets run every few milliseconds.
 
-        :param items: the items to sort.
         :param key: a function that returns the sort key of an item.
         :param reverse: True for descending order.
-        :param most: the maximum number of results; None means all results.
         """
         keyed = ((key(item), item) for item in self.through(items))
         runs: list[list[tuple[Any, T]]] = []
@@ -98,10 +96,7 @@ class Pace:
             raise interrupted()
 
     def check_wait(self) -> float:
-        """Check that the command may wait. Return the remaining time until the deadline in seconds.
-
-        :raises CommandError: the command or the member was killed, or the command timed out.
-        """
+        """Check that the command may wait. Return the remaining time until the deadline in seconds."""
         self.check_killed()
         if self._interrupted():
             raise CommandError(11602, "InterruptedDueToReplStateChange", "operation was interrupted")

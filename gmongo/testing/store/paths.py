@@ -95,7 +95,6 @@ def _leaves(document: Any, rests: list[list[str]], leaves: list[Any], indexed: l
     """Yield the values at several paths, with one tuple for each element of the array on the paths.
 
     :param rests: the remaining parts of the paths; empty if the value of the path is in `leaves`.
-    :param leaves: the values at the ends of the paths.
     :param indexed: by path, the result of `_follow` from the array that contains `document`, and True if the element is
         an array. None if the next part of the path is not an index of the array.
     """

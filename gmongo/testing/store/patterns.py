@@ -24,7 +24,6 @@ def is_pattern(value: Any) -> bool:
 def compile_pattern(expression: Any, options: str | None = None) -> Any:
     """Compile a pattern.
 
-    :param expression: the pattern as a string, or a regular expression.
     :param options: the letters of the options; None means the options of the regular expression.
     """
     if is_pattern(expression):

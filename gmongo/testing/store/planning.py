@@ -140,12 +140,7 @@ def _points(conditions: list[tuple[str, Any]], index_collation: Collation, colla
 
 
 def is_point(value: Any, index_collation: Collation, collation: Collation) -> bool:
-    """Return True if all documents that have the value have equal sort keys in an index.
-
-    :param value: the value to check.
-    :param index_collation: the collation of the index.
-    :param collation: the collation of the command.
-    """
+    """Return True if all documents that have the value have equal sort keys in an index."""
     if value is None or isinstance(value, list) or is_pattern(value):
         return False
     return index_collation == collation or not _may_contain_strings(value)

@@ -23,10 +23,7 @@ def matched_index(
     Return None if no element matches, or the path leads to no array.
 
     :param document: the document that the query matched.
-    :param array_path: the parts of the path of the array.
     :param query: the query that matched the document.
-    :param variables: the values of variables by name.
-    :param collation: the collation of the command.
     """
     path = ".".join(array_path)
     array = value_at(document, path)

@@ -27,8 +27,6 @@ def batch_size(body: Document) -> int | None:
 def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool = False) -> Document:
     """Return the reply with the first batch of a cursor. If results remain, open the cursor.
 
-    :param context: the context of the command.
-    :param cursor: the cursor of the results.
     :param size: the batch size of the command; None means the default.
     :param single: True to close the cursor after the first batch.
     """
@@ -83,10 +81,7 @@ def get_more(context: Context) -> Document:
 
 
 def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]:
-    """Return the next batch.
-
-    If there are no results, an ``awaitData`` cursor waits until ``maxTimeMS``.
-    """
+    """Return the next batch. If there are no results, an ``awaitData`` cursor waits until ``maxTimeMS``."""
     limit = context.body.get("maxTimeMS")
     deadline = clock.monotonic() + (AWAIT_SECONDS if limit is None else limit / 1000)
     documents = cursor.batch(size, context.pace)

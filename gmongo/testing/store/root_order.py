@@ -56,8 +56,6 @@ def _sort_key(text: str, strength: int, numeric: bool) -> str:
     A level affects the order of two strings only if all previous levels are equal. A letter sorts before the same
     letter with an accent.
 
-    :param text: the string in the normal form NFD.
-    :param strength: the number of levels.
     :param numeric: True if the collation compares numbers by value (``numericOrdering``).
     """
     bases: list[str] = []

@@ -49,9 +49,7 @@ def titles(schema: Mapping[str, Any]) -> Document:
 def check(schema: Any, is_nested: bool = False) -> None:
     """Check that a schema and its nested schemas are valid.
 
-    :param schema: the schema.
     :param is_nested: True if the schema is a part of another schema.
-    :raises CommandError: a schema is invalid, or has a keyword that the simulation does not support.
     """
     if not isinstance(schema, dict):
         raise malformed("$jsonSchema")

@@ -8,10 +8,7 @@ from gmongo.testing.store.data import Document
 
 
 def refuse_search(name: str) -> CommandError:
-    """Return the error with which a server without Atlas Search replies to a command or stage.
-
-    :param name: the name of the command or stage.
-    """
+    """Return the error with which a server without Atlas Search replies to a command or stage."""
     return CommandError(
         31082,
         "SearchNotEnabled",

@@ -43,13 +43,6 @@ def select(
     The function checks the query before the function returns the iterator. During the iteration,
     other greenlets can run and change records.
 
-    :param access: the access to the data.
-    :param collection: the collection to search.
-    :param query: the filter of the command.
-    :param collation: the collation of the command.
-    :param variables: the values of variables by name.
-    :param hint: the hint of the command.
-    :param pace: the pace of the command.
     :param to_write: True to wait for the transactions that have locked matching records.
     """
     match = compile_filter(query, variables, collation, text_index(collection))
@@ -75,10 +68,7 @@ def select(
 
 
 def _keys(access: Access, collection: Collection, query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
-    """Return the keys of all records that may match the query, in natural order.
-
-    Some of the records may not match.
-    """
+    """Return the keys of all records that may match the query, in natural order. Some of the records may not match."""
     identity = query.get("_id")
     if is_point(identity, collection.collation, collation) and not is_operators(identity):
         return (collection.key(identity),)  # a fast path for the most frequent query
@@ -140,12 +130,7 @@ def in_order(
 ) -> Found:
     """Return the records in the order of a sort specification.
 
-    :param found: the records with their keys.
     :param order: the sort specification; None or an empty document means the existing order.
-    :param collation: the collation of the command.
-    :param pace: the pace of the command.
-    :param most: the maximum number of results; None means all results.
-    :param score: a function that returns the text score of a document; None without a text search.
     """
     if not order:
         return found
@@ -213,20 +198,12 @@ def documents_of(
 
 
 def environment(
-    access: Access,
-    database: str,
-    variables: Mapping[str, Any],
-    collation: Collation,
-    pace: Pace,
-    depth: int = 0,
+    access: Access, database: str, variables: Mapping[str, Any], collation: Collation, pace: Pace, depth: int = 0
 ) -> Environment:
     """Return the context in which the stages of a pipeline are compiled.
 
     :param depth: the number of views that the pipeline belongs to, directly and indirectly.
     """
     return Environment.of(
-        variables,
-        collation,
-        read=lambda name: _Collection(access, database, name, variables, depth, pace),
-        pace=pace,
+        variables, collation, read=lambda name: _Collection(access, database, name, variables, depth, pace), pace=pace
     )

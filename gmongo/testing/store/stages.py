@@ -19,13 +19,7 @@ from gmongo.testing.store import joins
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.environment import Document, Documents, Environment, Stage, with_value
 from gmongo.testing.store.errors import location, malformed
-from gmongo.testing.store.expressions import (
-    Scope,
-    Variables,
-    compile_expression,
-    path_parts,
-    with_document,
-)
+from gmongo.testing.store.expressions import Scope, Variables, compile_expression, path_parts, with_document
 from gmongo.testing.store.expressions.operands import of_type
 from gmongo.testing.store.grouping import compile_group
 from gmongo.testing.store.joins import checked
@@ -46,8 +40,6 @@ _SLOT_BASED = frozenset({"$group", "$limit", "$lookup", "$match", "$skip", "$sor
 def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> Stage:
     """Compile a pipeline to a function of the type ``Stage``.
 
-    :param pipeline: the list of the stages.
-    :param env: the context of the pipeline.
     :param leading: True if the pipeline reads the collection of the command. In this case, the
         slot-based execution engine of a server would run the first stages.
     """

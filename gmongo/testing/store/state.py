@@ -70,10 +70,7 @@ class State:
         """Add an event at the current logical time to the oplog, and wake all waiting commands.
 
         :param kind: the ``operationType`` in change streams.
-        :param database: the name of the database.
         :param collection: the name of the collection; None if the event concerns a database.
-        :param index: the number of the event among the events with an equal time.
-        :param fields: further parameters of :class:`~gmongo.testing.store.oplog.Event`.
         """
         if self.has_oplog:
             self.oplog.append(Event(Position(self._time, index), kind, database, collection, **fields))
@@ -130,6 +127,6 @@ class State:
             name,
             uuid=collection.uuid,
             extra={"operationDescription": {**options, "idIndex": identity_index(collection.collation).description()},
-                   "nsType": collection.kind},
+                   "nsType": collection.kind}
         )  # fmt: skip
         return collection

@@ -51,7 +51,6 @@ def measurement(series: Mapping[str, Any], document: Document) -> Document:
     """Return the form in which a time series stores a document: the time and the metadata are the first fields.
 
     :param series: the option ``timeseries`` of the collection.
-    :param document: the document to store.
     """
     first = [name for name in (series["timeField"], series.get("metaField")) if name in document]
     if type_name(document.get(series["timeField"], MISSING)) != "date":

@@ -207,10 +207,7 @@ class Transaction(Access):
                 self._check_final(write)
 
     def _check_final(self, write: Write) -> None:
-        """Check that the written document has no duplicate value after all writes of the transaction.
-
-        :raises CommandError: another document has a value of the document in a unique index.
-        """
+        """Check that the written document has no duplicate value after all writes of the transaction."""
         final = self._working[write.collection].get(write.key)
         if final is None:
             return

@@ -14,13 +14,7 @@ _PUSH = frozenset({"$each", "$slice", "$sort", "$position"})
 
 
 def check_operand(name: str, path: str, operand: Any) -> None:
-    """Check the operand of an update operator.
-
-    :param name: the name of the operator.
-    :param path: the path of the field.
-    :param operand: the operand of the update operator.
-    :raises CommandError: the operand is invalid.
-    """
+    """Check the operand of an update operator."""
     if not _CHECKS.get(name, lambda operand: True)(operand) or (name == "$rename" and not _may_rename(path, operand)):
         raise malformed(f"{name} of {path}")
 

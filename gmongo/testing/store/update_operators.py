@@ -96,9 +96,8 @@ def _changing(change: Change) -> Make:
 def _changing_with_collation(change: Callable[[Any, Any, Collation], Any]) -> Make:
     """Return an operator that computes the new value of a field and uses the collation.
 
-    :param change: a function that returns the new value. The arguments of the function are the
-        current value, the operand and the collation. If the function returns MISSING, the field
-        does not change.
+    :param change: a function that returns the new value. The arguments of the function are the current value, the
+        operand and the collation. If the function returns MISSING, the field does not change.
     """
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:

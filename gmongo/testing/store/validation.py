@@ -19,11 +19,8 @@ _MAX_DEPTH = 180
 def check_document(collection: Collection, document: Document, bypass: bool, before: Document | None = None) -> None:
     """Check that a document matches the validator of its collection.
 
-    :param collection: the collection to which the command writes.
-    :param document: the new document.
     :param bypass: the value of ``bypassDocumentValidation``.
     :param before: the document before the update; None for an insert.
-    :raises CommandError: the document does not match.
     """
     validator = collection.options.get("validator")
     if bypass or not validator or _is_lenient(collection):
@@ -46,10 +43,7 @@ def _is_lenient(collection: Collection) -> bool:
 
 
 def check_storable(document: Any, version: tuple[int, int]) -> None:
-    """Check that a document is valid for storage: its depth, its ``_id`` and its field names.
-
-    :raises CommandError: the document is invalid.
-    """
+    """Check that a document is valid for storage: its depth, its ``_id`` and its field names."""
     if not isinstance(document, dict):
         raise bad_value(f"a document must be an object, not {document!r}")
     _check_depth(document)

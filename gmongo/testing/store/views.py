@@ -13,14 +13,7 @@ from gmongo.testing.store.values import is_number
 
 
 def check_view(access: Access, database: str, name: str, options: Document) -> None:
-    """Check the collections and views that a view reads.
-
-    :param access: the access to the catalog.
-    :param database: the name of the database.
-    :param name: the name of the view.
-    :param options: the options of the view.
-    :raises CommandError: the view reads itself, or reads a view with another collation.
-    """
+    """Check the collections and views that a view reads."""
     collation = Collation.of(options.get("collation"))
     unvisited, visited = list(_collections_read_by(options)), set()
     while unvisited:

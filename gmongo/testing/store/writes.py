@@ -166,8 +166,6 @@ def update_of(
 
     :param statement: the statement of ``update``, or the command ``findAndModify``.
     :param spec: the replacement document, the document with update operators, or the list of stages.
-    :param query: the query of the statement.
-    :param variables: the values of variables by name.
     :param collection: the collection; None if the collection does not exist.
     """
     if statement.get("upsert"):
@@ -264,9 +262,6 @@ class Tally:
 def run_statements(context: Context, target: Target, statements: Sequence[Any], run: Callable[[Any], Outcome]) -> Tally:
     """Execute the statements of a command in order. An ordered command ends at the first error.
 
-    :param context: the context of the command.
-    :param target: the collection and the options of the writes.
-    :param statements: the statements, or the documents to insert.
     :param run: a function that executes one statement.
     """
     tally = Tally()

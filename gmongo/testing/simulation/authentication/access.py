@@ -9,16 +9,13 @@ _OPEN = frozenset(
     {
         "authenticate", "buildInfo", "buildinfo", "connectionStatus", "endSessions", "getnonce",
         "hello", "isMaster", "ismaster", "listCommands", "logout", "ping", "saslContinue",
-        "saslStart", "whatsmyuri",
+        "saslStart", "whatsmyuri"
     }
 )  # fmt: skip
 
 
 def check_access(call: Call) -> None:
-    """Check if the client may run a command.
-
-    :raises CommandError: the command needs authentication, and the client has not authenticated on the connection.
-    """
+    """Check if the client may run a command."""
     if not call.cluster.users.enforced or call.name in _OPEN or call.connection.authentication.users:
         return
     raise error(13, f"Command {call.name} requires authentication")

@@ -8,7 +8,7 @@ import unicodedata
 _PROHIBITED = (
     stringprep.in_table_c12, stringprep.in_table_c21_c22, stringprep.in_table_c3,
     stringprep.in_table_c4, stringprep.in_table_c5, stringprep.in_table_c6, stringprep.in_table_c7,
-    stringprep.in_table_c8, stringprep.in_table_c9,
+    stringprep.in_table_c8, stringprep.in_table_c9
 )  # fmt: skip
 
 

@@ -53,10 +53,8 @@ class ScramConversation:
     """A SASL conversation of SCRAM.
 
     :param mechanism: the hash function of the mechanism.
-    :param find_user: a function that returns the user with a name, or None if the user does not
-        exist.
-    :param skips_empty_exchange: True if the conversation ends without an empty last exchange
-        (``skipEmptyExchange``).
+    :param find_user: a function that returns the user with a name, or None if the user does not exist.
+    :param skips_empty_exchange: True if the conversation ends without an empty last exchange (``skipEmptyExchange``).
     :ivar user: the authenticated user; None until the authentication succeeds.
     :ivar done: True after the last message.
     """

@@ -47,8 +47,6 @@ class Authentication:
     def sasl_start(self, database: str, body: Mapping[str, Any], allowed: list[str]) -> dict[str, Any]:
         """Execute ``saslStart``: start a conversation.
 
-        :param database: the database of the command.
-        :param body: the fields of the command.
         :param allowed: the mechanisms that the server accepts.
         :raises CommandError: the mechanism is not allowed, or the first message of the client is wrong.
         """
@@ -100,10 +98,7 @@ class Authentication:
         return {"dbname": EXTERNAL, "user": name}
 
     def log_in(self, user: User) -> None:
-        """Add an authenticated user.
-
-        If another user of this database is authenticated, remove the other user.
-        """
+        """Add an authenticated user. If another user of this database is authenticated, remove the other user."""
         self.users = [each for each in self.users if each.database != user.database] + [user]
 
     def log_out(self, database: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 _SHORT_NAMES = {
     "commonName": "CN", "countryName": "C", "domainComponent": "DC", "localityName": "L",
     "organizationName": "O", "organizationalUnitName": "OU", "stateOrProvinceName": "ST",
-    "streetAddress": "STREET", "userId": "UID",
+    "streetAddress": "STREET", "userId": "UID"
 }  # fmt: skip
 _ESCAPED = ',+"\\<>;'
 

@@ -29,9 +29,4 @@ def _logout(call: Call) -> dict[str, Any]:
     return {}
 
 
-COMMANDS = {
-    "authenticate": _authenticate,
-    "logout": _logout,
-    "saslContinue": _sasl_continue,
-    "saslStart": _sasl_start,
-}
+COMMANDS = {"authenticate": _authenticate, "logout": _logout, "saslContinue": _sasl_continue, "saslStart": _sasl_start}

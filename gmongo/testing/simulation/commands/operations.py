@@ -14,16 +14,15 @@ from gmongo.testing.simulation.operations import describe
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.values import long_of
 
-# The fields of the command `currentOp` that are options. The other fields are conditions that
-# select operations.
+# The fields of the command `currentOp` that are options. The other fields are conditions that select operations.
 _NOT_CONDITIONS = frozenset({
     "currentOp", "comment", "lsid", "maxTimeMS", "apiVersion", "apiStrict", "apiDeprecationErrors", "readConcern",
-    "writeConcern", "txnNumber",
+    "writeConcern", "txnNumber"
 })  # fmt: skip
 # The options of the stage `$currentOp`.
 _STAGE_OPTIONS = frozenset({
     "allUsers", "backtrace", "idleConnections", "idleCursors", "idleSessions", "localOps", "targetAllNodes",
-    "truncateOps",
+    "truncateOps"
 })  # fmt: skip
 # The number of connections that a member would accept, for `serverStatus`. The simulation enforces no limit.
 _MOST_CONNECTIONS = 10_000

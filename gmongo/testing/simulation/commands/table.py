@@ -27,5 +27,5 @@ def _list_commands(call: Call) -> dict[str, Any]:
 COMMANDS: Mapping[str, Callable[[Call], dict[str, Any]]] = {
     "hello": hello, "listCommands": _list_commands, "isMaster": hello, "ismaster": hello,
     **authentication.COMMANDS, **diagnostics.COMMANDS, **faults.COMMANDS, **operations.COMMANDS,
-    **parameters.COMMANDS, **users.COMMANDS,
+    **parameters.COMMANDS, **users.COMMANDS
 }  # fmt: skip

@@ -12,7 +12,7 @@ from gmongo.testing.simulation.users import EXTERNAL, User
 _ROLES = frozenset({
     "__system", "backup", "clusterAdmin", "clusterManager", "clusterMonitor", "dbAdmin", "dbAdminAnyDatabase",
     "dbOwner", "enableSharding", "hostManager", "read", "readAnyDatabase", "readWrite", "readWriteAnyDatabase",
-    "restore", "root", "userAdmin", "userAdminAnyDatabase",
+    "restore", "root", "userAdmin", "userAdminAnyDatabase"
 })  # fmt: skip
 
 

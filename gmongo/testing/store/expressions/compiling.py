@@ -107,13 +107,7 @@ def _array(parts: list[Expression]) -> Expression:
 
 
 def folded(run: Expression, parts: Iterable[Expression]) -> Expression:
-    """If all operands are constants, evaluate the expression, and return a constant.
-
-    If not, return `run`.
-
-    :param run: the compiled expression.
-    :param parts: the compiled operands of the expression.
-    """
+    """If all operands are constants, evaluate the expression, and return a constant. If not, return `run`."""
     return Constant(run({})) if all(isinstance(part, Constant) for part in parts) else run
 
 
@@ -123,10 +117,7 @@ def none_if_missing(value: Any) -> Any:
 
 
 def check_field_name(name: str) -> None:
-    """Check the name of a field in an expression.
-
-    :raises CommandError: the name is invalid.
-    """
+    """Check the name of a field in an expression."""
     if not name or (name.startswith("$") and name not in _REFERENCE) or "\0" in name or "." in name:
         raise failed_expression(f"the field name {name!r} is invalid")
 
@@ -170,7 +161,6 @@ def _of_variable(name: str, parts: list[str]) -> Expression:
 def check_variable(name: str, may_be_system: bool = False) -> None:
     """Check the name of a variable.
 
-    :param name: the name of the variable.
     :param may_be_system: True if the name may be the name of a system variable, such as ``NOW``.
     """
     first = name[:1]

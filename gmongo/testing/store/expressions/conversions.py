@@ -16,14 +16,7 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.store.arithmetic import CONTEXT, INT64, to_decimal
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import (
-    Expression,
-    Make,
-    Scope,
-    Variables,
-    compile_expression,
-    folded,
-)
+from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, Variables, compile_expression, folded
 from gmongo.testing.store.expressions.operands import compiled, is_null
 from gmongo.testing.store.expressions.parsing_dates import InvalidText, parse_date
 from gmongo.testing.store.expressions.text import date_text, number_text
@@ -156,8 +149,6 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 def _converted(value: Any, to: Any) -> Any:
     """Convert a value to another type.
 
-    :param value: the value to convert.
-    :param to: the name or number of the target type.
     :raises InvalidText: the conversion is impossible.
     """
     name = _NUMBERS.get(whole(to)) if is_number(to) and is_whole(to) else to

@@ -8,22 +8,9 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.store.expressions.compiling import (
-    Expression,
-    Make,
-    Scope,
-    compile_expression,
-    folded,
-)
+from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, compile_expression, folded
 from gmongo.testing.store.expressions.formatting_dates import check_format, formatted
-from gmongo.testing.store.expressions.operands import (
-    compiled,
-    integer,
-    is_null,
-    null_for_null,
-    of_fields,
-    of_values,
-)
+from gmongo.testing.store.expressions.operands import compiled, integer, is_null, null_for_null, of_fields, of_values
 from gmongo.testing.store.expressions.timezones import (
     DAY,
     DAYS,
@@ -103,11 +90,8 @@ def date_after(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
 
     For days and longer units, the local time of day does not change.
 
-    :param date: the date to which the function adds the units of time.
     :param unit: the unit of time, such as ``day``.
-    :param amount: the number of units of time. If the number is negative, the result is an earlier
-        date.
-    :param zone: the time zone.
+    :param amount: the number of units of time. If the number is negative, the result is an earlier date.
     """
     if unit in FIXED:
         number = milliseconds(date) + amount * FIXED[unit]

@@ -20,7 +20,6 @@ def check_format(form: Any) -> None:
 def formatted(date: datetime.datetime, form: str) -> str:
     """Return a local time as text.
 
-    :param date: the local time.
     :param form: the format, which contains specifiers such as ``%Y``.
     """
     found, letters = "", iter(form)

@@ -75,11 +75,7 @@ def _mod(left: Any, right: Any) -> Any:
 
 
 def unary(of_doubles: Callable[[Any], Any], of_decimals: Callable[[Decimal], Decimal]) -> Make:
-    """Return an operator with one numeric argument. The result for null is null.
-
-    :param of_doubles: the function for ints, longs and doubles.
-    :param of_decimals: the function for decimals.
-    """
+    """Return an operator with one numeric argument. The result for null is null."""
 
     def run(value: Any) -> Any:
         return decimal(of_decimals(value.to_decimal())) if _is_decimal(value) else of_doubles(number(value))

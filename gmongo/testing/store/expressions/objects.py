@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import (
-    Expression,
-    Make,
-    Scope,
-    Variables,
-    compile_expression,
-    folded,
-)
+from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, Variables, compile_expression, folded
 from gmongo.testing.store.expressions.operands import is_null, named, null_for_null, of_type, of_values
 from gmongo.testing.store.values import MISSING, is_number, type_name
 

@@ -6,13 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.store import arithmetic
-from gmongo.testing.store.expressions.compiling import (
-    Expression,
-    Make,
-    Scope,
-    Variables,
-    folded,
-)
+from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, Variables, folded
 from gmongo.testing.store.expressions.operands import arguments
 
 Summary = Callable[[Any, Scope], Any]
