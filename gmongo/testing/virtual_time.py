@@ -136,9 +136,8 @@ def advance_hub(seconds: float) -> None:
     """
     loop = gevent.get_hub().loop
     if not isinstance(loop, VirtualLoop):
-        raise RuntimeError(
-            "this hub has a real clock: put `with VirtualTime():` of gmongo.testing around the deployment and clients"
-        )
+        raise RuntimeError("this hub has a real clock: put `with VirtualTime():` of gmongo.testing around the "
+                           "deployment and clients")  # fmt: skip
     loop.advance(checked_seconds(seconds))
 
 

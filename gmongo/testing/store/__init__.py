@@ -8,7 +8,7 @@ from typing import Any
 
 from bson.timestamp import Timestamp
 
-from gmongo.testing.command import CommandError, Request
+from gmongo.testing.command import Request, error
 from gmongo.testing.store.commands import COMMANDS
 from gmongo.testing.store.dispatch import execute
 from gmongo.testing.store.end_transactions import abort, end_session, kill_session
@@ -45,7 +45,7 @@ class Store:
         """
         name = ALIASES.get(request.name, request.name)
         if name not in COMMANDS:
-            raise CommandError(59, "CommandNotFound", f"no such command: '{request.name}'")
+            raise error(59, f"no such command: '{request.name}'")
         if name != request.name:
             killed, request = request.killed, replace(request, name=name, body=without_alias(request))
             request.killed = killed

@@ -10,7 +10,7 @@ from typing import Any
 
 from bson.timestamp import Timestamp
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.duplicates import check_unique, duplicate_key, new_entries
 from gmongo.testing.store.errors import invalid_options, write_conflict
@@ -135,7 +135,7 @@ class PastAccess(Access):
 
     def records(self, collection: Collection) -> Mapping[Key, Record]:
         if self.time < collection.horizon:
-            raise CommandError(239, "SnapshotTooOld", "Read timestamp is older than the oldest available timestamp.")
+            raise error(239, "Read timestamp is older than the oldest available timestamp.")
         return collection.as_of(self.time)
 
     def unindexed(self, collection: Collection) -> Iterable[Key]:
@@ -162,12 +162,8 @@ def _read_only() -> CommandError:
 
 def snapshot_unavailable(collection: Collection) -> CommandError:
     """Return the error of a read at a time before the creation of the collection."""
-    return CommandError(
-        246,
-        "SnapshotUnavailable",
-        "Unable to read from a snapshot due to pending collection catalog changes; please retry the operation. "
-        f"Collection: {collection.namespace}",
-    )
+    return error(246, "Unable to read from a snapshot due to pending collection catalog changes; please retry the "
+                 f"operation. Collection: {collection.namespace}")  # fmt: skip
 
 
 def store_insert(

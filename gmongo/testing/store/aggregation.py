@@ -7,7 +7,7 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.changes import open_change_stream
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
@@ -15,13 +15,7 @@ from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.diagnostics import storage_stats
 from gmongo.testing.store.environment import Environment
-from gmongo.testing.store.errors import (
-    failed_to_parse,
-    invalid_namespace,
-    invalid_options,
-    location,
-    namespace_not_found,
-)
+from gmongo.testing.store.errors import failed_to_parse, invalid_namespace, invalid_options, namespace_not_found
 from gmongo.testing.store.expressions import Scope
 from gmongo.testing.store.joins import documents_of as documents_stage
 from gmongo.testing.store.output import OUTPUTS, check_output, write_output
@@ -42,8 +36,7 @@ def aggregate(context: Context) -> Document:
     size = batch_size(body)
     if pipeline and isinstance(pipeline[0], dict) and "$changeStream" in pipeline[0]:
         if context.request.in_transaction:
-            raise CommandError(263, "OperationNotSupportedInTransaction", "$changeStream cannot be used in a "
-                               "multi-document transaction")  # fmt: skip
+            raise error(263, "$changeStream cannot be used in a multi-document transaction")
         return first_reply(context, open_change_stream(context), size)
     output = _output(context, pipeline)
     documents = pipeline_results(context, pipeline[:-1] if output else pipeline)
@@ -73,9 +66,9 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
         (name,) = stage
         if number != len(pipeline) - 1:
             compile_pipeline([one for one in pipeline if not ELSEWHERE & set(one)], _env(context))
-            raise location(40601, f"{name} can only be the final stage in the pipeline")
+            raise error(40601, f"{name} can only be the final stage in the pipeline")
         if context.request.in_transaction:
-            raise CommandError(263, "OperationNotSupportedInTransaction", f"{name} cannot be used in a transaction")
+            raise error(263, f"{name} cannot be used in a transaction")
         if name == "$out" and (context.body.get("readConcern") or {}).get("level") == "linearizable":
             raise invalid_options("$out cannot run with a readConcern level of 'linearizable'")
         if context.snapshot is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gmongo._object_ids import new_object_id
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field, malformed
 from gmongo.testing.store.matching import CONSTANTS, Match, compile_filter
@@ -152,8 +152,7 @@ class Update:
             for path in paths if name != "$setOnInsert" or inserting else ():
                 edit(document, path)
                 if path[0][:1] == "$" and not inserting and path[0] in document and path[0] not in original:
-                    raise CommandError(52, "DollarPrefixedFieldName", f"The dollar ($) prefixed field '{path[0]}' is "
-                                       "not valid for storage.")  # fmt: skip
+                    raise error(52, f"The dollar ($) prefixed field '{path[0]}' is not valid for storage.")
                 if path[0] == "_id" in original and not equal(document.get("_id", MISSING), original["_id"]):
                     raise immutable_field(f"Performing an update on the path '{'.'.join(path)}' would modify the "
                                           "immutable field '_id'")  # fmt: skip
@@ -213,19 +212,16 @@ def _with_identity(changed: Document, document: Document, inserting: bool) -> Do
     if not equal(identity, document["_id"]):
         if inserting:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
-        raise immutable_field(
-            "After applying the update, the (immutable) field '_id' was found to have been altered to "
-            f"_id: {identity!r}"
-        )
+        raise immutable_field("After applying the update, the (immutable) field '_id' was found to have been altered "
+                              f"to _id: {identity!r}")  # fmt: skip
     return {"_id": identity, **changed}
 
 
 def _check_replacement(spec: Document) -> None:
     for name in spec:
         if name.startswith("$"):
-            raise CommandError(
+            raise error(
                 52,
-                "DollarPrefixedFieldName",
                 f"The dollar ($) prefixed field '{name}' in '{name}' is not allowed in the context of an update's "
                 "replacement document. Consider using an aggregation pipeline with $replaceWith.",
             )
@@ -238,10 +234,8 @@ def _edits_of(
     used: set[str] = set()
     for name, fields in spec.items():
         if name not in UPDATE_OPERATORS:
-            raise failed_to_parse(
-                f"Unknown modifier: {name}. Expected a valid update modifier or pipeline-style update specified as "
-                "an array"
-            )
+            raise failed_to_parse(f"Unknown modifier: {name}. Expected a valid update modifier or pipeline-style "
+                                  "update specified as an array")  # fmt: skip
         if not isinstance(fields, dict):
             raise failed_to_parse(f"Modifiers operate on fields but we found type {type(fields).__name__} instead.")
         for path, operand in fields.items():
@@ -268,7 +262,7 @@ def _check_path(path: str) -> list[str]:
     """Check that an update can write a path. Return the parts of the path."""
     parts = split(path)
     if "" in parts:
-        raise CommandError(56, "EmptyFieldName", f"The update path '{path}' contains an empty field name.")
+        raise error(56, f"The update path '{path}' contains an empty field name.")
     if parts[0][0] == "$" and _is_positional(parts[0]):
         raise bad_value(f"Cannot have positional (i.e. '$') element in the first position in path '{path}'")
     if parts.count("$") > 1:
@@ -316,8 +310,7 @@ def _check_overlaps(paths: Sequence[list[list[str]]]) -> None:
 
 
 def _conflict_error(path: Sequence[str], at: Sequence[str]) -> CommandError:
-    return CommandError(40, "ConflictingUpdateOperators", f"Updating the path '{'.'.join(path)}' would create a "
-                        f"conflict at '{'.'.join(at)}'")  # fmt: skip
+    return error(40, f"Updating the path '{'.'.join(path)}' would create a conflict at '{'.'.join(at)}'")
 
 
 def _check_conflict(first: list[str], second: list[str]) -> None:
@@ -375,12 +368,10 @@ def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
         if only_identity and parts[0] != "_id":
             continue
         if only_identity and path != "_id":
-            raise CommandError(111, "NotExactValueField", "field at '_id' must be exactly specified, field at sub-path "
-                               f"'{path}' found")  # fmt: skip
+            raise error(111, f"field at '_id' must be exactly specified, field at sub-path '{path}' found")
         for other in taken:
             if all(map(str.__eq__, parts, other)):
-                raise CommandError(54, "NotSingleValueField", "cannot infer query fields to set, "
-                                   f"'{path}' and '{'.'.join(other)}' are both matched")  # fmt: skip
+                raise error(54, f"cannot infer query fields to set, '{path}' and '{'.'.join(other)}' are both matched")
         taken.append(parts)
         parent = document
         for part in parts[:-1]:

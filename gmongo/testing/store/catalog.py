@@ -5,7 +5,7 @@ from __future__ import annotations
 import bson
 from bson import Int64
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.creation import created_options
 from gmongo.testing.store.cursors import Cursor
@@ -31,7 +31,7 @@ def create(context: Context) -> Document:
     if existing is not None:
         if context.state.version >= (7, 0) and existing.options == options and not context.access.in_transaction:
             return {}
-        raise CommandError(48, "NamespaceExists", f"Collection {context.namespace} already exists.")
+        raise error(48, f"Collection {context.namespace} already exists.")
     context.access.create(context.database, context.collection_name, options)
     if context.body.get("autoIndexId") is None:
         return {}
@@ -76,7 +76,7 @@ def rename_collection(context: Context) -> Document:
     state = context.state
     collection = state.catalog.get(source)
     if source == target:
-        raise CommandError(20, "IllegalOperation", "Can't rename a collection to itself")
+        raise error(20, "Can't rename a collection to itself")
     if collection is None:
         raise namespace_not_found(f"Source collection {'.'.join(source)} does not exist")
     check_writable(collection)
@@ -84,7 +84,7 @@ def rename_collection(context: Context) -> Document:
         raise not_supported("a time series", "renameCollection")
     present = state.catalog.get(target)
     if present is not None and not context.body.get("dropTarget"):
-        raise CommandError(48, "NamespaceExists", "target namespace exists")
+        raise error(48, "target namespace exists")
     if source[0] != target[0]:
         raise not_supported("renameCollection to another database")
     replaced = move_collection(state, collection, target[1])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bson.binary import Binary
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.differences import disambiguated_paths, update_description
 from gmongo.testing.store.oplog import Event, Position
@@ -104,5 +104,5 @@ def _current_document(state: State, event: Event) -> Document | None:
 
 
 def _image_missing(name: str) -> CommandError:
-    return CommandError(47, "NoMatchingDocument", f"Change stream was configured to require a {name} for all update "
+    return error(47, f"Change stream was configured to require a {name} for all update "
                         f"events, but the {name} was not found")  # fmt: skip

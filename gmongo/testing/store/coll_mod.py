@@ -6,7 +6,7 @@ from typing import Any
 
 from bson import Int64
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.creation import ORDER, check_contents, is_default
 from gmongo.testing.store.data import Collection, Document
@@ -109,9 +109,5 @@ def _check_values_unique(collection: Collection, index: Index, pace: Pace) -> No
             ids_by_entry.setdefault(entry, []).append(record.document["_id"])
     violations = [{"ids": ids} for ids in pace.through(ids_by_entry.values()) if len(ids) > 1]
     if violations:
-        raise CommandError(
-            359,
-            "CannotConvertIndexToUnique",
-            "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.",
-            violations=violations,
-        )
+        raise error(359, "Cannot convert the index to unique. Please resolve conflicting documents before running "
+                    "collMod again.", violations=violations)  # fmt: skip

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store import root_order
-from gmongo.testing.store.errors import bad_value, location, type_mismatch
+from gmongo.testing.store.errors import bad_value, type_mismatch
 from gmongo.testing.store.fields import check_body
 from gmongo.testing.store.root_order import Fold
 from gmongo.testing.store.values import is_number, long_of, type_name
@@ -109,7 +109,7 @@ def _check_spec(spec: Any) -> None:
         raise type_mismatch(f"BSON field 'collation' is the wrong type '{type_name(spec)}', expected type 'object'")
     strength = spec.get("strength")
     if is_number(strength) and not 0 <= long_of(strength) <= _MOST_STRENGTH:
-        raise location(51024, f"BSON field 'strength' value must be >= 0 and <= 5, actual value '{strength}'")
+        raise error(51024, f"BSON field 'strength' value must be >= 0 and <= 5, actual value '{strength}'")
     check_body("create.collation", spec, (6, 0))
     for name, value in spec.items():
         value = long_of(value) if is_number(value) else value
@@ -119,7 +119,7 @@ def _check_spec(spec: Any) -> None:
     if spec["locale"] != "simple" and spec["locale"].partition("@")[0].partition("_")[0] not in _LANGUAGES.split():
         raise bad_value(f"Field 'locale' is invalid in: {spec}")
     if spec.get("version", _VERSION) != _VERSION:
-        raise CommandError(161, "IncompatibleCollationVersion", f"Requested collation version {spec['version']} but "
+        raise error(161, f"Requested collation version {spec['version']} but "
                            f"the only available collator version was {_VERSION}")  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError, Request
+from gmongo.testing.command import Request, error
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Collection, Document
@@ -83,7 +83,7 @@ class Context:
         """Return the collation of the command. If the command has no collation, return the collection's collation."""
         spec = self.body.get("collation")
         if spec and collection is not None and collection.is_view and Collation.of(spec) != collection.collation:
-            raise CommandError(167, "OptionNotSupportedOnView", "Cannot override a view's default collation")
+            raise error(167, "Cannot override a view's default collation")
         return Collation.of(spec) if spec or collection is None else collection.collation
 
     def collection(self) -> Collection | None:
@@ -128,9 +128,7 @@ _INTERNAL = frozenset({("local", "oplog.rs"), ("config", "transactions")})
 def check_writable(collection: Collection) -> None:
     """Check that the collection is not a view."""
     if collection.is_view:
-        raise CommandError(
-            166, "CommandNotSupportedOnView", f"Namespace {collection.namespace} is a view, not a collection"
-        )
+        raise error(166, f"Namespace {collection.namespace} is a view, not a collection")
 
 
 def check_name(database: str, name: str, to_write: bool = False) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store import timeseries
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import BUILT_IN
@@ -117,7 +117,7 @@ def check_contents(options: Mapping[str, Any]) -> None:
     if "pipeline" in options:
         for stage in options["pipeline"]:
             if isinstance(stage, dict) and OUTPUTS & set(stage):
-                raise CommandError(167, "OptionNotSupportedOnView", "a view cannot write, as $out and $merge do")
+                raise error(167, "a view cannot write, as $out and $merge do")
         compile_pipeline(options["pipeline"], Environment.of(BUILT_IN))
     if options.get("validator"):
         check_allowed(options["validator"], SPECIAL - {"$expr", "$jsonSchema"})

@@ -12,8 +12,8 @@ from bson.timestamp import Timestamp
 
 from gmongo import _random
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
-from gmongo.testing.store.errors import cursor_not_found, location
+from gmongo.testing.command import error
+from gmongo.testing.store.errors import cursor_not_found
 from gmongo.testing.store.pacing import Pace
 
 Document = dict[str, Any]
@@ -168,15 +168,11 @@ def check_owner(cursor: Cursor, namespace: str, session: bytes | None, transacti
     the cursor at the same time.
     """
     if cursor.in_use:
-        raise CommandError(12051, "CursorInUse", f"cursor id {cursor.id} is already in use")
+        raise error(12051, f"cursor id {cursor.id} is already in use")
     if cursor.namespace != namespace:
-        raise CommandError(
-            13,
-            "Unauthorized",
-            f"Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace "
-            f"{cursor.namespace}",
-        )
+        raise error(13, f"Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace "
+                    f"{cursor.namespace}")  # fmt: skip
     if cursor.session != session:
-        raise location(50738, f"Cannot run getMore on cursor {cursor.id}, which belongs to another session")
+        raise error(50738, f"Cannot run getMore on cursor {cursor.id}, which belongs to another session")
     if cursor.transaction != transaction:
-        raise location(50740, f"Cannot run getMore on cursor {cursor.id}, which belongs to another transaction")
+        raise error(50740, f"Cannot run getMore on cursor {cursor.id}, which belongs to another transaction")

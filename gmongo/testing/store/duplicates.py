@@ -11,7 +11,7 @@ from bson.binary import UUID_SUBTYPE, Binary
 from bson.datetime_ms import DatetimeMS
 from bson.objectid import ObjectId
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.values import EMPTY_ARRAY, MISSING, Key
@@ -65,13 +65,8 @@ def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...])
     """Return the error of a write that would store a duplicate value in a unique index."""
     found = {path: _none_if_missing(value) for path, value in zip(index.keys, values, strict=True)}
     shown = ", ".join(f"{path}: {_as_text(value)}" for path, value in found.items())
-    return CommandError(
-        11000,
-        "DuplicateKey",
-        f"E11000 duplicate key error collection: {collection.namespace} index: {index.name} dup key: {{ {shown} }}",
-        keyPattern=dict(index.keys),
-        keyValue=found,
-    )
+    return error(11000, f"E11000 duplicate key error collection: {collection.namespace} index: {index.name} dup key: "
+                 f"{{ {shown} }}", keyPattern=dict(index.keys), keyValue=found)  # fmt: skip
 
 
 def _none_if_missing(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bson.binary import Binary
 
 from gmongo import _random
-from gmongo.testing.command import CommandError, Request
+from gmongo.testing.command import CommandError, Request, error
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import TRANSIENT, illegal_operation, no_such_transaction, transaction_too_old
@@ -31,7 +31,7 @@ def abort(state: State, session: Session) -> None:
 def end_transaction(state: State, request: Request, session: Session) -> Document:
     """Execute ``commitTransaction`` or ``abortTransaction``."""
     if request.database != "admin":
-        raise CommandError(13, "Unauthorized", f"{request.name} may only be run against the admin database.")
+        raise error(13, f"{request.name} may only be run against the admin database.")
     transaction = _transaction(state, request, session)
     commits = request.name == "commitTransaction"
     if transaction.status == "aborted":
@@ -39,7 +39,7 @@ def end_transaction(state: State, request: Request, session: Session) -> Documen
     if commits:
         _commit(state, session, transaction)
     elif transaction.status == "committed":
-        raise CommandError(256, "TransactionCommitted", f"Transaction {transaction.number} has been committed.")
+        raise error(256, f"Transaction {transaction.number} has been committed.")
     else:
         abort(state, session)
     transaction.clear(Pace())
@@ -76,7 +76,7 @@ def not_in_transaction(context: Context) -> Document:
     """Raise the error of a ``commitTransaction`` or ``abortTransaction`` without transaction number."""
     if not context.state.has_oplog:
         raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
-    raise CommandError(125, "CommandFailed", f"{context.request.name} must be run within a transaction")
+    raise error(125, f"{context.request.name} must be run within a transaction")
 
 
 def end_sessions(context: Context) -> Document:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from gmongo.testing.command import error
 from gmongo.testing.store.environment import Document, with_last, with_value
-from gmongo.testing.store.errors import location, malformed
+from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
@@ -141,7 +142,7 @@ def _with_positional_element(
         if isinstance(array, list):
             index = positional_index(document, path[:length], query, variables)
             if index is None or index >= len(array):
-                raise location(51246, "Executor error during find command: positional operator '.$' couldn't find a "
+                raise error(51246, "Executor error during find command: positional operator '.$' couldn't find a "
                                "matching element in the array")  # fmt: skip
             return with_value(document, path[:length], [array[index]])
     return document

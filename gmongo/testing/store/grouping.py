@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing import unsupported
+from gmongo.testing.command import error
 from gmongo.testing.store.accumulators import ACCUMULATORS, Accumulator
 from gmongo.testing.store.environment import Documents, Environment, Stage
-from gmongo.testing.store.errors import location, malformed
+from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.expressions import Scope, Variables, check_field_name, compile_expression, with_document
 from gmongo.testing.store.expressions.compiling import none_if_missing
 from gmongo.testing.store.operators import is_operators
@@ -63,5 +64,5 @@ def _accumulator(name: str, spec: Any, scope: Scope) -> Accumulator:
     if operator in unsupported.ACCUMULATORS:
         raise not_supported(operator)
     if operator not in ACCUMULATORS:
-        raise location(15952, f"unknown group operator '{operator}'")
+        raise error(15952, f"unknown group operator '{operator}'")
     return ACCUMULATORS[operator](operator, operand, scope)

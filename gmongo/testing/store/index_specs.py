@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import malformed
@@ -123,8 +123,7 @@ def same_keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
 def _check_fields(spec: Mapping[str, Any]) -> None:
     unknown = sorted(set(spec) - set(_TYPE_OF))
     if unknown:
-        raise CommandError(197, "InvalidIndexSpecificationOption", f"The field '{unknown[0]}' is not valid for an "
-                           "index specification.")  # fmt: skip
+        raise error(197, f"The field '{unknown[0]}' is not valid for an index specification.")
     has_types = all(_IS[_TYPE_OF[name]](value) for name, value in spec.items())
     if not has_types or not {"key", "name"} <= set(spec) or spec.get("collation") == {}:
         raise malformed("an index specification")

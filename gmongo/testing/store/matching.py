@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from gmongo.testing import unsupported
+from gmongo.testing.command import error
 from gmongo.testing.store import schema
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.errors import bad_value, failed_to_parse, query_feature_not_allowed
+from gmongo.testing.store.errors import bad_value, failed_to_parse
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression
 from gmongo.testing.store.operators import (
     NEGATIVE,
@@ -52,7 +53,7 @@ def check_allowed(query: Any, banned: frozenset[str]) -> None:
     for name, operand in query.items() if isinstance(query, dict) else ():
         if name in banned:
             message = f"{name} is not allowed in this context"
-            raise query_feature_not_allowed(message) if name in ("$expr", "$jsonSchema") else bad_value(message)
+            raise error(224, message) if name in ("$expr", "$jsonSchema") else bad_value(message)
         for part in operand if isinstance(operand, list) else [operand]:
             check_allowed(part, banned)
 

@@ -11,7 +11,7 @@ from bson.binary import Binary
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 
 Document = dict[str, Any]
 # The number of events that the oplog keeps. A change stream cannot resume after an older event.
@@ -50,7 +50,7 @@ def position_of(token: Any) -> Position:
             raise ValueError
         time, inc, index, kind = (int(part, 16) for part in (data[2:10], data[10:18], data[18:26], data[26:]))
     except ValueError:
-        raise CommandError(260, "InvalidResumeToken", f"Bad resume token: {token!r}") from None
+        raise error(260, f"Bad resume token: {token!r}") from None
     return Position(Timestamp(time, inc), index, kind)
 
 
@@ -102,7 +102,7 @@ class Oplog:
     def check(self, position: Position) -> None:
         """Check that the oplog still contains all events after a position."""
         if position < self._dropped:
-            raise CommandError(286, "ChangeStreamHistoryLost", "Resume of change stream was not possible, as the "
+            raise error(286, "Resume of change stream was not possible, as the "
                                "resume point may no longer be in the oplog.")  # fmt: skip
 
     def after(self, position: Position) -> list[Event]:

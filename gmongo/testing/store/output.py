@@ -7,11 +7,11 @@ from typing import Any
 
 from gmongo import _random
 from gmongo._object_ids import new_object_id
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.apply_update import path_order
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import immutable_field, location, malformed, write_conflict
+from gmongo.testing.store.errors import immutable_field, malformed, write_conflict
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.selection import select
@@ -69,7 +69,7 @@ def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
     access, (database, name) = context.access, _target(context, "$out", spec)
     before = access.find(database, name)
     if before is not None and before.is_capped:
-        raise location(17152, f"namespace '{before.namespace}' is capped so it can't be used for $out")
+        raise error(17152, f"namespace '{before.namespace}' is capped so it can't be used for $out")
     fresh = access.create(database, f"tmp.agg_out.{_random.uuid4()}", {} if before is None else before.options)
     try:
         for index in () if before is None else before.indexes.values():
@@ -131,7 +131,7 @@ def _merge_one(
     if found is not None:
         _merge_into(context, collection, found, document, spec)
     elif unmatched == "fail":
-        raise CommandError(13113, "MergeStageNoMatchingDocument", "$merge could not find a matching document in "
+        raise error(13113, "$merge could not find a matching document in "
                            "the target collection for at least one document in the source collection")  # fmt: skip
     elif unmatched == "insert":
         if spec["whenMatched"] in ("merge", "keepExisting"):
@@ -154,7 +154,7 @@ def _merge_into(
     key, record = found
     mode = spec["whenMatched"]
     if mode == "fail":
-        raise CommandError(11000, "DuplicateKey", "$merge failed due to a DuplicateKey error", keyPattern={"_id": 1},
+        raise error(11000, "$merge failed due to a DuplicateKey error", keyPattern={"_id": 1},
                            keyValue={"_id": record.document["_id"]})  # fmt: skip
     changed = _MODES[mode](record.document, document)
     if not identical(changed.get("_id"), record.document["_id"]):

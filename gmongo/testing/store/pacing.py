@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import gevent
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError, interrupted
+from gmongo.testing.command import CommandError, error, interrupted
 
 T = TypeVar("T")
 _LONGEST_SLICE = 0.002  # The longest computation in seconds between two pauses.
@@ -99,7 +99,7 @@ class Pace:
         """Check that the command may wait. Return the remaining time until the deadline in seconds."""
         self.check_killed()
         if self._interrupted():
-            raise CommandError(11602, "InterruptedDueToReplStateChange", "operation was interrupted")
+            raise error(11602, "operation was interrupted")
         left = float("inf") if self.deadline is None else self.deadline - clock.monotonic()
         if left <= 0:
             raise _time_limit_error()
@@ -107,7 +107,7 @@ class Pace:
 
 
 def _time_limit_error() -> CommandError:
-    return CommandError(50, "MaxTimeMSExpired", "operation exceeded time limit")
+    return error(50, "operation exceeded time limit")
 
 
 def _drain(run: list[T]) -> Iterator[T]:

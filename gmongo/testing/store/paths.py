@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gmongo.testing.store.errors import location
+from gmongo.testing.command import error
 from gmongo.testing.store.values import EMPTY_ARRAY, MISSING
 
 
@@ -108,7 +108,7 @@ def _leaves(document: Any, rests: list[list[str]], leaves: list[Any], indexed: l
         value, rests[number], is_nested = indexed[number] or (MISSING, [], False)
         if isinstance(document, dict) and rest[0] in document:
             if indexed[number]:
-                raise location(16746, "Ambiguous field name found in array (do not use numeric field names in embedded "
+                raise error(16746, "Ambiguous field name found in array (do not use numeric field names in embedded "
                                f"elements in an array), field: '{rest[0]}'")  # fmt: skip
             value, rests[number] = _follow(document, rest)
         if isinstance(value, list):

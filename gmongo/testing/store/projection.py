@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gmongo.testing.store.errors import location, malformed
+from gmongo.testing.command import error
+from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.expressions import (
     Expression,
     Scope,
@@ -95,7 +96,7 @@ def _project_node(value: Any, scope: Scope) -> Any:
         raise malformed("an empty projection of a field")
     name = next(iter(value)) if is_operators(value) else None
     if name is not None and not is_expression(name):
-        raise location(31325, f"Invalid $project :: caused by :: Unknown expression {name}")
+        raise error(31325, f"Invalid $project :: caused by :: Unknown expression {name}")
     return Computed(compile_expression(value, scope))
 
 

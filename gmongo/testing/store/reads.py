@@ -9,11 +9,12 @@ from typing import Any
 
 from bson.int64 import Int64
 
+from gmongo.testing.command import error
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import bad_value, failed_to_parse, location, malformed
+from gmongo.testing.store.errors import bad_value, failed_to_parse, malformed
 from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
@@ -47,9 +48,8 @@ def _tailing_cursor(context: Context, collection: Collection) -> TailingCursor:
     if collection.is_view:
         check_find_of_view(context.body)
     if not collection.is_capped:
-        raise bad_value(
-            f"error processing query: ns={collection.namespace}: tailable cursor requested on non capped collection"
-        )
+        raise bad_value(f"error processing query: ns={collection.namespace}: tailable cursor requested on non capped "
+                        "collection")  # fmt: skip
     body = context.body
     order = body.get("sort") or {}
     if order and list(order.items()) != [("$natural", 1)]:
@@ -182,7 +182,7 @@ def distinct(context: Context) -> Document:
     collation = context.collation(collection)
     parts = split(body["key"])
     if any(part.startswith("$") for part in parts):
-        raise location(16410, "FieldPath field names may not start with '$'.")
+        raise error(16410, "FieldPath field names may not start with '$'.")
     values: dict[Any, Any] = {}
     for _, record in matching_records(context, collection, body.get("query") or {}, collation):
         for value in _distinct_values(record.document, parts):

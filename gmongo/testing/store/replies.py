@@ -5,7 +5,7 @@ from __future__ import annotations
 from bson.int64 import Int64
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import DEFAULT_BATCH, Cursor, check_owner
 from gmongo.testing.store.data import Document
@@ -59,7 +59,7 @@ def get_more(context: Context) -> Document:
     check_owner(cursor, f"{context.database}.{body['collection']}", request.session, number)
     if cursor.is_lost:
         state.cursors.close(cursor)
-        raise CommandError(175, "QueryPlanKilled", f"collection dropped. {cursor.namespace}")
+        raise error(175, f"collection dropped. {cursor.namespace}")
     if "maxTimeMS" in body and not cursor.awaits and not request.in_transaction:
         raise bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor")
     size = batch_size(body)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
 
 
 def refuse_search(name: str) -> CommandError:
     """Return the error with which a server without Atlas Search replies to a command or stage."""
-    return CommandError(
-        31082,
-        "SearchNotEnabled",
-        f"{name} is not allowed: using Atlas Search Database Commands and the $listSearchIndexes aggregation stage "
-        "requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable.",
-    )
+    return error(31082, f"{name} is not allowed: using Atlas Search Database Commands and the $listSearchIndexes "
+                 "aggregation stage requires additional configuration. Please connect to Atlas or an AtlasCLI local "
+                 "deployment to enable.")  # fmt: skip
 
 
 def search_index_command(context: Context) -> Document:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Collection, Document, Record
@@ -114,10 +114,8 @@ def hinted_index(collection: Collection, hint: Any) -> Index | None:
             continue
         if index.name == hint or (isinstance(hint, dict) and list(index.keys.items()) == list(hint.items())):
             return index
-    raise bad_value(
-        f"error processing query: ns={collection.namespace}: planner returned error :: caused by :: "
-        "hint provided does not correspond to an existing index"
-    )
+    raise bad_value(f"error processing query: ns={collection.namespace}: planner returned error :: caused by :: hint "
+                    "provided does not correspond to an existing index")  # fmt: skip
 
 
 def in_order(
@@ -190,7 +188,7 @@ def documents_of(
     if not collection.is_view:
         return [record.document for record in access.records(collection).values()]
     if depth >= MAX_VIEW_DEPTH:
-        raise CommandError(165, "ViewDepthLimitExceeded", f"View depth limit exceeded by {collection.namespace}")
+        raise error(165, f"View depth limit exceeded by {collection.namespace}")
     documents = documents_of(access, database, collection.options["viewOn"], variables, pace, depth + 1)
     env = environment(access, database, variables, collection.collation, pace, depth + 1)
     run = compile_pipeline(collection.options.get("pipeline", []), env)

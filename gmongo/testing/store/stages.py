@@ -14,11 +14,11 @@ from bson.int64 import Int64
 
 from gmongo import _random
 from gmongo.testing import unsupported
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store import joins
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.environment import Document, Documents, Environment, Stage, with_value
-from gmongo.testing.store.errors import location, malformed
+from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression, path_parts, with_document
 from gmongo.testing.store.expressions.operands import of_type
 from gmongo.testing.store.grouping import compile_group
@@ -44,7 +44,7 @@ def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> 
         slot-based execution engine of a server would run the first stages.
     """
     if not isinstance(pipeline, list):
-        raise CommandError(14, "TypeMismatch", "a pipeline must be an array")
+        raise error(14, "a pipeline must be an array")
     stages: list[Stage] = []
     for spec, following in zip_longest(pipeline, pipeline[1:]):
         name = stage_name(spec)
@@ -83,23 +83,23 @@ def stage_name(stage: Any) -> str:
     :raises CommandError: the stage is malformed, unknown, or allowed only at the beginning or end of a pipeline.
     """
     if not isinstance(stage, dict) or len(stage) != 1:
-        raise location(40323, "A pipeline stage specification object must contain exactly one field.")
+        raise error(40323, "A pipeline stage specification object must contain exactly one field.")
     (name,) = stage
     if name in STAGES:
         return str(name)
     if name == "$collStats":
         check_collection_stats(stage[name])
     if name in ELSEWHERE:
-        raise location(40602, f"{name} is only valid as the first or last stage in a pipeline")
+        raise error(40602, f"{name} is only valid as the first or last stage in a pipeline")
     if name in unsupported.STAGES:
         raise not_supported(name)
-    raise location(40324, f"Unrecognized pipeline stage name: '{name}'")
+    raise error(40324, f"Unrecognized pipeline stage name: '{name}'")
 
 
 def check_collection_stats(spec: Any) -> None:
     """Check that the specification of ``$collStats`` is a document."""
     if not isinstance(spec, dict):
-        raise location(5447000, f"$collStats must take a nested object but found: $collStats: {spec!r}")
+        raise error(5447000, f"$collStats must take a nested object but found: $collStats: {spec!r}")
 
 
 def compile_update_pipeline(
@@ -109,7 +109,7 @@ def compile_update_pipeline(
     for stage in pipeline:
         name = stage_name(stage)
         if name not in _IN_UPDATES:
-            raise CommandError(72, "InvalidOptions", f"{name} is not allowed to be used within an update")
+            raise error(72, f"{name} is not allowed to be used within an update")
     run = compile_pipeline(pipeline, Environment.of(variables, collation))
     return lambda document: next(iter(run([document], variables)))
 

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from operator import attrgetter
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.matching import Match
@@ -47,8 +47,7 @@ class TailingCursor(Cursor):
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         records = list(self._collection.records.values())
         if self._last and (not records or records[0].number > self._last):
-            raise CommandError(136, "CappedPositionLost", "CollectionScan died due to position in capped collection "
-                               "being deleted.")  # fmt: skip
+            raise error(136, "CollectionScan died due to position in capped collection being deleted.")
         if self._left is not None:
             limit = self._left if limit is None else min(limit, self._left)
         found: list[Document] = []

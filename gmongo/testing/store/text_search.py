@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.errors import bad_value, index_not_found, type_mismatch
 from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.values import type_name
@@ -42,7 +42,7 @@ class TextSearch:
         if not isinstance(spec, dict):
             raise bad_value("$text expects an object")
         if "$search" not in spec:
-            raise CommandError(4, "NoSuchKey", 'Missing expected field "$search"')
+            raise error(4, 'Missing expected field "$search"')
         if type(spec["$search"]) is not str:
             raise type_mismatch(f'"$search" had the wrong type. Expected string, found {type_name(spec["$search"])}')
         if len(spec) > 1 or not _PLAIN.fullmatch(spec["$search"]):

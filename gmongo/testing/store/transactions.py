@@ -9,7 +9,7 @@ from itertools import islice
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.access import Access, snapshot_unavailable, store_insert, store_remove, store_replace
 from gmongo.testing.store.data import BEGINNING, Collection, Document, Record
 from gmongo.testing.store.duplicates import check_unique, check_unique_among, duplicate_key, new_entries
@@ -143,8 +143,7 @@ class Transaction(Access):
         :raises CommandError: another transaction has locked the record, or the record changed after the snapshot.
         """
         if collection.is_capped:
-            raise CommandError(263, "OperationNotSupportedInTransaction",
-                               f"Collection '{collection.namespace}' is a capped collection. Writes in transactions "
+            raise error(263, f"Collection '{collection.namespace}' is a capped collection. Writes in transactions "
                                "are not allowed on capped collections.")  # fmt: skip
         if self.status != "in progress":  # another greenlet aborted the transaction during the statement
             raise no_such_transaction(f"Transaction with {{ txnNumber: {self.number} }} has been aborted.")

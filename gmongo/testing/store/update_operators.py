@@ -9,7 +9,7 @@ from bson.int64 import Int64
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store import arithmetic
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import bad_value, type_mismatch
@@ -50,7 +50,7 @@ def _set_child(container: Any, part: str, value: Any, owner: list[str]) -> None:
         container[int(part)] = value
     else:
         where = owner[0] if owner else "the document"
-        raise CommandError(28, "PathNotViable", f"Cannot create field '{part}' in element {{{where}: {container!r}}}")
+        raise error(28, f"Cannot create field '{part}' in element {{{where}: {container!r}}}")
 
 
 def _remove(document: Any, parts: list[str]) -> None:
@@ -191,7 +191,7 @@ def _check_can_exist(document: Any, parts: list[str]) -> None:
         if current is MISSING:
             return
         if not isinstance(current, dict) and not (isinstance(current, list) and part.isdigit()):
-            raise CommandError(28, "PathNotViable", f"cannot use the part ({part}) of ({'.'.join(parts)}) to traverse "
+            raise error(28, f"cannot use the part ({part}) of ({'.'.join(parts)}) to traverse "
                                f"the element ({parts[number - 1]}: {current!r})")  # fmt: skip
 
 

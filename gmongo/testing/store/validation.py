@@ -6,7 +6,7 @@ from typing import Any
 
 import bson
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.matching import compile_filter
@@ -29,9 +29,8 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
     if before is not None and collection.options.get("validationLevel") == "moderate" and not match(before):
         return
     if not match(document):
-        raise CommandError(
+        raise error(
             121,
-            "DocumentValidationFailure",
             "Document failed validation",
             errInfo={"failingDocumentId": document["_id"], "details": details(validator, document)},
         )
@@ -49,9 +48,9 @@ def check_storable(document: Any, version: tuple[int, int]) -> None:
     _check_depth(document)
     identity = document.get("_id")
     if isinstance(identity, list):
-        raise CommandError(53, "InvalidIdField", "The '_id' value cannot be of type array")
+        raise error(53, "The '_id' value cannot be of type array")
     if hasattr(identity, "pattern"):
-        raise CommandError(53, "InvalidIdField", "The '_id' value cannot be of type regex")
+        raise error(53, "The '_id' value cannot be of type regex")
     if isinstance(identity, dict):
         _check_identity(identity)
     if version < (5, 0):
@@ -66,9 +65,7 @@ def _check_depth(document: Document) -> None:
     while level:
         depth, above, level = depth + 1, level, []
         if depth > _MAX_DEPTH:
-            raise CommandError(
-                15, "Overflow", f"cannot insert document because it exceeds {_MAX_DEPTH} levels of nesting"
-            )
+            raise error(15, f"cannot insert document because it exceeds {_MAX_DEPTH} levels of nesting")
         for each in above:
             for part in each.values() if each.__class__ is dict else each:
                 if part.__class__ is dict or part.__class__ is list:
@@ -81,9 +78,7 @@ def check_updated(value: Any, version: tuple[int, int]) -> None:
         return
     for name, part in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(name, str) and name.startswith("$") and name not in ("$ref", "$id", "$db"):
-            raise CommandError(
-                52, "DollarPrefixedFieldName", f"The dollar ($) prefixed field '{name}' is not valid for storage."
-            )
+            raise error(52, f"The dollar ($) prefixed field '{name}' is not valid for storage.")
         if isinstance(part, (dict, list)):
             check_updated(part, version)
 
@@ -93,15 +88,11 @@ def _check_identity(identity: Document) -> None:
         if isinstance(part, dict):
             _check_identity(part)
         if name.startswith("$"):
-            raise CommandError(
-                52, "DollarPrefixedFieldName", f"_id fields may not contain '$'-prefixed fields: {name} is not valid "
-                "for storage."
-            )  # fmt: skip
+            raise error(52, f"_id fields may not contain '$'-prefixed fields: {name} is not valid for storage.")
 
 
 def check_size(document: Document) -> None:
     """Check that a document is not larger than 16 MiB."""
     size = len(bson.encode(document))
     if size > MAX_DOCUMENT_BYTES:
-        raise CommandError(10334, "BSONObjectTooLarge", f"object to insert too large. size in bytes: {size}, max size: "
-                           f"{MAX_DOCUMENT_BYTES}")  # fmt: skip
+        raise error(10334, f"object to insert too large. size in bytes: {size}, max size: {MAX_DOCUMENT_BYTES}")

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from gmongo._object_ids import new_object_id
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store import timeseries
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.apply_update import Update
@@ -16,7 +16,7 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.differences import is_replacement_shorter
-from gmongo.testing.store.errors import failed_to_parse, location, write_conflict
+from gmongo.testing.store.errors import failed_to_parse, write_conflict
 from gmongo.testing.store.matching import check_allowed, compile_filter
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
@@ -172,7 +172,7 @@ def update_of(
         check_allowed(query, _NOT_IN_UPSERTS)
     constants = statement.get("c", statement.get("constants"))
     if constants and not isinstance(spec, list):
-        raise location(51198, "Constant values may only be specified for pipeline updates")
+        raise error(51198, "Constant values may only be specified for pipeline updates")
     variables = {**variables, **(constants or {})}
     return Update(spec, query, variables, statement.get("arrayFilters"), _collation_of(statement, collection))
 

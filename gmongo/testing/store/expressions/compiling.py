@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gmongo.testing import unsupported
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.errors import failed_expression, location
+from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import MISSING
 from gmongo.testing.unsupported import not_supported
@@ -87,7 +87,7 @@ def _compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
         return OPERATORS[name](name, operand, scope)
     if name in unsupported.EXPRESSIONS:
         raise not_supported(name)
-    raise CommandError(168, "InvalidPipelineOperator", f"Unrecognized expression '{name}'")
+    raise error(168, f"Unrecognized expression '{name}'")
 
 
 def _compile_object(fields: Mapping[str, Any], scope: Scope) -> Expression:
@@ -142,7 +142,7 @@ def _compile_path(expression: str, scope: Scope) -> Expression:
         check_variable(name, may_be_system=True)
         if name in _OF_SERVERS:
             raise not_supported("a variable of the server", name)
-        raise location(17276, f"Use of undefined variable: {name}")
+        raise error(17276, f"Use of undefined variable: {name}")
     return _of_variable(name, parts)
 
 
