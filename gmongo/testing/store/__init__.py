@@ -49,7 +49,6 @@ class Store:
         if name != request.name:
             killed, request = request.killed, replace(request, name=name, body=without_alias(request))
             request.killed = killed
-        self._state.settle()
         return execute(self._state, request)
 
     def has_done(self, request: Request) -> bool:
@@ -114,7 +113,6 @@ class Store:
 
     def run_due_work(self, parameters: Mapping[str, Any]) -> None:
         """Remove documents that expired because of TTL indexes. Abort transactions whose lifetime is over."""
-        self._state.settle()
         run_due_work(self._state, parameters)
 
     def expire(self) -> None:

@@ -55,7 +55,7 @@ def _distinct_values(values: list[Any], scope: Scope) -> list[Any]:
     for value in scope.pace.through(values):
         if value is not MISSING:
             found.setdefault(key_of(scope.collation.folded(value)), value)
-    return [found.pop(key) for key in scope.pace.through(list(found))]
+    return list(found.values())
 
 
 def _merged_documents(values: list[Any], scope: Scope) -> Any:

@@ -50,7 +50,6 @@ def drop(context: Context) -> Document:
         for view in context.state.collections_of(context.database):
             if view.is_view:
                 drop_collection(context.state, view)
-    collection.clear(context.pace)
     count = {} if collection.is_view else {"nIndexesWas": len(collection.indexes)}
     return {**count, "ns": collection.namespace}
 
@@ -65,8 +64,6 @@ def drop_database(context: Context) -> Document:
     if collections:
         context.state.tick()
         context.state.publish("dropDatabase", context.database, None)
-    for collection in collections:
-        collection.clear(context.pace)
     return {}
 
 
@@ -87,9 +84,7 @@ def rename_collection(context: Context) -> Document:
         raise error(48, "target namespace exists")
     if source[0] != target[0]:
         raise not_supported("renameCollection to another database")
-    replaced = move_collection(state, collection, target[1])
-    if replaced is not None:
-        replaced.clear(context.pace)
+    move_collection(state, collection, target[1])
     return {}
 
 

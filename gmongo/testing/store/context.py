@@ -77,7 +77,7 @@ class Context:
         before = losses[member]
         # The maxTimeMS of a getMore is not a time limit, but the longest wait for new documents.
         limit = None if self.request.name == "getMore" else self.body.get("maxTimeMS")
-        return Pace(limit, lambda: losses[member] != before, self.state.settle, lambda: self.request.is_killed)
+        return Pace(limit, lambda: losses[member] != before, lambda: self.request.is_killed)
 
     def collation(self, collection: Collection | None = None) -> Collation:
         """Return the collation of the command. If the command has no collation, return the collection's collation."""

@@ -19,7 +19,6 @@ from gmongo.testing.store.errors import (
     no_such_transaction,
     transaction_too_old,
 )
-from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.sessions import Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction
@@ -142,7 +141,7 @@ def _statements(request: Request) -> list[Any]:
 
 
 def _check_single_document_writes(request: Request) -> None:
-    for statement in Pace().through(_statements(request)):
+    for statement in _statements(request):
         many = (
             isinstance(statement, dict)
             and "documents" not in request.body

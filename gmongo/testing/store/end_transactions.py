@@ -9,7 +9,6 @@ from gmongo.testing.command import CommandError, Request, error
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import TRANSIENT, illegal_operation, no_such_transaction, transaction_too_old
-from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.sessions import TIMEOUT_SECONDS, Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction
@@ -42,7 +41,6 @@ def end_transaction(state: State, request: Request, session: Session) -> Documen
         raise error(256, f"Transaction {transaction.number} has been committed.")
     else:
         abort(state, session)
-    transaction.clear(Pace())
     return recovery_token(state)
 
 

@@ -162,11 +162,9 @@ class Fields:
         if isinstance(value, dict):
             known.parts.check(value, version)
         elif isinstance(value, list) and known.codes["object-full"]:
-            pace = Pace()
-            for part in pace.through(value):
+            for part in Pace().through(value):
                 if isinstance(part, dict):
                     known.parts.check(part, version)
-            pace.pause()
 
 
 def _unknown(path: str, name: str, code: int, version: Version) -> CommandError:

@@ -147,13 +147,6 @@ class Index:
                 if not keys:
                     del self.tree[entry]
 
-    def forget_one(self) -> bool:
-        """Remove the last entry. Return False if the index has no entries."""
-        if self.tree:
-            self.tree.popitem()
-            return True
-        return False
-
     def record_keys(self, entry: Key) -> Iterable[Key]:
         """Return the keys of the records that have this entry in the index."""
         keys: Iterable[Key] = self.tree.get(entry, ())

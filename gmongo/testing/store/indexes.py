@@ -114,20 +114,11 @@ def _other_options(index: Index) -> Document:
 
 
 def _build(context: Context, collection: Collection, index: Index) -> None:
-    """Build an index. Other commands can write to the collection at the same time."""
     if index.unique and "hashed" in index.keys.values():
         raise error(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
-    collection.building.append(index)
-    try:
-        for key in context.pace.through(list(context.access.records(collection))):
-            record = context.access.records(collection).get(key)
-            if record is not None:
-                index.add(key, record.document)
-    finally:
-        collection.building.remove(index)
+    for key, record in context.access.records(collection).items():
+        index.add(key, record.document)
     state = context.state
-    if context.collection() is not collection:
-        raise error(276, f"Index build failed: {collection.namespace} was dropped")
     if index.options.get("unique"):
         _check_unique(context, collection, index)
     collection.indexes[index.name] = index

@@ -21,11 +21,8 @@ def drop_collection(state: State, collection: Collection) -> None:
         state.publish("drop", collection.database, collection.name, uuid=collection.uuid)
 
 
-def move_collection(state: State, collection: Collection, name: str) -> Collection | None:
-    """Rename a collection within its database. Drop the collection or view that has the new name.
-
-    Return the dropped collection or view. Return None if no collection has the new name.
-    """
+def move_collection(state: State, collection: Collection, name: str) -> None:
+    """Rename a collection within its database. Drop the collection or view that has the new name."""
     database, source = collection.database, collection.name
     replaced = state.catalog.get((database, name))
     if replaced is not None:
@@ -39,4 +36,3 @@ def move_collection(state: State, collection: Collection, name: str) -> Collecti
     if replaced is not None:
         extra["dropTarget"] = replaced.uuid
     state.publish("rename", database, source, uuid=collection.uuid, extra=extra)
-    return replaced

@@ -83,9 +83,7 @@ def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
     except BaseException:
         drop_collection(context.state, fresh)
         raise
-    replaced = move_collection(context.state, fresh, name)
-    if replaced is not None:
-        replaced.clear(context.pace)
+    move_collection(context.state, fresh, name)
 
 
 def _check(context: Context, collection: Collection, document: Document) -> None:

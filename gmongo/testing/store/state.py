@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from bson.timestamp import Timestamp
@@ -46,8 +44,6 @@ class State:
         self.losses: Counter[str] = Counter()
         self._time = Timestamp(int(clock.seconds()), 1)
         self._signal = Signal()
-        self._settled = Signal()
-        self._settled.set()
 
     @property
     def has_oplog(self) -> bool:
@@ -82,21 +78,6 @@ class State:
 
     def wait(self, seconds: float) -> None:
         self._signal.wait(seconds)
-        self.settle()
-
-    def settle(self) -> None:
-        """Wait until no transaction is being committed."""
-        while not self._settled.is_set():
-            self._settled.wait()
-
-    @contextmanager
-    def unsettled(self) -> Iterator[None]:
-        """Make all other commands wait until the end of the ``with`` block."""
-        self._settled.clear()
-        try:
-            yield
-        finally:
-            self._settled.set()
 
     def add(self, collection: Collection) -> None:
         self.catalog[collection.database, collection.name] = collection

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from bson.timestamp import Timestamp
 
@@ -66,7 +65,6 @@ class Transaction(Access):
         self._writes: list[Write] = []
         self._working: dict[Collection, dict[Key, Record]] = {}
         self._created: dict[tuple[str, str], Collection] = {}
-        self._remains: list[list[Write] | dict[Key, Record]] = []
 
     def find(self, database: str, name: str) -> Collection | None:
         if (database, name) in self._created:
@@ -184,24 +182,19 @@ class Transaction(Access):
         """
         if self.status == "committed":
             return
-        pace = Pace()
-        with self.state.unsettled():
-            try:
-                self._check(pace)
-            except CommandError:
-                self.abort()
-                raise write_conflict() from None
-            self.status = "committed"
-            self._apply(pace)
-            self._release()
+        try:
+            self._check()
+        except CommandError:
+            self.abort()
+            raise write_conflict() from None
+        self.status = "committed"
+        self._apply()
+        self._release()
 
-    def _check(self, pace: Pace) -> None:
-        for name in self._created:
-            if name in self.state.catalog:
-                raise write_conflict()
-        for write in pace.through(self._writes):
-            if self.status != "in progress":  # another greenlet aborted the transaction during the check
-                raise write_conflict()
+    def _check(self) -> None:
+        if not self._created.keys().isdisjoint(self.state.catalog):
+            raise write_conflict()
+        for write in self._writes:
             if write.document is not None:
                 self._check_final(write)
 
@@ -233,7 +226,7 @@ class Transaction(Access):
                     records[write.key] = record
         return records
 
-    def _apply(self, pace: Pace) -> None:
+    def _apply(self) -> None:
         if not self._writes and not self._created:
             return
         for collection in self._created.values():
@@ -242,13 +235,8 @@ class Transaction(Access):
             self.state.publish("create", collection.database, collection.name, uuid=collection.uuid)
         now = self.state.tick()
         session = {"lsid": self.lsid, "txnNumber": self.number}
-        remaining = enumerate(self._writes)
-        try:
-            for index, write in pace.through(remaining):
-                self._apply_one(write, now, index, session)
-        finally:  # apply the remaining writes if the greenlet is killed during the loop
-            for index, write in remaining:
-                self._apply_one(write, now, index, session)
+        for index, write in enumerate(self._writes):
+            self._apply_one(write, now, index, session)
 
     def _apply_one(self, write: Write, now: Timestamp, index: int, session: Document) -> None:
         collection, key = write.collection, write.key
@@ -271,15 +259,7 @@ class Transaction(Access):
             for locks in (collection.record_locks, collection.entry_locks):
                 for key in [key for key, owner in locks.items() if owner is self]:
                     del locks[key]
-        self._remains = [self._writes, *self._working.values()]
         self._writes = []
         self._working = {}
         self._created = {}
         self.state.wake()
-
-    def clear(self, pace: Pace) -> None:
-        """Free the memory of the ended transaction in small steps, between which other greenlets can run."""
-        for part in self._remains:
-            remains = iter(part.pop if isinstance(part, list) else part.popitem, None)
-            for _ in pace.through(islice(remains, len(part))):
-                pass
