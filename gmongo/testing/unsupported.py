@@ -53,7 +53,7 @@ _OTHERS = (
     "a variable of the server", "a view made in a transaction", "a wildcard index", "a write concern of tags",
     "an error of an expression", "another command", "bits of decimals", "explain of another command",
     "options of a text or geospatial index", "other keywords of $jsonSchema", "other options of $merge",
-    "other options of collMod", "renameCollection to another database", "the details of $nor and $not",
+    "other options of collMod", "renameCollection to another database",
     "time zones without data", "validate with repair or metadata"
 )  # fmt: skip
 UNSUPPORTED: Mapping[str, str] = {

@@ -10,10 +10,21 @@ from gmongo.testing.command import error
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.refusals import details
+from gmongo.testing.store.operators import is_operators
+from gmongo.testing.store.paths import split, values_at
+from gmongo.testing.store.patterns import is_pattern
+from gmongo.testing.store.values import MISSING, type_name
 
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 _MAX_DEPTH = 180
+# The reason in the details of a validation error if the field exists, by operator.
+_REASONS = {
+    **dict.fromkeys(("$eq", "$exists", "$gt", "$gte", "$lt", "$lte"), "comparison failed"),
+    "$in": "no matching value found in array",
+    "$ne": "comparison succeeded",
+    "$nin": "matching value found in array",
+    "$type": "type did not match",
+}
 
 
 def check_document(collection: Collection, document: Document, bypass: bool, before: Document | None = None) -> None:
@@ -32,8 +43,26 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
         raise error(
             121,
             "Document failed validation",
-            errInfo={"failingDocumentId": document["_id"], "details": details(validator, document)},
+            errInfo={"failingDocumentId": document["_id"], "details": _details(validator, document)},
         )
+
+
+def _details(validator: Document, document: Document) -> Document:
+    """Return the field ``errInfo.details``. Only the details of one condition on one value are complete."""
+    path, condition = next(iter(validator.items()))
+    operator = next(iter(condition)) if is_operators(condition) else "$regex" if is_pattern(condition) else "$eq"
+    if len(validator) > 1 or (is_operators(condition) and len(condition) > 1):
+        return {"operatorName": "$and"}
+    values = [] if path.startswith("$") else [one for one in values_at(document, split(path)) if one is not MISSING]
+    if path.startswith("$") or operator not in _REASONS or len(values) > 1 or (values and isinstance(values[0], list)):
+        return {"operatorName": path if path.startswith("$") else operator}
+    found: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
+    if operator == "$exists":
+        return {**found, "reason": "path does exist" if values else "path does not exist"}
+    if not values:
+        return {**found, "reason": "field was missing"}
+    found = {**found, "reason": _REASONS[operator], "consideredValue": values[0]}
+    return {**found, "consideredType": type_name(values[0])} if operator == "$type" else found
 
 
 def _is_lenient(collection: Collection) -> bool:
