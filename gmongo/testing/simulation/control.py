@@ -93,12 +93,12 @@ def _describe_member(member: Member) -> dict[str, Any]:
     }
 
 
-def _fault(deployment: Deployment, number: int, name: str, *arguments: Any) -> None:
+def _fault(deployment: Deployment, number: int, name: str, arguments: list[Any], named: dict[str, Any]) -> None:
     if not 0 <= number < len(deployment.members):
         raise ValueError(f"there is no member {number}, only 0 to {len(deployment.members) - 1}")
     if name not in FAULTS:
         raise ValueError(f"{name!r} is not one of {sorted(FAULTS)}")
-    getattr(deployment.members[number], name)(*arguments)
+    getattr(deployment.members[number], name)(*arguments, **named)
 
 
 def _commands(deployment: Deployment, after: int) -> dict[str, Any]:
