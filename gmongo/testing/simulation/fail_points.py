@@ -8,9 +8,9 @@ from typing import Any
 
 from gmongo import _random
 from gmongo._nearest import did_you_mean
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error, name_of
 from gmongo.testing.simulation.call import Call, CloseConnection
-from gmongo.testing.simulation.error_codes import RESUMABLE_CHANGE_STREAM, error, name_of
+from gmongo.testing.simulation.error_labels import RESUMABLE_CHANGE_STREAM
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 from gmongo.testing.simulation.waiting import wait_for
 from gmongo.testing.simulation.write_concern import WITHOUT_WRITE_CONCERN

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo.testing.command import NO_CODE
-from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.command import NO_CODE, error
 
 MECHANISMS = ["SCRAM-SHA-1", "SCRAM-SHA-256"]
 DEFAULTS: dict[str, Any] = {

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, name_of
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import name_of
 from gmongo.testing.simulation.error_labels import OVERLOAD_LABELS
 
 if TYPE_CHECKING:

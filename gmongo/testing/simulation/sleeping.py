@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from gmongo.testing.command import interrupted
+from gmongo.testing.command import error, interrupted
 from gmongo.testing.simulation.call import Call, CloseConnection
-from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.operations import Operation
 from gmongo.testing.simulation.waiting import wait_for
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import error
 
 _VERSION_1 = frozenset(
     {

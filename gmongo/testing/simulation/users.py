@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gmongo.testing.command import error
 from gmongo.testing.simulation.authentication.scram import Credentials, Hash
-from gmongo.testing.simulation.error_codes import error
 
 EXTERNAL = "$external"
 _SCRAM: tuple[Hash, ...] = ("SCRAM-SHA-1", "SCRAM-SHA-256")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing import clock
+from gmongo.testing.command import error, name_of
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import error, name_of
 from gmongo.testing.store.values import is_number, long_of
 from gmongo.testing.unsupported import not_supported
 

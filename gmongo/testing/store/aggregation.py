@@ -7,7 +7,7 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.command import error
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.changes import open_change_stream
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
@@ -20,7 +20,6 @@ from gmongo.testing.store.expressions import Scope
 from gmongo.testing.store.joins import documents_of as documents_stage
 from gmongo.testing.store.output import OUTPUTS, check_output, write_output
 from gmongo.testing.store.replies import batch_size, first_reply
-from gmongo.testing.store.search_indexes import refuse_search
 from gmongo.testing.store.selection import documents_of, environment, hinted_index, select
 from gmongo.testing.store.stages import ELSEWHERE, check_collection_stats, compile_pipeline, stage_name
 from gmongo.testing.unsupported import not_supported
@@ -200,3 +199,15 @@ _SOURCES: Mapping[str, Callable[[Context, Any], Documents]] = {
     "$listLocalSessions": _sessions,
     "$listSearchIndexes": _search_indexes,
 }
+
+
+def refuse_search(name: str) -> CommandError:
+    """Return the error with which a server without Atlas Search replies to a command or stage."""
+    return error(31082, f"{name} is not allowed: using Atlas Search Database Commands and the $listSearchIndexes "
+                 "aggregation stage requires additional configuration. Please connect to Atlas or an AtlasCLI local "
+                 "deployment to enable.")  # fmt: skip
+
+
+def search_index_command(context: Context) -> Document:
+    """Execute a command for search indexes, which always fails."""
+    raise refuse_search(context.request.name)

@@ -17,8 +17,7 @@ from gmongo.testing.store.paths import split, step
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.positions import positional_index
 from gmongo.testing.store.stages import compile_update_pipeline
-from gmongo.testing.store.update_operands import check_operand
-from gmongo.testing.store.update_operators import UPDATE_OPERATORS, Edit, get
+from gmongo.testing.store.update_operators import UPDATE_OPERATORS, Edit, check_operand, get
 from gmongo.testing.store.values import MISSING, copy_value, equal, identical
 
 Document = dict[str, Any]

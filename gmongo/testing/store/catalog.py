@@ -7,17 +7,15 @@ from bson import Int64
 
 from gmongo.testing.command import error
 from gmongo.testing.store.context import Context, check_name, check_writable
-from gmongo.testing.store.creation import created_options
+from gmongo.testing.store.creation import check_view, created_options
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import illegal_operation, invalid_namespace, invalid_options, namespace_not_found
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import listing_reply
-from gmongo.testing.store.state import VIEWS
-from gmongo.testing.store.views import check_view
+from gmongo.testing.store.state import VIEWS, drop_collection, move_collection
 from gmongo.testing.unsupported import not_supported
 
 

@@ -8,7 +8,7 @@ from bson import Int64
 
 from gmongo.testing.command import error
 from gmongo.testing.store.context import Context
-from gmongo.testing.store.creation import ORDER, check_contents, is_default
+from gmongo.testing.store.creation import ORDER, check_contents, check_view, is_default
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import index_not_found, invalid_options, malformed
 from gmongo.testing.store.fields import TABLE
@@ -16,7 +16,6 @@ from gmongo.testing.store.index import Index
 from gmongo.testing.store.indexes import indexes_of
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import long_of
-from gmongo.testing.store.views import check_view
 from gmongo.testing.unsupported import not_supported
 
 _CHANGES = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")

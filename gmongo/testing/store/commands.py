@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gmongo.testing.store import catalog, coll_mod, diagnostics, end_transactions, indexes, reads, writes
-from gmongo.testing.store.aggregation import aggregate
+from gmongo.testing.store.aggregation import aggregate, search_index_command
 from gmongo.testing.store.bulk import bulk_write
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.explaining import explain, explain_command
 from gmongo.testing.store.find_and_modify import find_and_modify
 from gmongo.testing.store.replies import get_more, kill_cursors
-from gmongo.testing.store.search_indexes import search_index_command
 
 
 @dataclass(frozen=True)

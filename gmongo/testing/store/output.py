@@ -13,8 +13,8 @@ from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import immutable_field, malformed, write_conflict
 from gmongo.testing.store.index import Index
-from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.selection import select
+from gmongo.testing.store.state import drop_collection, move_collection
 from gmongo.testing.store.validation import check_document, check_storable
 from gmongo.testing.store.values import Key, identical
 from gmongo.testing.unsupported import not_supported

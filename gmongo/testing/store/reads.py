@@ -12,6 +12,7 @@ from bson.int64 import Int64
 from gmongo.testing.command import error
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
+from gmongo.testing.store.creation import check_find_of_view
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import bad_value, failed_to_parse, malformed
@@ -24,7 +25,6 @@ from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, select, text_score_function
 from gmongo.testing.store.tailing import TailingCursor
 from gmongo.testing.store.values import MISSING, compare, key_of, long_of
-from gmongo.testing.store.views import check_find_of_view
 from gmongo.testing.unsupported import not_supported
 
 

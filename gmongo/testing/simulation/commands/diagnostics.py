@@ -7,8 +7,8 @@ import platform
 from typing import Any
 
 from gmongo import _random
+from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import error
 
 
 def _empty_reply(call: Call) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 from bson import Int64
 
 from gmongo.testing import clock
+from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.operations import describe
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.values import long_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from gmongo.testing import clock
+from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.waiting import pause
 
 if TYPE_CHECKING:

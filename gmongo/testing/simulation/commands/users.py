@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.users import EXTERNAL, User
 
 _ROLES = frozenset({

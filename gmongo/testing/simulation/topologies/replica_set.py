@@ -9,9 +9,10 @@ from bson import ObjectId, Timestamp
 
 from gmongo._object_ids import new_object_id
 from gmongo.testing import clock
+from gmongo.testing.command import error
 from gmongo.testing.simulation.access_rules import needs_primary, runs_on_any_member
 from gmongo.testing.simulation.commands import replication
-from gmongo.testing.simulation.error_codes import NOT_PRIMARY, error
+from gmongo.testing.simulation.error_labels import NOT_PRIMARY
 from gmongo.testing.simulation.topologies.base import Topology
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 

@@ -19,7 +19,7 @@ from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, Variables, compile_expression, folded
 from gmongo.testing.store.expressions.operands import compiled, is_null
 from gmongo.testing.store.expressions.parsing_dates import InvalidText, parse_date
-from gmongo.testing.store.expressions.text import date_text, number_text
+from gmongo.testing.store.expressions.strings import date_text, number_text
 from gmongo.testing.store.expressions.timezones import to_date
 from gmongo.testing.store.values import (
     TYPE_NAMES,

@@ -1,4 +1,4 @@
-"""The expression operators of comparisons, logic, conditions and variables."""
+"""The expression operators of comparisons, logic, conditions, variables and metadata."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from gmongo.testing.store.expressions.operands import (
     under_collation,
 )
 from gmongo.testing.store.values import MISSING, compare, is_true
+from gmongo.testing.unsupported import not_supported
 
 
 def _comparison(holds: Callable[[int], Any]) -> Make:
@@ -121,6 +122,18 @@ def _random(_name: str, operand: Any, _scope: Scope) -> Expression:
     return lambda variables: chance.random()
 
 
+def _meta(_name: str, operand: Any, scope: Scope) -> Expression:
+    score = scope.score
+    if operand != "textScore" or score is None:
+        raise not_supported("$meta", repr(operand))
+
+    def run(variables: Mapping[str, Any]) -> Any:
+        value = score(variables["ROOT"])
+        return MISSING if value is None else value
+
+    return run
+
+
 OPERATORS: Mapping[str, Make] = {
     "$eq": _comparison(lambda order: order == 0),
     "$ne": _comparison(lambda order: order != 0),
@@ -139,4 +152,5 @@ OPERATORS: Mapping[str, Make] = {
     "$const": _literal,
     "$let": _let,
     "$rand": _random,
+    "$meta": _meta,
 }

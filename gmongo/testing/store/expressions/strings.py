@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from bson.decimal128 import Decimal128
 from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError
@@ -19,9 +22,26 @@ from gmongo.testing.store.expressions.operands import (
     of_type,
     of_values,
 )
-from gmongo.testing.store.expressions.text import date_text, number_text
 from gmongo.testing.store.patterns import compile_pattern, is_pattern
 from gmongo.testing.store.values import is_date, is_number
+from gmongo.testing.unsupported import not_supported
+
+
+def number_text(value: Any) -> str:
+    """Convert a number to a string."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return f"{value:g}"  # at most six significant digits
+    return str(value) if isinstance(value, Decimal128) else str(int(value))
+
+
+def date_text(value: Any) -> str:
+    """Convert a date to a string in UTC, such as ``2000-01-01T00:00:00.000Z``."""
+    if not isinstance(value, datetime.datetime):
+        raise not_supported("a date beyond the years 1 to 9999")
+    return value.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
 
 # The characters that `$trim` removes by default.
 _WHITESPACE = "\0\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
