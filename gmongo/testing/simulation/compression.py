@@ -16,20 +16,13 @@ _MAX_SIZE = 48_000_000
 
 
 class Compressor(NamedTuple):
-    """A compression algorithm.
+    """A compression algorithm."""
 
-    :param name: the name of the algorithm in the handshake.
-    :param number: the number of the algorithm in OP_COMPRESSED.
-    :param module: the name of the Python module that implements the algorithm.
-    :param compress: the function that compresses bytes.
-    :param decompress: the function that decompresses bytes.
-    """
-
-    name: str
-    number: int
-    module: str
-    compress: Callable[[bytes], bytes]
-    decompress: Callable[[bytes], bytes]
+    name: str  # the name of the algorithm in the handshake
+    number: int  # the number of the algorithm in OP_COMPRESSED
+    module: str  # the name of the Python module that implements the algorithm
+    compress: Callable[[bytes], bytes]  # the function that compresses bytes
+    decompress: Callable[[bytes], bytes]  # the function that decompresses bytes
 
 
 def _snappy_compress(data: bytes) -> bytes:

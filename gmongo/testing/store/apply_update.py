@@ -29,20 +29,13 @@ _IDENTIFIER = re.compile(r"^[a-z][A-Za-z0-9]*$")
 
 @dataclass
 class Update:
-    """A compiled update, which can be applied to any number of documents.
+    """A compiled update, which can be applied to any number of documents."""
 
-    :param spec: the replacement document, the document with update operators, or the list of stages.
-    :param query: the filter of the update.
-    :param variables: the values of variables by name.
-    :param array_filters: the option ``arrayFilters``.
-    :param collation: the collation with which strings are compared.
-    """
-
-    spec: Any
-    query: Mapping[str, Any]
-    variables: Mapping[str, Any] = field(default_factory=dict)
-    array_filters: Sequence[Mapping[str, Any]] | None = None
-    collation: Collation = BINARY
+    spec: Any  # the replacement document, the document with update operators, or the list of stages
+    query: Mapping[str, Any]  # the filter of the update
+    variables: Mapping[str, Any] = field(default_factory=dict)  # the values of variables by name
+    array_filters: Sequence[Mapping[str, Any]] | None = None  # the option `arrayFilters`
+    collation: Collation = BINARY  # the collation with which strings are compared
 
     def __post_init__(self) -> None:
         self.is_pipeline = isinstance(self.spec, list)

@@ -15,14 +15,10 @@ from gmongo.testing.store.state import State
 
 @dataclass(frozen=True)
 class Presentation:
-    """Converts events to the documents that a change stream returns.
+    """Converts events to the documents that a change stream returns."""
 
-    :param state: the state of the deployment.
-    :param options: the options of the stage ``$changeStream``.
-    """
-
-    state: State
-    options: Document
+    state: State  # the state of the deployment
+    options: Document  # the options of the stage `$changeStream`
 
     def invalidation(self, position: Position, event: Event) -> Document:
         """Return the document of type ``invalidate``, which follows an event that ends the stream."""

@@ -17,22 +17,14 @@ from gmongo.testing.store.replies import get_more, kill_cursors
 
 @dataclass(frozen=True)
 class Command:
-    """A command that the store executes.
+    """A command that the store executes."""
 
-    :param name: the name of the command.
-    :param run: the function that executes the command.
-    :param in_transactions: True if a transaction accepts the command.
-    :param retryable: True if the command can be a retryable write, which has a transaction number.
-    :param reads: True if the command accepts all levels of read concerns, except ``snapshot``.
-    :param snapshots: True if the command accepts the read concern level ``snapshot`` outside of transactions.
-    """
-
-    name: str
-    run: Callable[[Context], Document]
-    in_transactions: bool = False
-    retryable: bool = False
-    reads: bool = False
-    snapshots: bool = False
+    name: str  # the name of the command
+    run: Callable[[Context], Document]  # the function that executes the command
+    in_transactions: bool = False  # True if a transaction accepts the command
+    retryable: bool = False  # True if the command can be a retryable write, which has a transaction number
+    reads: bool = False  # True if the command accepts all levels of read concerns, except `snapshot`
+    snapshots: bool = False  # True if the command accepts the read concern level `snapshot` outside of transactions
 
 
 def _aggregate(context: Context) -> Document:

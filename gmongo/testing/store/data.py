@@ -22,27 +22,18 @@ HISTORY = 20_000
 
 
 class Record(NamedTuple):
-    """A stored document. Records are immutable: an update stores a new record.
+    """A stored document. Records are immutable: an update stores a new record."""
 
-    :param number: the position of the document in natural order.
-    :param document: the stored document.
-    """
-
-    number: int
-    document: Document
+    number: int  # the position of the document in natural order
+    document: Document  # the stored document
 
 
 class Change(NamedTuple):
-    """An entry of the history of a collection.
+    """An entry of the history of a collection."""
 
-    :param time: the logical time of the change.
-    :param key: the key of the changed record.
-    :param before: the record before the change; None if the change inserted the record.
-    """
-
-    time: Timestamp
-    key: Key
-    before: Record | None
+    time: Timestamp  # the logical time of the change
+    key: Key  # the key of the changed record
+    before: Record | None  # the record before the change; None if the change inserted the record
 
 
 @dataclass(eq=False)

@@ -22,16 +22,11 @@ MARK, EVENT, INVALIDATE = 0, 1, 2
 
 
 class Position(NamedTuple):
-    """A position in the oplog. Positions sort in the order of events.
+    """A position in the oplog. Positions sort in the order of events."""
 
-    :param time: the logical time of an event, or the time of a position without an event.
-    :param order: the number of the event among the events with an equal time.
-    :param kind: ``MARK``, ``EVENT`` or ``INVALIDATE``.
-    """
-
-    time: Timestamp
-    order: int = 0
-    kind: int = EVENT
+    time: Timestamp  # the logical time of an event, or the time of a position without an event
+    order: int = 0  # the number of the event among the events with an equal time
+    kind: int = EVENT  # `MARK`, `EVENT` or `INVALIDATE`
 
     def token(self) -> Document:
         return {"_data": f"82{self.time.time:08X}{self.time.inc:08X}{self.order:08X}{self.kind:02X}"}

@@ -18,20 +18,13 @@ _BOUNDED = frozenset({"$gt", "$gte", "$lt", "$lte"})
 
 @dataclass(frozen=True)
 class Plan:
-    """The index entries that a query reads.
+    """The index entries that a query reads."""
 
-    :param index: the index that the query reads.
-    :param prefixes: the sort keys of the first field, if the query compares the field for equality.
-    :param low: the lower bound of the first field after a prefix.
-    :param high: the upper bound of the first field after a prefix.
-    :param matched: the number of the first fields of the index that the query compares for equality.
-    """
-
-    index: Index
-    prefixes: list[Key]
-    low: Key = ()
-    high: Key = (TOP,)
-    matched: int = 0
+    index: Index  # the index that the query reads
+    prefixes: list[Key]  # the sort keys of the first field, if the query compares the field for equality
+    low: Key = ()  # the lower bound of the first field after a prefix
+    high: Key = (TOP,)  # the upper bound of the first field after a prefix
+    matched: int = 0  # the number of the first fields of the index that the query compares for equality
 
     @property
     def worth(self) -> tuple[int, int, int, int]:

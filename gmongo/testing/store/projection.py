@@ -34,12 +34,9 @@ DROP = object()
 
 @dataclass(frozen=True)
 class Computed:
-    """The node of a projection tree for a field whose value is computed.
+    """The node of a projection tree for a field whose value is computed."""
 
-    :param expression: the expression that computes the value.
-    """
-
-    expression: Expression
+    expression: Expression  # the expression that computes the value
 
 
 def compile_project(spec: Any, scope: Scope) -> Project:

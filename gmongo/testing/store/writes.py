@@ -48,22 +48,14 @@ _INSERTED = Outcome(1)
 
 @dataclass
 class Target:
-    """The collection to which a command writes, and the options of the writes.
+    """The collection to which a command writes, and the options of the writes."""
 
-    :param access: the access to the data.
-    :param collection: the collection; None if the collection does not exist.
-    :param make: a function that creates the collection, and returns the collection.
-    :param bypass: the value of ``bypassDocumentValidation``.
-    :param variables: the values of variables by name.
-    :param pace: the pace of the command.
-    """
-
-    access: Access
-    collection: Collection | None
-    make: Callable[[], Collection]
-    bypass: bool
-    variables: Mapping[str, Any]
-    pace: Pace = field(default_factory=Pace)
+    access: Access  # the access to the data
+    collection: Collection | None  # the collection; None if the collection does not exist
+    make: Callable[[], Collection]  # a function that creates the collection, and returns the collection
+    bypass: bool  # the value of `bypassDocumentValidation`
+    variables: Mapping[str, Any]  # the values of variables by name
+    pace: Pace = field(default_factory=Pace)  # the pace of the command
 
     def existing(self) -> Collection:
         """Return the collection. Create a missing collection."""
