@@ -13,7 +13,7 @@ from bson.timestamp import Timestamp
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.duplicates import check_unique, duplicate_key, new_entries
-from gmongo.testing.store.errors import invalid_options, write_conflict
+from gmongo.testing.store.errors import write_conflict
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import Key
@@ -140,24 +140,6 @@ class PastAccess(Access):
 
     def unindexed(self, collection: Collection) -> Iterable[Key]:
         return collection.changed_since(self.time)
-
-    def create(self, database: str, name: str, options: Document) -> Collection:
-        raise _read_only()
-
-    def insert(self, collection: Collection, document: Document) -> None:
-        raise _read_only()
-
-    def replace(
-        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
-    ) -> None:
-        raise _read_only()
-
-    def remove(self, collection: Collection, key: Key) -> None:
-        raise _read_only()
-
-
-def _read_only() -> CommandError:
-    return invalid_options("a snapshot of the past cannot be written to")
 
 
 def snapshot_unavailable(collection: Collection) -> CommandError:

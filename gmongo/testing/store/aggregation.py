@@ -90,12 +90,10 @@ def pipeline_results(context: Context, pipeline: list[Any]) -> Documents:
         documents = _SOURCES[first](context, pipeline[0][first])
     else:
         # Compile all stages before the first read of the collection, so that an error does not depend on the documents.
-        collection = context.collection() if context.body["aggregate"] != 1 else None
-        leading = collection is None or not collection.options.get("pipeline")
-        run = compile_pipeline(pipeline, env, leading)
+        run = compile_pipeline(pipeline, env)
         documents, rest = _source(context, pipeline)
         if rest is not pipeline:
-            run = compile_pipeline(rest, env, leading)
+            run = compile_pipeline(rest, env)
     return list(run(documents, context.variables))
 
 

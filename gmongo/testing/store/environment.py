@@ -42,13 +42,11 @@ class Environment:
     :param scope: the names of the variables, the collation and the pace.
     :param read: a function that returns another collection of the database by name.
     :param most: the number of documents that later stages read from the stage; None if later stages read all documents.
-    :param leading: True if a server would run the stage in its slot-based execution engine, which differs in details.
     """
 
     scope: Scope = field(default_factory=Scope)
     read: Callable[[str], Foreign] = _no_collection
     most: int | None = None
-    leading: bool = False
 
     @property
     def pace(self) -> Pace:
@@ -80,15 +78,12 @@ def with_value(document: Document, parts: list[str], value: Any) -> Document:
 
 
 def with_last(document: Document, parts: list[str], value: Any) -> Document:
-    """Return a copy of a document with another value at a path.
-
-    The field at this path becomes the last field. The slot-based execution engine of a server also
-    writes the field last.
-    """
-    return with_value(with_value(document, parts, MISSING) if _has(document, parts) else document, parts, value)
+    """Return a copy of a document with another value at a path. The field at this path becomes the last field."""
+    return with_value(with_value(document, parts, MISSING) if has_path(document, parts) else document, parts, value)
 
 
-def _has(document: Any, parts: list[str]) -> bool:
+def has_path(document: Any, parts: list[str]) -> bool:
+    """Return True if the document has a value at the path."""
     for part in parts:
         if not isinstance(document, dict) or part not in document:
             return False

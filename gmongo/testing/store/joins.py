@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from gmongo.testing.store.environment import Document, Documents, Environment, Finder, Stage, with_last, with_value
+from gmongo.testing.store.environment import Document, Documents, Environment, Finder, Stage, has_path, with_value
 from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.expressions import (
     Expression,
@@ -53,7 +53,6 @@ def lookup(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> St
     run_inner = compile_pipeline(pipeline, env.within(let))
     into = path_parts(_option("$lookup", spec, "as"))
     join = _Join(spec, source, env) if by_fields else None
-    put = with_last if env.leading else with_value
 
     def run(documents: Documents, variables: Variables) -> Documents:
         read: Callable[[Document], list[Document]] | None = None
@@ -62,7 +61,9 @@ def lookup(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> St
                 read = _all_of(source) if join is None else join.reader()
             values = with_document(variables, document)
             inner = {**variables, **{name: part(values) for name, part in let.items()}}
-            yield put(document, into, list(run_inner(read(document), inner)))
+            if has_path(document, into):
+                raise malformed("$lookup into an existing field")
+            yield with_value(document, into, list(run_inner(read(document), inner)))
 
     return run
 

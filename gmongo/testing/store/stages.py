@@ -33,23 +33,16 @@ from gmongo.testing.store.values import MISSING, is_number, is_whole, whole
 from gmongo.testing.unsupported import not_supported
 
 Make = Callable[[Any, Environment], Stage]
-# The stages that the slot-based execution engine of a server runs, if they are at the beginning of a pipeline.
-_SLOT_BASED = frozenset({"$group", "$limit", "$lookup", "$match", "$skip", "$sort"})
 
 
-def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> Stage:
-    """Compile a pipeline to a function of the type ``Stage``.
-
-    :param leading: True if the pipeline reads the collection of the command. In this case, the
-        slot-based execution engine of a server would run the first stages.
-    """
+def compile_pipeline(pipeline: Any, env: Environment) -> Stage:
+    """Compile a pipeline to a function of the type ``Stage``."""
     if not isinstance(pipeline, list):
         raise error(14, "a pipeline must be an array")
     stages: list[Stage] = []
     for spec, following in zip_longest(pipeline, pipeline[1:]):
         name = stage_name(spec)
-        leading = leading and name in _SLOT_BASED and not _is_fused(name, spec[name], following)
-        stages.append(STAGES[name](spec[name], replace(env, most=_limit_of_next_stage(following), leading=leading)))
+        stages.append(STAGES[name](spec[name], replace(env, most=_limit_of_next_stage(following))))
 
     def run(documents: Documents, variables: Variables) -> Documents:
         for stage in stages:
@@ -57,18 +50,6 @@ def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> 
         return documents
 
     return run
-
-
-def _is_fused(name: str, spec: Any, following: Any) -> bool:
-    """Return True for a ``$lookup`` that the slot-based execution engine does not run.
-
-    An example is a ``$lookup`` before an ``$unwind``.
-    """
-    if name != "$lookup" or not isinstance(spec, dict):
-        return False
-    paths = f"{spec.get('localField')}.{spec.get('foreignField')}.{spec.get('as')}"
-    is_simple = "pipeline" not in spec and not any(part.isdigit() for part in paths.split("."))
-    return not is_simple or (isinstance(following, dict) and "$unwind" in following)
 
 
 def _limit_of_next_stage(following: Any) -> int | None:
