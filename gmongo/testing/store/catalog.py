@@ -31,9 +31,7 @@ def create(context: Context) -> Document:
             return {}
         raise error(48, f"Collection {context.namespace} already exists.")
     context.access.create(context.database, context.collection_name, options)
-    if context.body.get("autoIndexId") is None:
-        return {}
-    return {"note": "The autoIndexId option is deprecated and will be removed in a future release"}
+    return {}
 
 
 def drop(context: Context) -> Document:

@@ -15,44 +15,34 @@ from gmongo.testing.store.data import Document
 from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import bad_value, malformed
 from gmongo.testing.store.fields import TABLE
-from gmongo.testing.store.index_specs import check_identity_spec, same_keys
+from gmongo.testing.store.index_specs import same_keys
 from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
 from gmongo.testing.store.output import OUTPUTS
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.values import is_number, is_true, long_of
+from gmongo.testing.unsupported import not_supported
 
-_NOT_OPTIONS = frozenset({"create", "flags", "idIndex"})
 _ACTIONS = ("error", "warn", "errorAndLog")
 _LEVELS = ("strict", "off", "moderate")
 _MAX_CAPPED_SIZE = 2**50
 _MAX_COUNT = 2**31
 # The order of options in `listCollections`.
-ORDER = """capped size max autoIndexId changeStreamPreAndPostImages storageEngine indexOptionDefaults validator
-    validationLevel validationAction viewOn pipeline collation clusteredIndex expireAfterSeconds timeseries
-    encryptedFields"""
+ORDER = """capped size max changeStreamPreAndPostImages validator validationLevel validationAction viewOn pipeline
+    collation clusteredIndex expireAfterSeconds timeseries encryptedFields"""
 
 
 def created_options(body: Mapping[str, Any]) -> Document:
     """Check the options of a ``create`` command. Return the options in the order and form of ``listCollections``."""
-    options = {
-        name: value
-        for name, value in body.items()
-        if name in TABLE["create"].fields and name not in _NOT_OPTIONS and value is not None
-    }
+    options = {name: value for name, value in body.items() if name in TABLE["create"].fields and value is not None}
+    refused = options.keys() - {"create", "flags", *ORDER.split()}
+    if refused:
+        raise not_supported("other options of create", min(refused))
     options.update({name: long_of(options[name]) for name in ("size", "max") if is_number(options.get(name))})
-    options.update({"autoIndexId": is_true(options["autoIndexId"])} if "autoIndexId" in options else {})
     _check_choices(options)
     series = timeseries.completed(options["timeseries"]) if "timeseries" in options else None
     _check_combination(options)
-    kinds = [name for name in ("viewOn", "timeseries", "autoIndexId") if body.get(name) is not None]
-    if body.get("idIndex") is not None and kinds:
-        raise malformed("create with idIndex")
     collation = Collation.of(options["collation"], required=True) if "collation" in options else Collation()
-    if body.get("idIndex") is not None:
-        check_identity_spec(body["idIndex"], collation.description())
     check_contents(options)
-    if not options.get("autoIndexId", True):
-        raise malformed("create without index")
     completed = {**options, "timeseries": series, "collation": collation.description()}
     if "viewOn" in options:
         completed = {name: completed.get(name, []) for name in ("viewOn", "pipeline", "collation")}
@@ -65,39 +55,27 @@ def created_options(body: Mapping[str, Any]) -> Document:
 
 def is_default(name: str, value: Any) -> bool:
     """Return True if the value of an option is the default. A server does not store such a value."""
-    if name in ("capped", "max", "clusteredIndex", "collation", "indexOptionDefaults", "storageEngine", "validator"):
+    if name in ("capped", "max", "clusteredIndex", "collation", "validator"):
         return not value or not is_true(value)
     return name == "changeStreamPreAndPostImages" and not is_true(value["enabled"])
 
 
-def check_expiry(seconds: Any) -> None:
-    """Check the option ``expireAfterSeconds`` of a clustered collection or a time series."""
-    if not 0 <= long_of(seconds) <= clock.seconds():
-        raise malformed("expireAfterSeconds")
-
-
 def _check_combination(options: Mapping[str, Any]) -> None:
-    if "timeseries" in options:
-        timeseries.check_other_options({name: value for name, value in options.items() if name != "capped" or value})
     is_clustered, is_capped = is_true(options.get("clusteredIndex")), options.get("capped")
     limits = {"size", "max"} & set(options)
-    engines = options.get("storageEngine") or {}
     if (
-        "temp" in options
-        or ("pipeline" in options and "viewOn" not in options)
+        ("pipeline" in options and "viewOn" not in options)
         or (bool(limits) if is_clustered or not is_capped else not options.get("size"))
         or (is_capped and (is_clustered or "encryptedFields" in options))
         or not 1 <= options.get("size", 1) <= _MAX_CAPPED_SIZE
         or options.get("max", 0) >= _MAX_COUNT
         or ("expireAfterSeconds" in options and "timeseries" not in options and not is_clustered)
-        or not set(engines) <= {"wiredTiger"}
-        or not all(isinstance(settings, dict) for settings in engines.values())
+        or not 0 <= long_of(options.get("expireAfterSeconds", 0)) <= clock.seconds()
+        or ("timeseries" in options and not set(options) <= timeseries.ACCEPTED)
         or ("viewOn" in options and options.get("changeStreamPreAndPostImages", {}).get("enabled"))
         or (is_clustered and not _is_clustered_index(options["clusteredIndex"]))
     ):
         raise malformed("create with conflicting options")
-    if "expireAfterSeconds" in options:
-        check_expiry(options["expireAfterSeconds"])
 
 
 def _is_clustered_index(spec: Any) -> bool:

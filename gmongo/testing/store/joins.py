@@ -62,7 +62,7 @@ def lookup(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> St
             values = with_document(variables, document)
             inner = {**variables, **{name: part(values) for name, part in let.items()}}
             if has_path(document, into):
-                raise malformed("$lookup into an existing field")
+                raise not_supported("$lookup into an existing field")
             yield with_value(document, into, list(run_inner(read(document), inner)))
 
     return run

@@ -15,13 +15,7 @@ _MAX_SECONDS = 365 * 86400
 # The maximum time in seconds that a bucket covers, by granularity.
 _SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
 # The options of `create` that a time series accepts.
-_ACCEPTED = frozenset({"collation", "expireAfterSeconds", "indexOptionDefaults", "storageEngine", "timeseries"})
-
-
-def check_other_options(options: Mapping[str, Any]) -> None:
-    """Check that a time series accepts all options of a ``create``."""
-    if not set(options) <= _ACCEPTED:
-        raise malformed("create with options that a time series does not have")
+ACCEPTED = frozenset({"create", "collation", "expireAfterSeconds", "timeseries"})
 
 
 def completed(options: Mapping[str, Any]) -> Document:
