@@ -187,19 +187,11 @@ def _matches_write(call: Call, data: Mapping[str, Any]) -> bool:
     return call.name in _RETRYABLE_WRITES and number is not None and not call.cluster.store.has_done(call.request)
 
 
-def _matches_get_more(call: Call, data: Mapping[str, Any]) -> bool:
-    return call.name == "getMore"
-
-
-def _matches_time_limit(call: Call, data: Mapping[str, Any]) -> bool:
-    return bool(call.body.get("maxTimeMS"))
-
-
-_MATCHING = {
+_MATCHING: Mapping[str, Callable[[Call, Mapping[str, Any]], bool]] = {
     FAIL_COMMAND: _matches_command,
     ON_TRANSACTIONAL_WRITE: _matches_write,
-    ON_GET_MORE: _matches_get_more,
-    ON_TIME_LIMIT: _matches_time_limit,
+    ON_GET_MORE: lambda call, data: call.name == "getMore",
+    ON_TIME_LIMIT: lambda call, data: bool(call.body.get("maxTimeMS")),
 }
 
 

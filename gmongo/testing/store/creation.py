@@ -1,4 +1,4 @@
-"""Check the options of ``create`` for collections and views."""
+"""Check the options of ``create`` for collections, views and time series."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from gmongo.testing import clock
 from gmongo.testing.command import error
-from gmongo.testing.store import timeseries
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import BUILT_IN
@@ -19,7 +18,7 @@ from gmongo.testing.store.index_specs import same_keys
 from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
 from gmongo.testing.store.output import OUTPUTS
 from gmongo.testing.store.stages import compile_pipeline
-from gmongo.testing.store.values import is_number, is_true, long_of
+from gmongo.testing.store.values import MISSING, is_number, is_true, long_of, type_name
 from gmongo.testing.unsupported import not_supported
 
 _ACTIONS = ("error", "warn", "errorAndLog")
@@ -31,6 +30,48 @@ ORDER = """capped size max changeStreamPreAndPostImages validator validationLeve
     collation clusteredIndex expireAfterSeconds timeseries encryptedFields"""
 
 
+_SECONDS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
+_MAX_SECONDS = 365 * 86400
+# The maximum time in seconds that a bucket covers, by granularity.
+_SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
+# The options of `create` that a time series accepts.
+ACCEPTED = frozenset({"create", "collation", "expireAfterSeconds", "timeseries"})
+
+
+def completed_series(options: Mapping[str, Any]) -> Document:
+    """Check the option ``timeseries`` of a ``create``, and return the option with its defaults."""
+    options = {name: value for name, value in options.items() if value is not None}
+    names: Document = {name: options[name] for name in ("timeField", "metaField") if name in options}
+    is_wrong = names.get("metaField") in ("_id", names["timeField"])
+    if is_wrong or any("\0" in value or "." in value for value in names.values()):
+        raise malformed("the fields of a time series")
+    return {**names, **_bucketing(options)}
+
+
+def _bucketing(options: Mapping[str, Any]) -> Document:
+    """Return the options that determine the buckets: a granularity, or the numbers of seconds in ``_SECONDS``."""
+    span, rounding = (long_of(options[name]) if name in options else None for name in _SECONDS)
+    if "granularity" not in options and rounding is not None:
+        if span != rounding or not 1 <= rounding <= _MAX_SECONDS:
+            raise malformed("the seconds of a time series")
+        return {"bucketRoundingSeconds": rounding, "bucketMaxSpanSeconds": span}
+    granularity = options.get("granularity", "seconds")
+    if granularity not in _SPANS or rounding is not None or span not in (None, _SPANS[granularity]):
+        raise malformed("the granularity of a time series")
+    return {"granularity": granularity, "bucketMaxSpanSeconds": _SPANS[granularity]}
+
+
+def measurement(series: Mapping[str, Any], document: Document) -> Document:
+    """Return the form in which a time series stores a document: the time and the metadata are the first fields.
+
+    :param series: the option ``timeseries`` of the collection.
+    """
+    first = [name for name in (series["timeField"], series.get("metaField")) if name in document]
+    if type_name(document.get(series["timeField"], MISSING)) != "date":
+        raise not_supported("a time series", "a measurement without a time")
+    return {**{name: document[name] for name in first}, **document}
+
+
 def created_options(body: Mapping[str, Any]) -> Document:
     """Check the options of a ``create`` command. Return the options in the order and form of ``listCollections``."""
     options = {name: value for name, value in body.items() if name in TABLE["create"].fields and value is not None}
@@ -39,7 +80,7 @@ def created_options(body: Mapping[str, Any]) -> Document:
         raise not_supported("other options of create", min(refused))
     options.update({name: long_of(options[name]) for name in ("size", "max") if is_number(options.get(name))})
     _check_choices(options)
-    series = timeseries.completed(options["timeseries"]) if "timeseries" in options else None
+    series = completed_series(options["timeseries"]) if "timeseries" in options else None
     _check_combination(options)
     collation = Collation.of(options["collation"], required=True) if "collation" in options else Collation()
     check_contents(options)
@@ -71,7 +112,7 @@ def _check_combination(options: Mapping[str, Any]) -> None:
         or options.get("max", 0) >= _MAX_COUNT
         or ("expireAfterSeconds" in options and "timeseries" not in options and not is_clustered)
         or not 0 <= long_of(options.get("expireAfterSeconds", 0)) <= clock.seconds()
-        or ("timeseries" in options and not set(options) <= timeseries.ACCEPTED)
+        or ("timeseries" in options and not set(options) <= ACCEPTED)
         or ("viewOn" in options and options.get("changeStreamPreAndPostImages", {}).get("enabled"))
         or (is_clustered and not _is_clustered_index(options["clusteredIndex"]))
     ):

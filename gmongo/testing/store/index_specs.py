@@ -99,8 +99,8 @@ def _check_fields(spec: Mapping[str, Any]) -> None:
     has_types = all(
         isinstance(value, dict) if name in _OBJECTS
         else type(value) is str if name in _STRINGS
-        else is_number(value) or (name in _FLAGS and isinstance(value, bool) and name != "hidden")
-        or (name == "hidden" and isinstance(value, bool))
+        else isinstance(value, bool) if name == "hidden"
+        else is_number(value) or (name in _FLAGS and isinstance(value, bool))
         for name, value in spec.items()
     )  # fmt: skip
     if not has_types or not {"key", "name"} <= set(spec) or spec.get("collation") == {}:

@@ -110,10 +110,6 @@ def _comparison(holds: Callable[[int], bool], or_equal: bool) -> Make:
     return make
 
 
-def _eq(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
-    return equality(operand, collation)
-
-
 def _ne(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
     if is_pattern(operand):
         raise bad_value("Can't have regex as arg to $ne.")
@@ -245,7 +241,7 @@ _BITS: Mapping[str, Callable[[int, int], bool]] = {
 }
 # Operators that match an array if the array itself matches or an element matches.
 OF_ELEMENTS: Mapping[str, Make] = {
-    "$eq": _eq,
+    "$eq": lambda operand, _condition, collation: equality(operand, collation),
     "$gt": _comparison(lambda order: order > 0, False),
     "$gte": _comparison(lambda order: order >= 0, True),
     "$lt": _comparison(lambda order: order < 0, False),

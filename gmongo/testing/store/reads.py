@@ -13,17 +13,16 @@ from gmongo.testing.command import error
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.creation import check_find_of_view
-from gmongo.testing.store.cursors import Cursor
+from gmongo.testing.store.cursors import Cursor, TailingCursor
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import bad_value, failed_to_parse, malformed
-from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.paths import leaves_at, split, step
 from gmongo.testing.store.planning import plan_of, sorting_index
+from gmongo.testing.store.projection import compile_projection
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, select, text_score_function
-from gmongo.testing.store.tailing import TailingCursor
 from gmongo.testing.store.values import MISSING, compare, key_of, long_of
 from gmongo.testing.unsupported import not_supported
 

@@ -62,16 +62,8 @@ def _are_types(names: frozenset[str]) -> Callable[[Any], bool]:
     return holds
 
 
-def _is_size(rule: Any) -> bool:
-    return is_number(rule) and is_whole(rule) and whole(rule) >= 0
-
-
 def _are_different(rule: Any) -> bool:
     return isinstance(rule, list) and bool(rule) and not any(equal(a, b) for n, a in enumerate(rule) for b in rule[:n])
-
-
-def _are_names(rule: Any) -> bool:
-    return _are_different(rule) and all(type(one) is str for one in rule)
 
 
 _RULES: Mapping[tuple[str, ...], Callable[[Any], bool]] = {
@@ -79,8 +71,8 @@ _RULES: Mapping[tuple[str, ...], Callable[[Any], bool]] = {
     ("type",): _are_types(_OF_JSON),
     ("title", "description", "pattern"): lambda rule: type(rule) is str,
     ("minimum", "maximum"): is_number,
-    ("minLength", "maxLength"): _is_size,
-    ("required",): _are_names,
+    ("minLength", "maxLength"): lambda rule: is_number(rule) and is_whole(rule) and whole(rule) >= 0,
+    ("required",): lambda rule: _are_different(rule) and all(type(one) is str for one in rule),
     ("enum",): _are_different,
     ("encrypt", "encryptMetadata", "items", "properties"): lambda rule: isinstance(rule, dict),
     ("additionalProperties", "exclusiveMinimum", "exclusiveMaximum"): lambda rule: isinstance(rule, bool),

@@ -112,10 +112,6 @@ def _for_each_document(make: Callable[[Any, Scope], Project]) -> Make:
     return compile_stage
 
 
-def _unset(spec: Any, _scope: Scope) -> Project:
-    return compile_unset(spec)
-
-
 def _replace_with(expression: Any, scope: Scope) -> Project:
     root_of = compile_expression(expression, scope)
 
@@ -237,7 +233,7 @@ STAGES: Mapping[str, Make] = {
     "$sort": _sort,
     "$sortByCount": _sort_by_count,
     "$unionWith": _with_pipelines(joins.union_with),
-    "$unset": _for_each_document(_unset),
+    "$unset": _for_each_document(lambda spec, _scope: compile_unset(spec)),
     "$unwind": _unwind,
 }
 # The stages that are only allowed at the beginning or end of a pipeline. Other modules execute these stages.

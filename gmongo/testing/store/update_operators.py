@@ -125,10 +125,6 @@ def _set(_current: Any, operand: Any) -> Any:
     return copy_value(operand)
 
 
-def _unset(path: str, _operand: Any, _collation: Collation) -> Edits:
-    return [(path, _remove)]
-
-
 def _arithmetic(name: str, function: Change, start: int) -> Make:
     def change(current: Any, operand: Any) -> Any:
         if current is MISSING:
@@ -287,7 +283,7 @@ def _is_among(values: Iterable[Any], expected: Any, collation: Collation) -> boo
 UPDATE_OPERATORS: Mapping[str, Make] = {
     "$set": _changing(_set),
     "$setOnInsert": _changing(_set),
-    "$unset": _unset,
+    "$unset": lambda path, _operand, _collation: [(path, _remove)],
     "$inc": _arithmetic("$inc", arithmetic.add, 0),
     "$mul": _arithmetic("$mul", arithmetic.multiply, 1),
     "$min": _min_or_max(1),
@@ -368,14 +364,10 @@ def _is_pull_operand(operand: Any) -> bool:
     return True
 
 
-def _is_current_date_operand(operand: Any) -> bool:
-    return isinstance(operand, bool) or operand in ({"$type": "date"}, {"$type": "timestamp"})
-
-
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "$addToSet": _is_add_to_set_operand,
     "$bit": _is_bit_operand,
-    "$currentDate": _is_current_date_operand,
+    "$currentDate": lambda operand: isinstance(operand, bool) or operand in ({"$type": "date"}, {"$type": "timestamp"}),
     "$inc": is_number,
     "$mul": is_number,
     "$pop": _is_direction,

@@ -9,11 +9,11 @@ from typing import Any
 
 from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError, error
-from gmongo.testing.store import timeseries
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.apply_update import Update
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
+from gmongo.testing.store.creation import measurement
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.differences import is_replacement_shorter
 from gmongo.testing.store.errors import failed_to_parse, write_conflict
@@ -84,7 +84,7 @@ def insert_one(target: Target, document: Document) -> Outcome:
     check_size(document)
     collection = target.existing()
     if collection.kind == "timeseries":
-        document = timeseries.measurement(collection.options["timeseries"], document)
+        document = measurement(collection.options["timeseries"], document)
     check_document(collection, document, target.bypass)
     key, access = collection.key(document["_id"]), target.access
     while access.await_free(collection, key, target.pace) or access.await_entries(

@@ -201,17 +201,9 @@ def _scram(users: Users, database: str, body: Mapping[str, Any]) -> Conversation
     return ScramConversation(mechanism, lambda name: users.find(database, name), skips_empty_exchange)
 
 
-def _plain(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:
-    return PlainConversation(users, database)
-
-
-def _oidc(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:
-    return OidcConversation(users.oidc_tokens)
-
-
 _MECHANISMS: dict[str, Callable[[Users, str, Mapping[str, Any]], Conversation]] = {
     "SCRAM-SHA-1": _scram,
     "SCRAM-SHA-256": _scram,
-    "PLAIN": _plain,
-    "MONGODB-OIDC": _oidc,
+    "PLAIN": lambda users, database, body: PlainConversation(users, database),
+    "MONGODB-OIDC": lambda users, database, body: OidcConversation(users.oidc_tokens),
 }

@@ -40,14 +40,6 @@ def _in(collation: Collation, searched: Any, array: Any) -> bool:
     return any(equal(searched, collation.folded(element)) for element in of_type(list, array))
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, list)
-
-
-def _size(value: Any) -> int:
-    return len(of_type(list, value))
-
-
 def _concatenated(arrays: Iterable[Any]) -> Any:
     found: list[Any] = []
     for array in arrays:
@@ -61,10 +53,6 @@ def _range(start: Any, end: Any, step: Any = 1) -> list[int]:
     if not integer(step):
         raise failed_expression("the step of $range is 0")
     return list(range(integer(start), integer(end), integer(step)))
-
-
-def _reversed(array: Any) -> list[Any]:
-    return list(of_type(list, array)[::-1])
 
 
 def _slice(array: Any, first: Any, count: Any = None) -> list[Any]:
@@ -85,10 +73,6 @@ def _set(value: Any, collation: Collation) -> dict[Key, Any]:
 
 def _sorted_values(values: Mapping[Key, Any]) -> list[Any]:
     return [values[key] for key in sorted(values)]
-
-
-def _union(found: dict[Key, Any], other: dict[Key, Any]) -> dict[Key, Any]:
-    return {**other, **found}
 
 
 def _intersection(found: dict[Key, Any], other: dict[Key, Any]) -> dict[Key, Any]:
@@ -125,14 +109,6 @@ def _of_several_sets(combine: Callable[[dict[Key, Any], dict[Key, Any]], dict[Ke
         return of_iterator(run, commutes=True)(name, operand, scope)
 
     return make
-
-
-def _all_true(array: Any) -> bool:
-    return all(map(is_true, of_type(list, array)))
-
-
-def _any_true(array: Any) -> bool:
-    return any(map(is_true, of_type(list, array)))
 
 
 def _variable(fields: Mapping[str, Any]) -> str:
@@ -205,19 +181,19 @@ OPERATORS: Mapping[str, Make] = {
     "$concatArrays": of_iterator(_concatenated),
     "$first": of_values(null_for_null(lambda array: _element(array, 0)), 1),
     "$in": under_collation(_in, 2),
-    "$isArray": of_values(_is_array, 1),
+    "$isArray": of_values(lambda value: isinstance(value, list), 1),
     "$last": of_values(null_for_null(lambda array: _element(array, -1)), 1),
     "$range": of_values(_range, 2, 3),
-    "$reverseArray": of_values(null_for_null(_reversed), 1),
-    "$size": of_values(_size, 1),
+    "$reverseArray": of_values(null_for_null(lambda array: list(of_type(list, array)[::-1])), 1),
+    "$size": of_values(lambda value: len(of_type(list, value)), 1),
     "$slice": of_values(null_for_null(_slice), 2, 3),
-    "$allElementsTrue": of_values(_all_true, 1),
-    "$anyElementTrue": of_values(_any_true, 1),
+    "$allElementsTrue": of_values(lambda array: all(map(is_true, of_type(list, array))), 1),
+    "$anyElementTrue": of_values(lambda array: any(map(is_true, of_type(list, array))), 1),
     "$setDifference": under_collation(_difference, 2),
     "$setEquals": under_collation(_equals, 2, None),
     "$setIntersection": _of_several_sets(_intersection),
     "$setIsSubset": under_collation(_is_subset, 2),
-    "$setUnion": _of_several_sets(_union),
+    "$setUnion": _of_several_sets(lambda found, other: {**other, **found}),
     "$filter": _filter,
     "$map": _map,
     "$reduce": _reduce,

@@ -48,10 +48,6 @@ def _any_true(name: str, operand: Any, scope: Scope) -> Expression:
     return folded(lambda variables: any(is_true(part(variables)) for part in parts), parts)
 
 
-def _not(value: Any) -> bool:
-    return not is_true(value)
-
-
 def _cond(name: str, operand: Any, scope: Scope) -> Expression:
     if isinstance(operand, dict):
         fields = compiled(name, operand, scope, "if then else")
@@ -144,7 +140,7 @@ OPERATORS: Mapping[str, Make] = {
     "$cmp": _comparison(lambda order: order),
     "$and": _all_true,
     "$or": _any_true,
-    "$not": of_values(_not, 1),
+    "$not": of_values(lambda value: not is_true(value), 1),
     "$cond": _cond,
     "$ifNull": _if_null,
     "$switch": _switch,

@@ -71,21 +71,9 @@ def _concatenated(values: Iterable[Any]) -> Any:
     return "".join(found)
 
 
-def _lower(value: Any) -> str:
-    return _coerced(value).translate(_LOWER)
-
-
-def _upper(value: Any) -> str:
-    return _coerced(value).translate(_UPPER)
-
-
 def _substring(value: Any, start: Any, length: Any) -> str:
     first = integer(start, least=0)
     return _coerced(value)[first : first + integer(length, least=0)]
-
-
-def _length(value: Any) -> int:
-    return len(of_type(str, value))
 
 
 def _split(value: Any, separator: Any) -> list[str]:
@@ -151,9 +139,9 @@ OPERATORS: Mapping[str, Make] = {
     "$replaceOne": _replace_operator(1),
     "$rtrim": _trim_operator(str.rstrip),
     "$split": of_values(null_for_null(_split), 2),
-    "$strLenCP": of_values(_length, 1),
+    "$strLenCP": of_values(lambda value: len(of_type(str, value)), 1),
     "$substrCP": of_values(_substring, 3),
-    "$toLower": of_values(_lower, 1),
-    "$toUpper": of_values(_upper, 1),
+    "$toLower": of_values(lambda value: _coerced(value).translate(_LOWER), 1),
+    "$toUpper": of_values(lambda value: _coerced(value).translate(_UPPER), 1),
     "$trim": _trim_operator(str.strip),
 }
