@@ -1,10 +1,9 @@
 """Write the answers of a server to data files, or compare the answers of a server with the data files.
 
-``python -m tests.simulation.answers --record URI [files]`` writes the server's answers and its
-version to the data files. ``python -m tests.simulation.answers --check URI [files]`` fails if an
-answer of the server differs from its file. The server must be a replica set of one member that
-requires no authentication and accepts test commands. With both options, the program uses and
-finally drops the database ``gmongo_answers``.
+``python -m tests.simulation.answers --record URI [files]`` writes the server's answers and its version to the data
+files. ``python -m tests.simulation.answers --check URI [files]`` fails if an answer of the server differs from its
+file. The server must be a replica set of one member that requires no authentication and accepts test commands. With
+both options, the program uses and finally drops the database ``gmongo_answers``.
 """
 
 from __future__ import annotations

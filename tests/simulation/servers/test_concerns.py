@@ -138,8 +138,8 @@ def test_connections_above_rate_limit_are_closed(virtual_standalone):
     "command",
     [
         "buildInfo", "connectionStatus", "currentOp", "fsync", "getCmdLineOpts", "hostInfo",
-        "listCommands", "logRotate", "ping", "serverStatus", "whatsmyuri",
-    ],
+        "listCommands", "logRotate", "ping", "serverStatus", "whatsmyuri"
+    ]
 )  # fmt: skip
 def test_diagnostic_commands_succeed(client, command):
     assert client.run({command: 1})["ok"] == 1

@@ -58,7 +58,7 @@ def test_remote_member_has_public_api_of_member(replica_set):
     # A remote member lacks these attributes, because only the simulation uses them.
     inner = {
         "accept", "answer", "await_change", "changed", "cluster", "fail_points", "faults", "forget", "operations",
-        "parameters", "service_id", "start", "stop", "topology_version",
+        "parameters", "service_id", "start", "stop", "topology_version"
     }  # fmt: skip
     with Deployment.replica_set() as here:
         assert public_names(here.members[0]) - inner <= public_names(replica_set.members[0])
@@ -268,8 +268,7 @@ def test_remote_deployment_trusts_authority_of_this_process(where):
             pytest.raises(
                 OperationFailure,
                 match=r"'CN=ada,.* is not a user of",
-                # An authentication error proves that the client has accepted the certificate of the
-                # server.
+                # An authentication error proves that the client has accepted the certificate of the server.
             ),
         ):
             client.admin.command("ping")

@@ -55,7 +55,7 @@ def test_change_events_describe_changes_of_documents(shell):
     assert insert["fullDocument"] == {"_id": 2, "x": 2}
     assert insert["ns"] == {"db": "db", "coll": "c"}
     assert update["updateDescription"] == {
-        "updatedFields": {"y": {"z": 1}}, "removedFields": ["x"], "truncatedArrays": [],
+        "updatedFields": {"y": {"z": 1}}, "removedFields": ["x"], "truncatedArrays": []
     }  # fmt: skip
     assert "fullDocument" not in update
     assert replace["fullDocument"] == {"_id": 2, "w": 1}
