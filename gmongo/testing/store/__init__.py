@@ -67,6 +67,13 @@ class Store:
         extra = {"operationDescription": {"shardKey": key}}
         state.publish("shardCollection", database, name, uuid=collection.uuid, extra=extra)
 
+    def status(self) -> dict[str, Any]:
+        """Return the sections of ``serverStatus`` that the store determines."""
+        return {
+            "metrics": {"cursor": {"open": {"total": self._state.cursors.count()}}},
+            "logicalSessionRecordCache": {"activeSessionsCount": sum(1 for _ in self._state.sessions)},
+        }
+
     def now(self) -> Timestamp:
         """Return the logical time, which advances with each write."""
         return self._state.now()

@@ -68,7 +68,6 @@ _COMMANDS = (
     Command("listSearchIndexes", search_index_command),
     Command("refreshSessions", end_transactions.refresh_sessions),
     Command("renameCollection", catalog.rename_collection),
-    Command("serverStatus", diagnostics.server_status),
     Command("startSession", end_transactions.start_session),
     Command("update", writes.update, in_transactions=True, retryable=True),
     Command("updateSearchIndex", search_index_command),

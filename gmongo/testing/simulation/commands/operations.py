@@ -79,11 +79,9 @@ def _kill_op(call: Call) -> dict[str, Any]:
 
 
 def _server_status(call: Call) -> dict[str, Any]:
-    body = {"serverStatus": 1, "$db": call.request.database}
-    stored = call.cluster.store.execute(type(call.request)("serverStatus", body, "admin", call.member.address, 0))
-    sections = _sections(call, stored.get("metrics", {}))
+    sections = {**_sections(call), **call.cluster.store.status()}
     shown = {name: section for name, section in sections.items() if call.body.get(name, 1)}
-    return {**_process_fields(call), **shown, "logicalSessionRecordCache": stored["logicalSessionRecordCache"]}
+    return {**_process_fields(call), **shown}
 
 
 def _process_fields(call: Call) -> dict[str, Any]:
@@ -100,7 +98,7 @@ def _process_fields(call: Call) -> dict[str, Any]:
     }
 
 
-def _sections(call: Call, metrics: dict[str, Any]) -> dict[str, Any]:
+def _sections(call: Call) -> dict[str, Any]:
     member, hello_fields = call.member, call.cluster.topology.describe(call.member)
     open_now = len(member.connections)
     return {
@@ -112,7 +110,6 @@ def _sections(call: Call, metrics: dict[str, Any]) -> dict[str, Any]:
         },
         "ingressRequestRateLimiter": {"rejectedAdmissions": call.cluster.limits.rejected},
         "storageEngine": {"name": "gmongo.testing"},
-        "metrics": metrics,
         **({"repl": hello_fields} if "setName" in hello_fields else {}),
     }
 
