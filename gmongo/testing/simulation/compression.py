@@ -6,6 +6,7 @@ import importlib.util
 import struct
 import zlib
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import NamedTuple
 
 from gmongo.testing.simulation.framing import HEADER, MalformedMessage
@@ -25,40 +26,20 @@ class Compressor(NamedTuple):
     decompress: Callable[[bytes], bytes]  # the function that decompresses bytes
 
 
-def _snappy_compress(data: bytes) -> bytes:
-    import snappy  # type: ignore[import-untyped]
-
-    return bytes(snappy.compress(data))
-
-
-def _snappy_decompress(data: bytes) -> bytes:
-    import snappy
-
-    return bytes(snappy.uncompress(data))
-
-
-def _zstd_compress(data: bytes) -> bytes:
-    import zstandard
-
-    return bytes(zstandard.compress(data))
-
-
-def _zstd_decompress(data: bytes) -> bytes:
-    import zstandard
-
-    return bytes(zstandard.ZstdDecompressor().decompress(data, max_output_size=_MAX_SIZE))
-
-
-def _unchanged(data: bytes) -> bytes:
-    return data
-
-
 _COMPRESSORS = (
-    Compressor("noop", 0, "zlib", _unchanged, _unchanged),
-    Compressor("snappy", 1, "snappy", _snappy_compress, _snappy_decompress),
+    Compressor("noop", 0, "zlib", bytes, bytes),
+    Compressor(
+        "snappy", 1, "snappy",
+        lambda data: bytes(import_module("snappy").compress(data)),
+        lambda data: bytes(import_module("snappy").uncompress(data)),
+    ),
     Compressor("zlib", 2, "zlib", zlib.compress, zlib.decompress),
-    Compressor("zstd", 3, "zstandard", _zstd_compress, _zstd_decompress),
-)
+    Compressor(
+        "zstd", 3, "zstandard",
+        lambda data: bytes(import_module("zstandard").compress(data)),
+        lambda data: bytes(import_module("zstandard").ZstdDecompressor().decompress(data, max_output_size=_MAX_SIZE)),
+    ),
+)  # fmt: skip
 BY_NAME = {each.name: each for each in _COMPRESSORS}
 _BY_NUMBER = {each.number: each for each in _COMPRESSORS}
 

@@ -136,8 +136,6 @@ class Update:
     def _apply_operators(self, document: Document, inserting: bool) -> Document:
         original = copy_value(document)
         targets = [(self._paths_or_error(original, parts), name, edit) for parts, name, edit in self._edits]
-        if self._filters:
-            _check_overlaps([paths for paths, _, _ in targets if isinstance(paths, list)])
         for paths, name, edit in targets:
             if isinstance(paths, CommandError):
                 raise paths
@@ -287,18 +285,10 @@ def _overlap(first: list[str], second: list[str]) -> bool:
     """
     for left, right in zip(first, second, strict=False):
         if left != right:
+            if _is_array_operator(left) and _is_array_operator(right):
+                raise malformed("an update with two array operators for one array")
             return _is_array_operator(left) != _is_array_operator(right)
     return True
-
-
-def _check_overlaps(paths: Sequence[list[list[str]]]) -> None:
-    owners: dict[tuple[str, ...], int] = {}
-    for number, found in enumerate(paths):
-        for path in found:
-            for length in range(1, len(path) + 1):
-                if owners.get(tuple(path[:length]), number) != number:
-                    raise _conflict_error(path, path[:length])
-            owners[tuple(path)] = number
 
 
 def _conflict_error(path: Sequence[str], at: Sequence[str]) -> CommandError:

@@ -15,23 +15,9 @@ from gmongo.testing.unsupported import not_supported
 Document = dict[str, Any]
 Documents = Iterable[Document]
 Stage = Callable[[Documents, Variables], Documents]
-# A function that returns, for a value, documents of a collection and their positions in natural order. The documents
-# include all documents that have the value at a path, and may include other documents.
-Finder = Callable[[Any], Iterable[tuple[int, Document]]]
 
 
-class Foreign:
-    """A collection that a stage such as ``$lookup`` reads, in addition to the collection of the command."""
-
-    def documents(self) -> list[Document]:
-        raise NotImplementedError
-
-    def finder(self, path: str, collation: Collation) -> Finder:
-        """Return a function that finds documents by the value at a path."""
-        raise NotImplementedError
-
-
-def _no_collection(name: str) -> Foreign:
+def _no_collection(name: str) -> list[Document]:
     raise not_supported("a collection of the server", name)
 
 
@@ -40,12 +26,12 @@ class Environment:
     """The context in which a stage is compiled.
 
     :param scope: the names of the variables, the collation and the pace.
-    :param read: a function that returns another collection of the database by name.
+    :param read: a function that returns the documents of another collection of the database by name.
     :param most: the number of documents that later stages read from the stage; None if later stages read all documents.
     """
 
     scope: Scope = field(default_factory=Scope)
-    read: Callable[[str], Foreign] = _no_collection
+    read: Callable[[str], list[Document]] = _no_collection
     most: int | None = None
 
     @property

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gmongo.testing.store.collation import BINARY, Collation
+from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, value_at
 
 
@@ -73,15 +73,11 @@ def positional_index(
 def _conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the conditions of the query that can determine an index, by path.
 
-    The last such condition determines the index. An ``$or`` of several clauses determines an index
-    only if the ``$or`` is equivalent to an ``$in``.
+    The last such condition determines the index.
     """
     for name, condition in query.items():
         if name == "$or" and len(condition) > 1:
-            paths = {path for part in condition for path in part}
-            values = [value for part in condition for value in part.values()]
-            if len(paths) == 1 and len(values) == len(condition) and not any(map(is_operators, values)):
-                yield paths.pop(), {"$in": values}
+            raise malformed("a positional operator with an $or of several clauses")
         elif name in ("$and", "$or"):
             for part in condition:
                 yield from _conditions(part)

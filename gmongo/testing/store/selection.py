@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gmongo.testing.command import error
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.environment import Environment, Finder, Foreign
+from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.paths import leaves_at
 from gmongo.testing.store.planning import is_point, plan_of
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.text_search import Score, TextSearch, search_in
-from gmongo.testing.store.values import MISSING, Key, key_of
+from gmongo.testing.store.values import Key
 from gmongo.testing.unsupported import not_supported
 
 Found = Iterable[tuple[Key, Record]]
@@ -135,44 +133,6 @@ def in_order(
     return compile_sort(order, collation, pace, most, score)(found, lambda item: item[1].document)
 
 
-class _Collection(Foreign):
-    """A collection or view that a stage such as ``$lookup`` reads."""
-
-    def __init__(
-        self, access: Access, database: str, name: str, variables: Mapping[str, Any], depth: int, pace: Pace
-    ) -> None:
-        self._pace = pace
-        self._read: Callable[[], list[Document]] = lambda: documents_of(access, database, name, variables, pace, depth)
-
-    @cached_property
-    def _documents(self) -> list[Document]:
-        return self._read()
-
-    def documents(self) -> list[Document]:
-        return self._documents
-
-    def finder(self, path: str, collation: Collation) -> Finder:
-        """Return a function that finds documents by the value at a path, with a table of all documents."""
-        return _table(self._documents, path, collation, self._pace)
-
-
-def _table(documents: list[Document], path: str, collation: Collation, pace: Pace) -> Finder:
-    found: dict[Key, list[int]] = {}
-    for number, document in enumerate(pace.through(documents)):
-        for (value,) in leaves_at(document, [path]):
-            key = key_of(None if value is MISSING else collation.folded(value))
-            numbers = found.setdefault(key, [])
-            if not numbers or numbers[-1] != number:  # an array may contain a value twice
-                numbers.append(number)
-
-    def find(value: Any) -> Iterable[tuple[int, Document]]:
-        if isinstance(value, list):
-            return enumerate(documents)
-        return ((number, documents[number]) for number in found.get(key_of(collation.folded(value)), ()))
-
-    return find
-
-
 def documents_of(
     access: Access, database: str, name: str, variables: Mapping[str, Any], pace: Pace, depth: int = 0
 ) -> list[Document]:
@@ -203,5 +163,5 @@ def environment(
     :param depth: the number of views that the pipeline belongs to, directly and indirectly.
     """
     return Environment.of(
-        variables, collation, read=lambda name: _Collection(access, database, name, variables, depth, pace), pace=pace
+        variables, collation, read=lambda name: documents_of(access, database, name, variables, pace, depth), pace=pace
     )
