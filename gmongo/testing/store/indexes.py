@@ -20,6 +20,7 @@ from gmongo.testing.store.errors import (
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.index_specs import compile_index, same_keys
 from gmongo.testing.store.replies import listing_reply
+from gmongo.testing.unsupported import not_supported
 
 _MOST_INDEXES = 64
 # Two indexes with equal keys are different indexes if one of these options differs.
@@ -116,6 +117,9 @@ def _other_options(index: Index) -> Document:
 def _build(context: Context, collection: Collection, index: Index) -> None:
     if index.unique and "hashed" in index.keys.values():
         raise error(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
+    if not context.access.in_transaction and any(one.transaction and one.transaction.touches(collection)
+                                                 for one in context.state.sessions):  # fmt: skip
+        raise not_supported("an index build beside a transaction")
     for key, record in context.access.records(collection).items():
         index.add(key, record.document)
     state = context.state

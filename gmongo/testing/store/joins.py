@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gmongo.testing.store.environment import Document, Documents, Environment, Stage, has_path, with_value
@@ -148,7 +148,7 @@ def _table(documents: list[Document], path: str, env: Environment) -> Callable[[
 
     def find(value: Any) -> Iterator[int]:
         test = equality(value, env.collation)
-        candidates = (
+        candidates: Iterable[int] = (
             range(len(documents)) if isinstance(value, list) else found.get(key_of(env.collation.folded(value)), ())
         )
         for number in env.pace.through(candidates):

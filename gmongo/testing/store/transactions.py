@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError, error
+from gmongo.testing.command import error
 from gmongo.testing.store.access import Access, snapshot_unavailable, store_insert, store_remove, store_replace
 from gmongo.testing.store.data import BEGINNING, Collection, Document, Record
-from gmongo.testing.store.duplicates import check_unique, check_unique_among, duplicate_key, new_entries
+from gmongo.testing.store.duplicates import check_unique_among, duplicate_key, new_entries
 from gmongo.testing.store.errors import no_such_transaction, write_conflict
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.pacing import Pace
@@ -182,49 +182,12 @@ class Transaction(Access):
         """
         if self.status == "committed":
             return
-        try:
-            self._check()
-        except CommandError:
+        if not self._created.keys().isdisjoint(self.state.catalog):
             self.abort()
-            raise write_conflict() from None
+            raise write_conflict()
         self.status = "committed"
         self._apply()
         self._release()
-
-    def _check(self) -> None:
-        if not self._created.keys().isdisjoint(self.state.catalog):
-            raise write_conflict()
-        for write in self._writes:
-            if write.document is not None:
-                self._check_final(write)
-
-    def _check_final(self, write: Write) -> None:
-        """Check that the written document has no duplicate value after all writes of the transaction."""
-        final = self._working[write.collection].get(write.key)
-        if final is None:
-            return
-        if write.collection not in self.state.catalog.values() and write.collection not in self._created.values():
-            raise write_conflict()
-        try:
-            check_unique(write.collection, write.key, final.document)
-        except CommandError:
-            if not any(one.collection is write.collection and one.kind != "insert" for one in self._writes):
-                raise
-            records = self._records_after_commit(write.collection)
-            check_unique_among(
-                write.collection, write.key, final.document, records, self._written_keys(write.collection)
-            )
-
-    def _records_after_commit(self, collection: Collection) -> dict[Key, Record]:
-        records = dict(collection.records)
-        for write in self._writes:
-            if write.collection is collection:
-                record = self._working[collection].get(write.key)
-                if record is None:
-                    records.pop(write.key, None)
-                else:
-                    records[write.key] = record
-        return records
 
     def _apply(self) -> None:
         if not self._writes and not self._created:

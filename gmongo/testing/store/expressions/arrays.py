@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.store.collation import Collation
@@ -22,7 +22,6 @@ from gmongo.testing.store.expressions.operands import (
     is_null,
     named,
     null_for_null,
-    of_iterator,
     of_type,
     of_values,
     under_collation,
@@ -40,7 +39,7 @@ def _in(collation: Collation, searched: Any, array: Any) -> bool:
     return any(equal(searched, collation.folded(element)) for element in of_type(list, array))
 
 
-def _concatenated(arrays: Iterable[Any]) -> Any:
+def _concatenated(*arrays: Any) -> Any:
     found: list[Any] = []
     for array in arrays:
         if is_null(array):
@@ -98,15 +97,14 @@ def _is_subset(collation: Collation, inner: Any, outer: Any) -> bool:
 
 def _of_several_sets(combine: Callable[[dict[Key, Any], dict[Key, Any]], dict[Key, Any]]) -> Make:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
-        def run(arrays: Iterable[Any]) -> Any:
-            values = list(arrays)
+        def run(*values: Any) -> Any:
             found: list[dict[Key, Any]] = [_set(value, scope.collation) for value in values if not is_null(value)]
             if len(found) < len(values):
                 return None
             combined: dict[Key, Any] = functools.reduce(combine, found) if found else {}
             return _sorted_values(combined)
 
-        return of_iterator(run, commutes=True)(name, operand, scope)
+        return of_values(run, 0, None, commutes=True)(name, operand, scope)
 
     return make
 
@@ -178,7 +176,7 @@ def _reduce(name: str, operand: Any, scope: Scope) -> Expression:
 
 OPERATORS: Mapping[str, Make] = {
     "$arrayElemAt": of_values(null_for_null(_element), 2),
-    "$concatArrays": of_iterator(_concatenated),
+    "$concatArrays": of_values(_concatenated, 0, None),
     "$first": of_values(null_for_null(lambda array: _element(array, 0)), 1),
     "$in": under_collation(_in, 2),
     "$isArray": of_values(lambda value: isinstance(value, list), 1),

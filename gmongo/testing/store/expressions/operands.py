@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
@@ -25,40 +25,22 @@ def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | Non
     return [compile_expression(part, scope) for part in parts]
 
 
-def of_values(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
+def of_values(function: Callable[..., Any], least: int, most: int | None = -1, commutes: bool = False) -> Make:
     """Return an operator that calls a function with the values of the arguments.
 
     :param most: the maximum number of arguments; by default `least`. None means no maximum.
+    :param commutes: True to pass constant arguments last, like a server evaluates commutative operators.
     """
     upper = least if most == -1 else most
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         parts = arguments(name, operand, scope, least, upper)
+        if commutes:
+            parts.sort(key=lambda part: isinstance(part, Constant))
         if len(parts) == 2:
             left, right = parts
             return folded(lambda variables: function(left(variables), right(variables)), parts)
         return folded(lambda variables: function(*[part(variables) for part in parts]), parts)
-
-    return make
-
-
-def of_iterator(
-    function: Callable[[Iterator[Any]], Any], least: int = 0, most: int | None = None, commutes: bool = False
-) -> Make:
-    """Return an operator that calls a function with an iterator of the values of the arguments.
-
-    The iterator evaluates an argument when the function needs the value. After a null, the function can ignore the
-    remaining arguments.
-
-    :param most: the maximum number of arguments; None means no maximum.
-    :param commutes: True to evaluate constant arguments last, like a server evaluates commutative operators.
-    """
-
-    def make(name: str, operand: Any, scope: Scope) -> Expression:
-        parts = arguments(name, operand, scope, least, most)
-        if commutes:
-            parts.sort(key=lambda part: isinstance(part, Constant))
-        return folded(lambda variables: function(part(variables) for part in parts), parts)
 
     return make
 

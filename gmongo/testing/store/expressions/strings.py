@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bson.decimal128 import Decimal128
@@ -18,7 +18,6 @@ from gmongo.testing.store.expressions.operands import (
     is_null,
     null_for_null,
     of_fields,
-    of_iterator,
     of_type,
     of_values,
 )
@@ -62,7 +61,7 @@ def _coerced(value: Any) -> str:
     return str(of_type(str, value))
 
 
-def _concatenated(values: Iterable[Any]) -> Any:
+def _concatenated(*values: Any) -> Any:
     found = []
     for value in values:
         if is_null(value):
@@ -83,12 +82,10 @@ def _split(value: Any, separator: Any) -> list[str]:
     return parts
 
 
-def _index(values: Iterator[Any]) -> Any:
-    text = next(values)
+def _index(text: Any, expected: Any, *bounds: Any) -> Any:
     if is_null(text):
         return None
-    expected = next(values)
-    limits = [integer(value, least=0) for value in values]
+    limits = [integer(value, least=0) for value in bounds]
     first, last = [*limits, len(of_type(str, text))][:2] if limits else (0, len(of_type(str, text)))
     return text.find(of_type(str, expected), first, last) if first <= min(last, len(text)) else -1
 
@@ -131,8 +128,8 @@ def _regex_match(input: Any, regex: Any, options: Any = None) -> bool:
 
 
 OPERATORS: Mapping[str, Make] = {
-    "$concat": of_iterator(_concatenated),
-    "$indexOfCP": of_iterator(_index, 2, 4),
+    "$concat": of_values(_concatenated, 0, None),
+    "$indexOfCP": of_values(_index, 2, 4),
     "$ltrim": _trim_operator(str.lstrip),
     "$regexMatch": of_fields("input regex", "options", _regex_match),
     "$replaceAll": _replace_operator(-1),
