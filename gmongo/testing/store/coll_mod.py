@@ -1,4 +1,4 @@
-"""The command ``collMod``, which changes the options of a collection, a view or an index."""
+"""The command ``collMod``, which changes the options of a collection or an index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bson import Int64
 
 from gmongo.testing.command import error
 from gmongo.testing.store.context import Context
-from gmongo.testing.store.creation import ORDER, check_contents, check_view, is_default
+from gmongo.testing.store.creation import ORDER, check_contents, is_default
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import index_not_found, invalid_options, malformed
 from gmongo.testing.store.fields import TABLE
@@ -19,7 +19,6 @@ from gmongo.testing.store.values import long_of
 from gmongo.testing.unsupported import not_supported
 
 _CHANGES = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
-_OF_VIEWS = frozenset({"pipeline", "viewOn"})
 _MAX_SECONDS = 2**31 - 1
 # If a command changes one of these options, the collection also stores the other option with this default.
 _VALIDATION = {"validationLevel": "strict", "validationAction": "error"}
@@ -32,21 +31,15 @@ def collection_modify(context: Context) -> Document:
         name: value for name, value in context.body.items() if name in TABLE["collMod"].fields and value is not None
     }
     del requested["collMod"]
-    refused = {"cappedSize", "cappedMax", "dryRun", "expireAfterSeconds", "timeseries"} & set(requested)
-    if refused:
-        raise not_supported("other options of collMod", refused.pop())
+    refused = {"cappedSize", "cappedMax", "dryRun", "expireAfterSeconds", "pipeline", "timeseries", "viewOn"}
+    if collection.is_view or not refused.isdisjoint(requested):
+        raise not_supported("other options of collMod")
     index = requested.pop("index", None)
-    if (not set(requested) <= _OF_VIEWS or index is not None) if collection.is_view else _OF_VIEWS & set(requested):
-        raise malformed("collMod with options of another kind of collection")
     options = _changed_options(collection, requested)
     check_contents(requested)
-    if collection.is_view:
-        check_view(context.access, collection.database, collection.name, {**collection.options, **options})
     reply = _modify_index(collection, index, context.pace) if index is not None else {}
     kept = {name: value for name, value in {**collection.options, **options}.items() if not is_default(name, value)}
     collection.options = {name: kept[name] for name in sorted(kept, key=ORDER.split().index)}
-    if collection.is_view:
-        context.state.list_view(collection)
     context.state.tick()
     extra = {"operationDescription": dict(requested) if index is None else {"index": index}}
     context.state.publish("modify", collection.database, collection.name, uuid=collection.uuid, extra=extra)
