@@ -19,7 +19,7 @@ from gmongo.testing.simulation.network import Network
 from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY
 
 _HOST = "127.0.0.1"
-_REPLY_TIMEOUT = 60.0  # seconds. Only a request "advance" with a long time needs seconds until its reply
+_REPLY_TIMEOUT = 60.0  # seconds; only the reply to the request "advance" can take seconds
 
 Remote = TypeVar("Remote", bound="RemoteDeployment")
 
@@ -81,7 +81,7 @@ class RemoteConnection:
     operations: Counter[str] = field(default_factory=Counter)
 
 
-def _fact(name: str) -> property:
+def _fact_property(name: str) -> property:
     """Return a property with the value that the remote deployment reports for a property of a member."""
     return property(lambda member: member._facts[name], doc=getattr(Member, name, property()).__doc__)
 
@@ -104,10 +104,20 @@ class RemoteMember:
     """
 
     host = _HOST
-    alive, reachable, uptime = _fact("alive"), _fact("reachable"), _fact("uptime")
-    created, traits = _fact("created"), _fact("traits")
-    kill, restart, freeze, thaw = _fault("kill"), _fault("restart"), _fault("freeze"), _fault("thaw")
-    partition, heal, drop_connections = _fault("partition"), _fault("heal"), _fault("drop_connections")
+    alive, reachable, uptime = _fact_property("alive"), _fact_property("reachable"), _fact_property("uptime")
+    created, traits = _fact_property("created"), _fact_property("traits")
+    # The methods that cause faults.
+    kill, restart, freeze, thaw = (
+        _fault("kill"),
+        _fault("restart"),
+        _fault("freeze"),
+        _fault("thaw"),
+    )
+    partition, heal, drop_connections = (
+        _fault("partition"),
+        _fault("heal"),
+        _fault("drop_connections"),
+    )
     delay, drop_after, garbage = _fault("delay"), _fault("drop_after"), _fault("garbage")
     step_down = _fault("step_down")
 

@@ -1,4 +1,4 @@
-"""Check the fields that several commands have, and which members and clients may execute a command."""
+"""Check generic fields of commands, and check that the member and the client may execute a command."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def answer(call: Call) -> dict[str, Any]:
 
     :raises CloseConnection: the connection must be closed without a reply.
     """
-    with call.member.operations.of(call) as operation:
+    with call.member.operations.running(call) as operation:
         reply = _answer(call, operation)
     return reply
 

@@ -184,7 +184,7 @@ def _matches_command(call: Call, data: Mapping[str, Any]) -> bool:
 
 def _matches_write(call: Call, data: Mapping[str, Any]) -> bool:
     number = call.request.transaction_number
-    return call.name in _RETRYABLE_WRITES and number is not None and not call.cluster.store.has_done(call.request)
+    return call.name in _RETRYABLE_WRITES and number is not None and not call.cluster.store.has_executed(call.request)
 
 
 _MATCHING: Mapping[str, Callable[[Call, Mapping[str, Any]], bool]] = {

@@ -96,7 +96,7 @@ class Operations:
         return iter(list(self._running.values()))
 
     @contextmanager
-    def of(self, call: Call) -> Iterator[Operation]:
+    def running(self, call: Call) -> Iterator[Operation]:
         """Register a command as a running operation until the end of the ``with`` block."""
         operation = Operation(next(self._numbers), call)
         self._running[operation.number] = operation

@@ -108,6 +108,6 @@ class Users:
         self.get(database, name)
         del self._users[database, name]
 
-    def of(self, database: str | None) -> Iterable[User]:
+    def in_database(self, database: str | None) -> Iterable[User]:
         """Return the users of a database. Return all users if `database` is None."""
         return [user for user in self._users.values() if database in (None, user.database)]

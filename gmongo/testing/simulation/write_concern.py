@@ -54,7 +54,7 @@ def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
     if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
         return
     w = _normalized_w(concern.get("w", "majority"))
-    problem = _unsatisfiable(call, w) or _await_replication(call, w, concern)
+    problem = _unsatisfiable_error(call, w) or _await_replication(call, w, concern)
     if problem is not None:
         code, message = problem
         shown = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
@@ -67,7 +67,7 @@ def _normalized_w(w: Any) -> Any:
     return "" if w is None else long_of(w) if is_number(w) else w
 
 
-def _unsatisfiable(call: Call, w: Any) -> tuple[int, str] | None:
+def _unsatisfiable_error(call: Call, w: Any) -> tuple[int, str] | None:
     """Return the code and message of the error if the deployment can never satisfy the write concern."""
     if isinstance(w, str):
         known = w == "majority" or w in call.cluster.write_concern_modes

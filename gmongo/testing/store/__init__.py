@@ -51,7 +51,7 @@ class Store:
             request.killed = killed
         return execute(self._state, request)
 
-    def has_done(self, request: Request) -> bool:
+    def has_executed(self, request: Request) -> bool:
         """Return True if the command is a retryable write that the store has executed before."""
         session = self._state.sessions.get(request.session) if request.session is not None else None
         return session is not None and session.number == request.transaction_number and session.reply is not None
@@ -97,7 +97,7 @@ class Store:
                 abort(self._state, session)
 
     def wake(self) -> None:
-        """Wake all waiting commands. Each command checks again the condition for which the command waits."""
+        """Wake all waiting commands. Each command then checks its condition again."""
         self._state.wake()
 
     def end_cursor(self, cursor_id: int) -> None:

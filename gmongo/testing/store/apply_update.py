@@ -13,11 +13,11 @@ from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field, malformed
 from gmongo.testing.store.matching import CONSTANTS, Match, compile_filter
 from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.paths import split, step
+from gmongo.testing.store.paths import split, value_at
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.positions import positional_index
 from gmongo.testing.store.stages import compile_update_pipeline
-from gmongo.testing.store.update_operators import UPDATE_OPERATORS, Edit, check_operand, get
+from gmongo.testing.store.update_operators import UPDATE_OPERATORS, Edit, check_operand
 from gmongo.testing.store.values import MISSING, copy_value, equal, identical
 
 Document = dict[str, Any]
@@ -88,7 +88,7 @@ class Update:
     def written_whole(self, document: Document, changed: Document) -> frozenset[str]:
         """Return the paths whose values change streams show completely.
 
-        The empty path in the result means: change streams show only the changed parts of all other values.
+        If the result contains the empty path, change streams show only the changed parts of all other values.
         """
         if not self.has_operators:
             return frozenset()
@@ -100,7 +100,7 @@ class Update:
             if name == "$push" and not self._has_modifiers(parts):
                 continue
             for path in [parts] if plain else self._matching_paths(document, parts, document):
-                after = get(changed, path)
+                after = value_at(changed, path)
                 is_forced = name in _WHOLE or name == "$push"
                 if is_forced or (
                     (after is None or isinstance(after, (dict, list))) and _differs(document, after, path)
@@ -118,7 +118,7 @@ class Update:
             for path in self._matching_paths(document, parts[:number], document) if _is_array_operator(part) else ():
                 places = [[*path, str(index)] for index in self._matching_indexes(document, path, part, document)]
                 places = places if len(places) > 1 else []
-                differing = [place for place in places if _differs(document, get(changed, place), place)]
+                differing = [place for place in places if _differs(document, value_at(changed, place), place)]
                 yield from [".".join(path)] if len(differing) > 1 else map(".".join, differing)
 
     def _has_modifiers(self, parts: Sequence[str]) -> bool:
@@ -177,9 +177,7 @@ class Update:
             if index is None:
                 raise bad_value("The positional operator did not find the match needed from the query.")
             return [index]
-        array: Any = current
-        for one in path:
-            array = step(array, one)
+        array = value_at(current, path)
         if not isinstance(array, list):
             raise bad_value(f"The path '{'.'.join(path)}' must exist in the document in order to apply array updates.")
         if part == "$[]":
@@ -189,7 +187,7 @@ class Update:
 
 
 def _differs(document: Document, after: Any, path: list[str]) -> bool:
-    before = get(document, path)
+    before = value_at(document, path)
     return before is not after and (before is MISSING or after is MISSING or not identical(before, after))
 
 

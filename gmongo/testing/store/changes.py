@@ -182,7 +182,7 @@ class ChangeStreamCursor(Cursor):
 
         After an event that ends the stream, yield an invalidation.
         """
-        last = self._state.oplog.at(self._position)
+        last = self._state.oplog.event_at(self._position)
         if last is not None and self._ends(last):
             yield self._invalidation(last)
         for event in self._state.oplog.after(self._position):

@@ -59,7 +59,7 @@ class Collation:
     spec: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, spec: Any, required: bool = False) -> Collation:
+    def from_spec(cls, spec: Any, required: bool = False) -> Collation:
         """Compile the collation document of a command, a collection or an index.
 
         :param spec: the collation document. If there is no document, the result is the binary comparison.

@@ -82,9 +82,9 @@ class Context:
     def collation(self, collection: Collection | None = None) -> Collation:
         """Return the collation of the command. If the command has no collation, return the collection's collation."""
         spec = self.body.get("collation")
-        if spec and collection is not None and collection.is_view and Collation.of(spec) != collection.collation:
+        if spec and collection is not None and collection.is_view and Collation.from_spec(spec) != collection.collation:
             raise error(167, "Cannot override a view's default collation")
-        return Collation.of(spec) if spec or collection is None else collection.collation
+        return Collation.from_spec(spec) if spec or collection is None else collection.collation
 
     def collection(self) -> Collection | None:
         """Return the collection or view of the command. Return None if the collection does not exist."""

@@ -82,7 +82,7 @@ def created_options(body: Mapping[str, Any]) -> Document:
     _check_choices(options)
     series = completed_series(options["timeseries"]) if "timeseries" in options else None
     _check_combination(options)
-    collation = Collation.of(options["collation"], required=True) if "collation" in options else Collation()
+    collation = Collation.from_spec(options["collation"], required=True) if "collation" in options else Collation()
     check_contents(options)
     completed = {**options, "timeseries": series, "collation": collation.description()}
     if "viewOn" in options:
@@ -138,7 +138,7 @@ def check_contents(options: Mapping[str, Any]) -> None:
         for stage in options["pipeline"]:
             if isinstance(stage, dict) and OUTPUTS & set(stage):
                 raise error(167, "a view cannot write, as $out and $merge do")
-        compile_pipeline(options["pipeline"], Environment.of(BUILT_IN))
+        compile_pipeline(options["pipeline"], Environment.for_variables(BUILT_IN))
     if options.get("validator"):
         check_allowed(options["validator"], SPECIAL - {"$expr", "$jsonSchema"})
         compile_filter(options["validator"])
@@ -146,7 +146,7 @@ def check_contents(options: Mapping[str, Any]) -> None:
 
 def check_view(access: Access, database: str, name: str, options: Document) -> None:
     """Check the collections and views that a view reads."""
-    collation = Collation.of(options.get("collation"))
+    collation = Collation.from_spec(options.get("collation"))
     unvisited, visited = list(_collections_read_by(options)), set()
     while unvisited:
         read = unvisited.pop()

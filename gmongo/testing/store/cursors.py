@@ -203,9 +203,6 @@ class Cursors:
     def count(self) -> int:
         return len(self._open)
 
-    def all(self) -> list[Cursor]:
-        return list(self._open.values())
-
     def _expire(self) -> None:
         oldest = clock.monotonic() - IDLE_SECONDS
         self._kill_where(lambda cursor: cursor.used < oldest and not cursor.no_timeout)

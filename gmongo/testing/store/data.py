@@ -78,7 +78,7 @@ class Collection:
     @property
     def collation(self) -> Collation:
         """The collation of commands that have no collation."""
-        return Collation.of(self.options.get("collation"))
+        return Collation.from_spec(self.options.get("collation"))
 
     def key(self, identity: Any) -> Key:
         return key_of(self.collation.folded(identity))

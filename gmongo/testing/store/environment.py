@@ -46,7 +46,7 @@ class Environment:
         return replace(self, scope=self.scope.within(names))
 
     @classmethod
-    def of(
+    def for_variables(
         cls, variables: Mapping[str, Any], collation: Collation = BINARY, pace: Pace | None = None, **more: Any
     ) -> Environment:
         """Return a context in which expressions can use the names of `variables`."""

@@ -68,7 +68,7 @@ class Index:
 
     @cached_property
     def collation(self) -> Collation:
-        return Collation.of(self.options.get("collation"))
+        return Collation.from_spec(self.options.get("collation"))
 
     @cached_property
     def _partial(self) -> Match | None:

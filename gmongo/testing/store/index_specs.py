@@ -60,7 +60,7 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
     options = {name: value for name, value in options.items() if value is not False or name in _SHOWN_IF_FALSE}
     if "expireAfterSeconds" in options:
         options["expireAfterSeconds"] = int(float(str(options["expireAfterSeconds"])))
-    collation = Collation.of(spec["collation"]).description() if "collation" in spec else default
+    collation = Collation.from_spec(spec["collation"]).description() if "collation" in spec else default
     options.pop("collation", None)
     if "2dsphere" in spec["key"].values():
         options.setdefault("2dsphereIndexVersion", 3)

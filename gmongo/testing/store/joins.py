@@ -1,4 +1,4 @@
-"""The stages ``$lookup``, ``$unionWith``, ``$facet``, ``$graphLookup`` and ``$documents``."""
+"""The stages ``$lookup``, ``$unionWith``, ``$facet`` and ``$documents``."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def lookup(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> St
     let = _let(spec.get("let", {}), env.scope)
     run_inner = compile_pipeline(pipeline, env.within(let))
     into = path_parts(_option("$lookup", spec, "as"))
-    join = _joining_reader(spec, source, env) if by_fields else None
+    join = _join_by_fields(spec, source, env) if by_fields else None
 
     def run(documents: Documents, variables: Variables) -> Documents:
         read: Callable[[Document], list[Document]] | None = None
@@ -109,19 +109,20 @@ def _let(spec: Any, scope: Scope) -> Let:
     return {name: compile_expression(part, scope) for name, part in spec.items()}
 
 
-def _joining_reader(
+def _join_by_fields(
     spec: Mapping[str, Any], source: Source, env: Environment
 ) -> Callable[[], Callable[[Document], list[Document]]]:
     """Compile the join of a ``$lookup`` that has ``localField`` and ``foreignField``.
 
-    The result reads the other collection, and returns a function that finds the matching documents for a document.
+    Return a function that reads the other collection, and returns a second function. The second function returns the
+    matching documents for a document.
     """
     local, foreign = path_parts(_option("$lookup", spec, "localField")), _option("$lookup", spec, "foreignField")
     path_parts(foreign)
 
     def reader() -> Callable[[Document], list[Document]]:
         documents = source()
-        find = _table(documents, foreign, env)
+        find = _position_finder(documents, foreign, env)
 
         def joined(document: Document) -> list[Document]:
             # If the document has no value at the path, the join compares null.
@@ -134,7 +135,7 @@ def _joining_reader(
     return reader
 
 
-def _table(documents: list[Document], path: str, env: Environment) -> Callable[[Any], Iterator[int]]:
+def _position_finder(documents: list[Document], path: str, env: Environment) -> Callable[[Any], Iterator[int]]:
     """Return a function that yields the positions of the documents that have a value at the path.
 
     A regular expression only matches an equal regular expression.

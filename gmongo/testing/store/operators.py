@@ -74,7 +74,7 @@ def equality_or_pattern(operand: Any, collation: Collation) -> Test:
 def pattern_test(expression: Any, options: str | None) -> Test:
     """Return a test for a regular expression.
 
-    The test is True for a string of which a part matches the pattern, and for an equal regular expression.
+    The test returns True for a string with a part that matches the pattern, and for an equal regular expression.
 
     :param options: the value of ``$options``; None means the options of the regular expression.
     """

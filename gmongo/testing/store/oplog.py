@@ -108,7 +108,7 @@ class Oplog:
         self.check(position)
         return self._events[bisect.bisect_right(self._events, position, key=_position) :]
 
-    def at(self, position: Position) -> Event | None:
+    def event_at(self, position: Position) -> Event | None:
         """Return the event at this position. Return None if the position has no event."""
         index = bisect.bisect_left(self._events, position, key=_position)
         event = self._events[index] if index < len(self._events) else None

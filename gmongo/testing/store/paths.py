@@ -26,9 +26,12 @@ def step(value: Any, part: str) -> Any:
     return MISSING
 
 
-def value_at(document: Any, path: str) -> Any:
-    """Return the value at the path. A part of the path selects an array element only if the part is an index."""
-    for part in split(path):
+def value_at(document: Any, parts: Sequence[str]) -> Any:
+    """Return the value at the path. Return MISSING if the document has no such path.
+
+    A part of the path selects an array element only if the part is an index.
+    """
+    for part in parts:
         document = step(document, part)
     return document
 

@@ -22,13 +22,13 @@ class Plan:
 
     index: Index  # the index that the query reads
     prefixes: list[Key]  # the sort keys of the first field, if the query compares the field for equality
-    low: Key = ()  # the lower bound of the first field after a prefix
-    high: Key = (TOP,)  # the upper bound of the first field after a prefix
+    low: Key = ()  # the lower bound of the first field, if there is no prefix
+    high: Key = (TOP,)  # the upper bound of the first field, if there is no prefix
     matched: int = 0  # the number of the first fields of the index that the query compares for equality
 
     @property
-    def worth(self) -> tuple[int, int, int, int]:
-        """A value by which plans are compared. The plan with the highest value usually reads the fewest documents."""
+    def preference(self) -> tuple[int, int, int, int]:
+        """A sort key for plans. The plan with the highest sort key usually reads the fewest documents."""
         return self.matched, self.low != (), -len(self.prefixes), self.index.unique
 
     def keys(self) -> Iterator[Key]:
@@ -43,7 +43,7 @@ def plan_of(indexes: Iterable[Index], query: Any, collation: Collation) -> Plan 
     if not conditions:
         return None
     plans = [_plan(index, conditions, collation) for index in indexes]
-    return max((plan for plan in plans if plan is not None), key=lambda plan: plan.worth, default=None)
+    return max((plan for plan in plans if plan is not None), key=lambda plan: plan.preference, default=None)
 
 
 def conditions_of(query: Any) -> dict[str, list[tuple[str, Any]]]:

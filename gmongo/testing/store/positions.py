@@ -26,7 +26,7 @@ def matched_index(
     :param query: the query that matched the document.
     """
     path = ".".join(array_path)
-    array = value_at(document, path)
+    array = value_at(document, array_path)
     if not isinstance(array, list):
         return None
     for name, condition in reversed(list(_conditions(query))):

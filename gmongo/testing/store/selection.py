@@ -162,6 +162,6 @@ def environment(
 
     :param depth: the number of views that the pipeline belongs to, directly and indirectly.
     """
-    return Environment.of(
+    return Environment.for_variables(
         variables, collation, read=lambda name: documents_of(access, database, name, variables, pace, depth), pace=pace
     )

@@ -91,7 +91,7 @@ def compile_update_pipeline(
         name = stage_name(stage)
         if name not in _IN_UPDATES:
             raise error(72, f"{name} is not allowed to be used within an update")
-    run = compile_pipeline(pipeline, Environment.of(variables, collation))
+    run = compile_pipeline(pipeline, Environment.for_variables(variables, collation))
     return lambda document: next(iter(run([document], variables)))
 
 

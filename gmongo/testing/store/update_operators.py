@@ -16,7 +16,7 @@ from gmongo.testing.store.errors import bad_value, malformed, type_mismatch
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.ordering import compile_sort
-from gmongo.testing.store.paths import step
+from gmongo.testing.store.paths import step, value_at
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import (
     MISSING,
@@ -34,13 +34,6 @@ Edit = Callable[[dict[str, Any], list[str]], None]
 Edits = Iterable[tuple[str, Edit]]
 Change = Callable[[Any, Any], Any]
 Make = Callable[[str, Any, Collation], Edits]
-
-
-def get(document: Any, parts: list[str]) -> Any:
-    """Return the value at the path. Return MISSING if the document has no such path."""
-    for part in parts:
-        document = step(document, part)
-    return document
 
 
 def put(document: Any, parts: list[str], value: Any) -> None:
@@ -64,10 +57,10 @@ def _set_child(container: Any, part: str, value: Any, owner: list[str]) -> None:
 
 
 def _remove(document: Any, parts: list[str]) -> None:
-    container = get(document, parts[:-1])
+    container = value_at(document, parts[:-1])
     if isinstance(container, dict):
         container.pop(parts[-1], None)
-    elif isinstance(container, list) and get(container, parts[-1:]) is not MISSING:
+    elif isinstance(container, list) and value_at(container, parts[-1:]) is not MISSING:
         container[int(parts[-1])] = None
 
 
@@ -83,7 +76,7 @@ def _removing_elements(change: Callable[[Any, Any, Collation], Any]) -> Make:
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
-            current = get(document, parts)
+            current = value_at(document, parts)
             if current is MISSING:
                 _check_can_exist(document, parts)
             else:
@@ -112,7 +105,7 @@ def _changing_with_collation(change: Callable[[Any, Any, Collation], Any]) -> Ma
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
-            value = change(get(document, parts), operand, collation)
+            value = change(value_at(document, parts), operand, collation)
             if value is not MISSING:
                 put(document, parts, value)
 
@@ -173,7 +166,7 @@ _BITS: Mapping[str, Callable[[int, int], int]] = {
 def _rename(path: str, operand: Any, _collation: Collation) -> Edits:
     def edit(document: dict[str, Any], target: list[str]) -> None:
         parts = path.split(".")
-        value = get(document, parts)
+        value = value_at(document, parts)
         if value is MISSING:
             _check_can_exist(document, parts)
             return
@@ -193,7 +186,7 @@ def _rename(path: str, operand: Any, _collation: Collation) -> Edits:
 
 def _check_can_exist(document: Any, parts: list[str]) -> None:
     for number, part in enumerate(parts):
-        current = get(document, parts[:number])
+        current = value_at(document, parts[:number])
         if current is MISSING:
             return
         if not isinstance(current, dict) and not (isinstance(current, list) and part.isdigit()):
@@ -203,7 +196,7 @@ def _check_can_exist(document: Any, parts: list[str]) -> None:
 
 def _check_no_array(document: Any, parts: list[str], name: str) -> None:
     for number in range(1, len(parts)):
-        if isinstance(get(document, parts[:number]), list):
+        if isinstance(value_at(document, parts[:number]), list):
             raise bad_value(f"The {name} field cannot be an array element, '{'.'.join(parts)}' in doc with _id: "
                             f"{document.get('_id')!r} has an array field called '{parts[number - 1]}'")  # fmt: skip
 

@@ -43,12 +43,15 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
         raise error(
             121,
             "Document failed validation",
-            errInfo={"failingDocumentId": document["_id"], "details": _details(validator, document)},
+            errInfo={"failingDocumentId": document["_id"], "details": _validation_details(validator, document)},
         )
 
 
-def _details(validator: Document, document: Document) -> Document:
-    """Return the field ``errInfo.details``. Only the details of one condition on one value are complete."""
+def _validation_details(validator: Document, document: Document) -> Document:
+    """Return the field ``errInfo.details`` of a validation error.
+
+    Only the details of one condition on one value are complete.
+    """
     path, condition = next(iter(validator.items()))
     operator = next(iter(condition)) if is_operators(condition) else "$regex" if is_pattern(condition) else "$eq"
     if len(validator) > 1 or (is_operators(condition) and len(condition) > 1):

@@ -148,7 +148,7 @@ def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
 
 def _collation_of(statement: Mapping[str, Any], collection: Collection | None) -> Collation:
     spec = statement.get("collation")
-    return Collation.of(spec) if spec or collection is None else collection.collation
+    return Collation.from_spec(spec) if spec or collection is None else collection.collation
 
 
 def update_of(

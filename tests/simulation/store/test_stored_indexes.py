@@ -68,7 +68,7 @@ def test_unique_index_finds_duplicate_without_scan(large_collection):
 
 def count_examined_records(shell, query, collation=None):
     collection = shell.store._state.catalog["db", "c"]
-    plan = plan_of(collection.indexes.values(), query, Collation.of(collation))
+    plan = plan_of(collection.indexes.values(), query, Collation.from_spec(collation))
     return len(collection.records) if plan is None else len(set(plan.keys()))
 
 

@@ -46,7 +46,7 @@ class ReplicaSet(Topology):
         self.primary: Member | None = None
         self._forbidden_until: dict[
             Member, float
-        ] = {}  # by member: the time before which the member cannot become primary
+        ] = {}  # the time before which a member cannot become primary, by member
         self._election: gevent.Greenlet | None = None
         self.commands = replication.COMMANDS
 
@@ -153,7 +153,7 @@ class ReplicaSet(Topology):
         return True
 
     def has_successor(self) -> bool:
-        """Return True if another member than the primary can become primary."""
+        """Return True if a member that is not the primary can become primary."""
         return any(member is not self.primary for member in self._candidates())
 
     def forbid_election(self, member: Member, seconds: float) -> None:
