@@ -19,7 +19,7 @@ from gmongo.testing.simulation.network import Network
 from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY
 
 _HOST = "127.0.0.1"
-_REPLY_TIMEOUT = 60.0  # seconds; only the reply to the request "advance" can take seconds
+_REPLY_TIMEOUT = 60.0  # seconds. Only the reply to the request "advance" can take seconds
 
 Remote = TypeVar("Remote", bound="RemoteDeployment")
 

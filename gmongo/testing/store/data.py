@@ -33,7 +33,7 @@ class Change(NamedTuple):
 
     time: Timestamp  # the logical time of the change
     key: Key  # the key of the changed record
-    before: Record | None  # the record before the change; None if the change inserted the record
+    before: Record | None  # the record before the change, or None if the change inserted the record
 
 
 @dataclass(eq=False)

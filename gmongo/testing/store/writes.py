@@ -51,7 +51,7 @@ class Target:
     """The collection to which a command writes, and the options of the writes."""
 
     access: Access  # the access to the data
-    collection: Collection | None  # the collection; None if the collection does not exist
+    collection: Collection | None  # the collection, or None if the collection does not exist
     make: Callable[[], Collection]  # a function that creates the collection, and returns the collection
     bypass: bool  # the value of `bypassDocumentValidation`
     variables: Mapping[str, Any]  # the values of variables by name
