@@ -53,7 +53,7 @@ class Context:
         name = self.body[self.request.name]
         if type(name) is not str:
             raise failed_to_parse(f"collection name has invalid type {type_name(name)}")
-        if name != VIEWS or self.request.name not in _OF_VIEWS:
+        if name != VIEWS or self.request.name != "drop":
             check_name(self.database, name, self.request.name in _WRITES)
         return name
 
@@ -116,7 +116,6 @@ class Context:
 
 
 BUILT_IN = dict.fromkeys(("NOW", "CLUSTER_TIME"))
-_OF_VIEWS = frozenset({"aggregate", "count", "distinct", "drop", "find", "getMore", "listIndexes"})
 _OF_TIME_SERIES = frozenset({"create", "drop", "find", "getMore", "insert"})
 _WRITES = frozenset({"create", "createIndexes", "delete", "findAndModify", "findandmodify", "insert", "update"})
 # Users can write to a collection `system.NAME` only if NAME is one of these names. The rule does not apply to the

@@ -10,13 +10,13 @@ from gevent.event import Event as Signal
 
 from gmongo.testing import clock
 from gmongo.testing.store.cursors import Cursors
-from gmongo.testing.store.data import Collection, Document, Record
+from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.oplog import Event, Oplog, Position
 from gmongo.testing.store.sessions import Sessions
 
 VIEWS = "system.views"
-"""The name of the collection that contains the definitions of the views of a database."""
+"""The name of the collection that exists beside the views of a database."""
 
 
 class State:
@@ -88,20 +88,11 @@ class State:
     def collections_of(self, database: str) -> list[Collection]:
         return [one for (name, _), one in sorted(self.catalog.items()) if name == database]
 
-    def list_view(self, view: Collection) -> None:
-        """Write the definition of a view to the collection ``system.views``."""
-        views = self.catalog[view.database, VIEWS]
-        document = {"_id": view.namespace}
-        document |= {name: view.options[name] for name in ("viewOn", "pipeline", "collation") if name in view.options}
-        views.put(views.key(view.namespace), Record(views.next_number(), document), self.tick())
-
     def create(self, database: str, name: str, options: Document) -> Collection:
         collection = Collection(database, name, options, created=self.tick())
         self.add(collection)
         if collection.is_view and (database, VIEWS) not in self.catalog:
             self.add(Collection(database, VIEWS, {}, created=self.tick()))
-        if collection.is_view:
-            self.list_view(collection)
         self.publish(
             "create",
             database,
@@ -119,9 +110,6 @@ def drop_collection(state: State, collection: Collection) -> None:
         if session.transaction is not None and session.transaction.touches(collection):
             session.transaction.abort()
     del state.catalog[collection.database, collection.name]
-    views = state.catalog.get((collection.database, VIEWS))
-    if collection.is_view and views is not None:
-        views.remove(views.key(collection.namespace), state.tick())
     state.cursors.kill_of_collection(collection.namespace)
     state.tick()
     if not collection.is_view and collection.name != VIEWS:
