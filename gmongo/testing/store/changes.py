@@ -23,17 +23,10 @@ from gmongo.testing.store.state import State
 from gmongo.testing.store.values import identical
 from gmongo.testing.unsupported import not_supported
 
-_OPTIONS = frozenset(
-    {
-        "allChangesForCluster",
-        "fullDocument",
-        "fullDocumentBeforeChange",
-        "resumeAfter",
-        "showExpandedEvents",
-        "startAfter",
-        "startAtOperationTime",
-    }
-)
+_OPTIONS = frozenset({
+    "allChangesForCluster", "fullDocument", "fullDocumentBeforeChange", "resumeAfter", "showExpandedEvents",
+    "startAfter", "startAtOperationTime"
+})  # fmt: skip
 _REFUSED = frozenset(
     {"showMigrationEvents", "showRawUpdateDescription", "showSystemEvents", "matchCollectionUUIDForUpdateLookup"}
 )

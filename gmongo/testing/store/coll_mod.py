@@ -59,7 +59,10 @@ def _modify_index(collection: Collection, spec: Document, pace: Pace) -> Documen
     names = {name for name, value in spec.items() if value is not None} & set(_CHANGES)
     if len(names) != 1 or ("name" in spec) == ("keyPattern" in spec):
         raise malformed("the index of collMod")
-    index = _requested_index(collection, spec)
+    requested = spec.get("name", spec.get("keyPattern"))
+    index = next(iter(indexes_of(collection, requested)), None)
+    if index is None:
+        raise index_not_found(f"cannot find index {requested} for ns {collection.namespace}")
     (name,) = names
     value, old = spec[name], index.options.get(name)
     reply: Document = {}
@@ -83,14 +86,6 @@ def _modify_index(collection: Collection, spec: Document, pace: Pace) -> Documen
     options = {**index.options, name: value}
     index.options = {name: value for name, value in options.items() if name not in ("hidden", "prepareUnique") or value}
     return reply
-
-
-def _requested_index(collection: Collection, spec: Document) -> Index:
-    requested = spec.get("name", spec.get("keyPattern"))
-    found = indexes_of(collection, requested)
-    if not found:
-        raise index_not_found(f"cannot find index {requested} for ns {collection.namespace}")
-    return found[0]
 
 
 def _check_values_unique(collection: Collection, index: Index, pace: Pace) -> None:

@@ -24,23 +24,12 @@ def validate(context: Context) -> Document:
     check_writable(collection)
     details = {name: {"valid": True} for name in collection.indexes}
     keys = dict.fromkeys(collection.indexes, len(collection.records))
+    lists = ("warnings", "errors", "extraIndexEntries", "missingIndexEntries", "corruptRecords")
     return {
-        "ns": collection.namespace,
-        "uuid": collection.uuid,
-        "nInvalidDocuments": 0,
-        "nNonCompliantDocuments": 0,
-        "nrecords": len(collection.records),
-        "nIndexes": len(collection.indexes),
-        "keysPerIndex": keys,
-        "indexDetails": details,
-        "valid": True,
-        "repaired": False,
-        "warnings": [],
-        "errors": [],
-        "extraIndexEntries": [],
-        "missingIndexEntries": [],
-        "corruptRecords": [],
-    }
+        "ns": collection.namespace, "uuid": collection.uuid, "nInvalidDocuments": 0, "nNonCompliantDocuments": 0,
+        "nrecords": len(collection.records), "nIndexes": len(collection.indexes), "keysPerIndex": keys,
+        "indexDetails": details, "valid": True, "repaired": False, **{name: [] for name in lists}
+    }  # fmt: skip
 
 
 def collection_stats(context: Context) -> Document:

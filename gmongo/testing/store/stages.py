@@ -237,17 +237,8 @@ STAGES: Mapping[str, Make] = {
     "$unwind": _unwind,
 }
 # The stages that are only allowed at the beginning or end of a pipeline. Other modules execute these stages.
-ELSEWHERE = frozenset(
-    {
-        "$changeStream",
-        "$changeStreamSplitLargeEvent",
-        "$collStats",
-        "$currentOp",
-        "$documents",
-        "$indexStats",
-        "$listLocalSessions",
-        "$merge",
-        "$out",
-    }
-)
+ELSEWHERE = frozenset({
+    "$changeStream", "$changeStreamSplitLargeEvent", "$collStats", "$currentOp", "$documents", "$indexStats",
+    "$listLocalSessions", "$merge", "$out"
+})  # fmt: skip
 _IN_UPDATES = frozenset({"$addFields", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"})

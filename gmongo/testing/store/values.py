@@ -72,29 +72,11 @@ _RANKS: tuple[tuple[type | tuple[type, ...], int], ...] = (
     (MaxKey, 127),
 )
 
+_NAMES = """double string object array binData undefined objectId bool date null regex dbPointer javascript symbol
+    javascriptWithScope int timestamp long decimal"""
 TYPE_NAMES: tuple[tuple[str, int], ...] = (
-    ("double", 1),
-    ("string", 2),
-    ("object", 3),
-    ("array", 4),
-    ("binData", 5),
-    ("undefined", 6),
-    ("objectId", 7),
-    ("bool", 8),
-    ("date", 9),
-    ("null", 10),
-    ("regex", 11),
-    ("dbPointer", 12),
-    ("javascript", 13),
-    ("symbol", 14),
-    ("javascriptWithScope", 15),
-    ("int", 16),
-    ("timestamp", 17),
-    ("long", 18),
-    ("decimal", 19),
-    ("minKey", -1),
-    ("maxKey", 127),
-)
+    *((name, number) for number, name in enumerate(_NAMES.split(), 1)), ("minKey", -1), ("maxKey", 127)
+)  # fmt: skip
 
 _SIMPLE_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (_Missing, "missing"),

@@ -103,19 +103,6 @@ def _part_operator(part: Callable[[datetime.datetime], Any]) -> Make:
     return make
 
 
-def week_of(date: datetime.datetime) -> int:
-    """Return the number of the week in the year. Week 1 begins on the first Sunday.
-
-    The days before the first Sunday are in week 0.
-    """
-    return int(date.strftime("%U"))
-
-
-def day_of_week(date: datetime.datetime) -> int:
-    """Return the number of the day in the week: 1 for Sunday to 7 for Saturday."""
-    return date.isoweekday() % 7 + 1
-
-
 def _date_to_string(name: str, operand: Any, scope: Scope) -> Expression:
     fields = compiled(name, operand, scope, "date", "format timezone onNull")
     on_null = fields.pop("onNull", compile_expression(None, scope))
@@ -200,7 +187,7 @@ OPERATORS: Mapping[str, Make] = {
     "$dateToString": _date_to_string,
     "$dateTrunc": of_fields("date unit", "timezone binSize startOfWeek", _date_trunc),
     "$dayOfMonth": _part_operator(lambda date: date.day),
-    "$dayOfWeek": _part_operator(day_of_week),
+    "$dayOfWeek": _part_operator(lambda date: date.isoweekday() % 7 + 1),
     "$dayOfYear": _part_operator(lambda date: date.timetuple().tm_yday),
     "$hour": _part_operator(lambda date: date.hour),
     "$isoDayOfWeek": _part_operator(lambda date: date.isoweekday()),
@@ -210,6 +197,6 @@ OPERATORS: Mapping[str, Make] = {
     "$minute": _part_operator(lambda date: date.minute),
     "$month": _part_operator(lambda date: date.month),
     "$second": _part_operator(lambda date: date.second),
-    "$week": _part_operator(week_of),
+    "$week": _part_operator(lambda date: int(date.strftime("%U"))),  # the first Sunday begins week 1
     "$year": _part_operator(lambda date: date.year),
 }
