@@ -79,7 +79,7 @@ def find_results(context: Context, collection: Collection | None) -> tuple[list[
         records = in_order(_within_bounds(index, records, body), index.keys, index.collation, context.pace)
     records = in_order(records, body.get("sort"), collation, context.pace, most, score)
     chosen = islice(records, skip, None if most is None else min(most, sys.maxsize))
-    documents = [_result_of_record(context, collection, record, project) for _, record in chosen]
+    documents = [_result_of_record(context, collection, record, project) for _, record in context.pace.through(chosen)]
     return documents, bool(limit) and len(documents) == limit
 
 
