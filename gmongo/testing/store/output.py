@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from gmongo import _random
@@ -20,11 +20,8 @@ from gmongo.testing.store.values import Key, identical
 from gmongo.testing.unsupported import not_supported
 
 OUTPUTS = frozenset({"$out", "$merge"})
-_MATCHED = frozenset({"replace", "keepExisting", "merge", "fail"})
 # The error codes after which `$merge` continues with the next document. At the end, the command raises the first error.
-_CONTINUED = frozenset({121, 11000, 13113})
-_NO_COMBINATIONS = [("fail", "discard"), ("fail", "fail"), ("keepExisting", "discard"), ("keepExisting", "fail")]
-_UNMATCHED = frozenset({"insert", "discard", "fail"})
+_CONTINUED = frozenset({121, 11000})
 
 
 def write_output(context: Context, stage: Document, documents: list[Document]) -> None:
@@ -114,28 +111,21 @@ def _merge_options(spec: Any) -> Document:
     if not isinstance(given, dict) or "into" not in given:
         raise malformed("$merge")
     options = {"on": "_id", "whenMatched": "merge", "whenNotMatched": "insert", **given}
-    modes = options["whenMatched"], options["whenNotMatched"]
-    if len(options) > 4 or options["on"] not in ("_id", ["_id"]) or isinstance(modes[0], list):
+    is_known = options["whenMatched"] in ("merge", "replace", "fail") and options["whenNotMatched"] == "insert"
+    if len(options) > 4 or options["on"] not in ("_id", ["_id"]) or not is_known:
         raise not_supported("other options of $merge")
-    if modes[0] not in _MATCHED or modes[1] not in _UNMATCHED or modes in _NO_COMBINATIONS:
-        raise malformed("$merge")
     return options
 
 
 def _merge_one(
     context: Context, collection: Collection, found: tuple[Key, Record] | None, document: Document, spec: Document
 ) -> None:
-    unmatched = spec["whenNotMatched"]
     if found is not None:
-        _merge_into(context, collection, found, document, spec)
-    elif unmatched == "fail":
-        raise error(13113, "$merge could not find a matching document in "
-                           "the target collection for at least one document in the source collection")  # fmt: skip
-    elif unmatched == "insert":
-        if spec["whenMatched"] in ("merge", "keepExisting"):
-            document = _with_fields({"_id": document["_id"]}, document)
-        _check(context, collection, document)
-        context.access.insert(collection, document)
+        return _merge_into(context, collection, found, document, spec["whenMatched"])
+    if spec["whenMatched"] == "merge":
+        document = _with_fields({"_id": document["_id"]}, document)
+    _check(context, collection, document)
+    context.access.insert(collection, document)
 
 
 def _find_match(context: Context, collection: Collection, document: Document) -> tuple[Key, Record] | None:
@@ -147,14 +137,14 @@ def _find_match(context: Context, collection: Collection, document: Document) ->
 
 
 def _merge_into(
-    context: Context, collection: Collection, found: tuple[Key, Record], document: Document, spec: Mapping[str, Any]
+    context: Context, collection: Collection, found: tuple[Key, Record], document: Document, mode: str
 ) -> None:
     key, record = found
-    mode = spec["whenMatched"]
     if mode == "fail":
         raise error(11000, "$merge failed due to a DuplicateKey error", keyPattern={"_id": 1},
                            keyValue={"_id": record.document["_id"]})  # fmt: skip
-    changed = _MODES[mode](record.document, document)
+    stored = record.document
+    changed = {"_id": stored["_id"], **document} if mode == "replace" else _with_fields(stored, document)
     if not identical(changed.get("_id"), record.document["_id"]):
         raise immutable_field("$merge failed to update the matching document, did you attempt to modify the _id or the "
                               "shard key?")  # fmt: skip
@@ -166,10 +156,3 @@ def _merge_into(
 def _with_fields(stored: Document, new: Document) -> Document:
     """Return a copy of `stored` with the fields of `new`. New fields are in the order of names, as after a ``$set``."""
     return {**stored, **{name: new[name] for name in sorted(new, key=path_order)}}
-
-
-_MODES: Mapping[str, Callable[[Document, Document], Document]] = {
-    "replace": lambda stored, new: {"_id": stored["_id"], **new},
-    "merge": _with_fields,
-    "keepExisting": lambda stored, new: stored,
-}
