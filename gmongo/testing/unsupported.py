@@ -44,11 +44,11 @@ ACCUMULATORS: Mapping[str, str] = _supported_by(
 )
 _OTHERS = (
     "$changeStream options of servers", "$collStats of latencies", "$convert of binary data",
-    "$lookup into an existing field", "$meta", "$pow of decimals", "$text in a pipeline",
-    "a change stream stage in another pipeline", "a collection of the server", "a date beyond the years 1 to 9999",
-    "a date in another format than ISO 8601", "a document in a geospatial index", "a fail point of another name",
-    "a join with another database", "a kill of sessions by user or pattern", "a large event in parts",
-    "a malformed part of a command", "a sort by metadata", "a sort with returnKey",
+    "$dateTrunc with a bin of several units", "$lookup into an existing field", "$meta", "$pow of decimals",
+    "$text in a pipeline", "a change stream stage in another pipeline", "a collection of the server",
+    "a date beyond the years 1 to 9999", "a date in another format than ISO 8601", "a document in a geospatial index",
+    "a fail point of another name", "a join with another source", "a kill of sessions by user or pattern",
+    "a large event in parts", "a malformed part of a command", "a sort by metadata", "a sort with returnKey",
     "a text search beyond English words", "a time series", "a unique index of another kind", "a variable of the server",
     "a view made in a transaction", "a wildcard index", "a write concern of tags", "an error of an expression",
     "an index build beside a transaction", "another collation", "another command", "bits of decimals",

@@ -48,7 +48,7 @@ def lookup(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> St
     by_fields = "localField" in spec
     if ("foreignField" in spec) != by_fields or ("pipeline" not in spec and ("let" in spec or not by_fields)):
         raise malformed("$lookup")
-    source, pipeline = _source("$lookup", spec, spec.get("pipeline", []), env)
+    source, pipeline = _source("$lookup", spec, env), spec.get("pipeline", [])
     _check_sub_pipeline("$lookup", pipeline)
     let = _let(spec.get("let", {}), env.scope)
     run_inner = compile_pipeline(pipeline, env.within(let))
@@ -72,22 +72,12 @@ def lookup(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> St
 Source = Callable[[], "list[Document]"]
 
 
-def _source(name: str, spec: Mapping[str, Any], pipeline: Any, env: Environment) -> tuple[Source, Any]:
-    """Return a function that reads the documents of the other collection, and the pipeline for these documents.
-
-    If the stage names no collection, the first stage of the pipeline is a ``$documents``. In this
-    case, the function returns the documents of the ``$documents``.
-    """
+def _source(name: str, spec: Mapping[str, Any], env: Environment) -> Source:
+    """Return a function that reads the documents of the other collection."""
     collection = spec.get("from", spec.get("coll"))
-    if collection is not None:
-        if type(collection) is not str:
-            raise not_supported("a join with another database", name)
-        return lambda: env.read(collection), pipeline
-    first = pipeline[0] if isinstance(pipeline, list) and pipeline else None
-    if not isinstance(first, dict) or set(first) != {"$documents"}:
-        raise malformed(name)
-    made = documents_of(first["$documents"], env.scope)
-    return lambda: made, pipeline[1:]
+    if type(collection) is not str:
+        raise not_supported("a join with another source", name)
+    return lambda: env.read(collection)
 
 
 def documents_of(spec: Any, scope: Scope) -> list[Document]:
@@ -169,7 +159,7 @@ def _check_sub_pipeline(name: str, pipeline: Any) -> None:
 def union_with(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Stage:
     """Compile ``$unionWith``."""
     options = checked("$unionWith", {"coll": spec} if isinstance(spec, str) else spec, "", "coll pipeline")
-    source, pipeline = _source("$unionWith", options, options.get("pipeline", []), env)
+    source, pipeline = _source("$unionWith", options, env), options.get("pipeline", [])
     _check_sub_pipeline("$unionWith", pipeline)
     run_inner = compile_pipeline(pipeline, env)
 

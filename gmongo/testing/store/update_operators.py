@@ -32,7 +32,7 @@ from gmongo.testing.store.values import (
 
 Edit = Callable[[dict[str, Any], list[str]], None]
 Edits = Iterable[tuple[str, Edit]]
-Change = Callable[[Any, Any], Any]
+Change = Callable[[Any, Any, Collation], Any]
 Make = Callable[[str, Any, Collation], Edits]
 
 
@@ -64,7 +64,7 @@ def _remove(document: Any, parts: list[str]) -> None:
         container[int(parts[-1])] = None
 
 
-def _removing_elements(change: Callable[[Any, Any, Collation], Any]) -> Make:
+def _removing_elements(change: Change) -> Make:
     """Return an operator that removes elements of an array.
 
     If the field does not exist, the operator has no effect. If the field cannot exist, because the path leads through a
@@ -90,15 +90,6 @@ def _removing_elements(change: Callable[[Any, Any, Collation], Any]) -> Make:
 def _changing(change: Change) -> Make:
     """Return an operator that computes the new value of a field.
 
-    :param change: a function that returns the new value. The arguments of the function are the
-        current value and the operand. If the function returns MISSING, the field does not change.
-    """
-    return _changing_with_collation(lambda current, operand, _collation: change(current, operand))
-
-
-def _changing_with_collation(change: Callable[[Any, Any, Collation], Any]) -> Make:
-    """Return an operator that computes the new value of a field and uses the collation.
-
     :param change: a function that returns the new value. The arguments of the function are the current value, the
         operand and the collation. If the function returns MISSING, the field does not change.
     """
@@ -114,12 +105,12 @@ def _changing_with_collation(change: Callable[[Any, Any, Collation], Any]) -> Ma
     return make
 
 
-def _set(_current: Any, operand: Any) -> Any:
+def _set(_current: Any, operand: Any, _collation: Collation) -> Any:
     return copy_value(operand)
 
 
-def _arithmetic(name: str, function: Change, start: int) -> Make:
-    def change(current: Any, operand: Any) -> Any:
+def _arithmetic(name: str, function: Callable[[Any, Any], Any], start: int) -> Make:
+    def change(current: Any, operand: Any, _collation: Collation) -> Any:
         if current is MISSING:
             return operand if start == 0 else arithmetic.multiply(operand, 0)
         if not is_number(current):
@@ -135,17 +126,17 @@ def _min_or_max(direction: int) -> Make:
             return MISSING
         return copy_value(operand)
 
-    return _changing_with_collation(change)
+    return _changing(change)
 
 
-def _current_date(_current: Any, operand: Any) -> Any:
+def _current_date(_current: Any, operand: Any, _collation: Collation) -> Any:
     now = clock.utc_now().replace(tzinfo=None)
     if operand == {"$type": "timestamp"}:
         return Timestamp(int(clock.utc_now().timestamp()), 1)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
-def _bit(current: Any, operand: Any) -> Any:
+def _bit(current: Any, operand: Any, _collation: Collation) -> Any:
     value = 0 if current is MISSING else current
     if not isinstance(value, int) or isinstance(value, bool):
         raise bad_value(f"Cannot apply $bit to a value of non-integral type {type_name(value)}")
@@ -284,8 +275,8 @@ UPDATE_OPERATORS: Mapping[str, Make] = {
     "$currentDate": _changing(_current_date),
     "$bit": _changing(_bit),
     "$rename": _rename,
-    "$push": _changing_with_collation(_push),
-    "$addToSet": _changing_with_collation(_add_to_set),
+    "$push": _changing(_push),
+    "$addToSet": _changing(_add_to_set),
     "$pop": _removing_elements(_pop),
     "$pull": _removing_elements(_pull),
     "$pullAll": _removing_elements(_pull_all),

@@ -86,10 +86,6 @@ _WRITTEN: Mapping[str, Callable[[datetime.datetime], str]] = {
 }
 
 
-# The date from which `$dateTrunc` counts bins of several units. The date is a Saturday.
-_REFERENCE = datetime.datetime(2000, 1, 1)
-
-
 def _part_operator(part: Callable[[datetime.datetime], Any]) -> Make:
     @null_for_null
     def function(date: Any, timezone: Any = "UTC") -> Any:
@@ -158,27 +154,17 @@ def date_after(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
 
 @null_for_null
 def _date_trunc(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, startOfWeek: Any = "sunday") -> Any:
-    zone, size = zone_of(timezone), integer(binSize, least=1)
-    first = weekday_of(startOfWeek) if unit == "week" else 0
-    return _beginning_of_bin(to_date(date), unit_of(unit), size, zone, first)
-
-
-def _beginning_of_bin(date: Any, unit: str, size: int, zone: datetime.tzinfo, first_weekday: int) -> Any:
+    zone, date, unit = zone_of(timezone), to_date(date), unit_of(unit)
+    if binSize != 1:
+        raise not_supported("$dateTrunc with a bin of several units")
+    if unit in FIXED:
+        reference = milliseconds(from_local(datetime.datetime(2000, 1, 1), zone))
+        return date_of(milliseconds(date) - (milliseconds(date) - reference) % FIXED[unit])
     shown = to_local(date, zone).replace(tzinfo=None)
+    day = shown.date() - (shown.weekday() - weekday_of(startOfWeek)) % 7 * DAY if unit == "week" else shown.date()
     if unit in MONTHS:
-        reference = month_number(_REFERENCE)
-        length = MONTHS[unit] * size
-        number = reference + (month_number(shown) - reference) // length * length
-        return from_local(datetime.datetime.combine(at_month(number, 1), datetime.time()), zone)
-    reference_day = _REFERENCE
-    if unit == "week":
-        reference_day += (first_weekday - _REFERENCE.weekday()) % 7 * DAY
-    if unit in DAYS:
-        length = DAYS[unit] * size
-        return from_local(reference_day + (shown - reference_day).days // length * length * DAY, zone)
-    reference_time = milliseconds(from_local(_REFERENCE, zone))
-    length = FIXED[unit] * size
-    return date_of(reference_time + (milliseconds(date) - reference_time) // length * length)
+        day = at_month(month_number(shown) // MONTHS[unit] * MONTHS[unit], 1)
+    return from_local(datetime.datetime.combine(day, datetime.time()), zone)
 
 
 OPERATORS: Mapping[str, Make] = {
