@@ -209,17 +209,6 @@ def test_advance_causes_election_in_thread():
             deployment.advance(-1)
 
 
-@pytest.mark.parametrize("where", ELSEWHERE)
-def test_advance_expires_documents_of_ttl_index(where):
-    with where.standalone() as deployment, MongoClient(deployment.uri) as client:
-        client.db.c.create_index("at", expireAfterSeconds=3600)
-        client.db.c.insert_one({"at": client.admin.command("hello")["localTime"]})
-        deployment.advance(3500)
-        assert client.db.c.count_documents({}) == 1
-        deployment.advance(200)
-        assert client.db.c.count_documents({}) == 0
-
-
 def test_writes_of_several_native_threads_succeed_during_faults(replica_set, client):
     def work(number):
         for turn in range(20):
