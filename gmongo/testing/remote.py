@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from gmongo.testing.channel import Channel
+from gmongo.testing.deployment import Deployment
 from gmongo.testing.simulation.command_log import CommandLog, ReceivedCommand
 from gmongo.testing.simulation.control import raise_problem
 from gmongo.testing.simulation.fail_points import FailPointHandle
@@ -22,6 +23,7 @@ _HOST = "127.0.0.1"
 _REPLY_TIMEOUT = 60.0  # seconds. Only the reply to the request "advance" can take seconds
 
 Remote = TypeVar("Remote", bound="RemoteDeployment")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class ControlLine:
@@ -107,17 +109,8 @@ class RemoteMember:
     alive, reachable, uptime = _fact_property("alive"), _fact_property("reachable"), _fact_property("uptime")
     created, traits = _fact_property("created"), _fact_property("traits")
     # The methods that cause faults.
-    kill, restart, freeze, thaw = (
-        _fault("kill"),
-        _fault("restart"),
-        _fault("freeze"),
-        _fault("thaw"),
-    )
-    partition, heal, drop_connections = (
-        _fault("partition"),
-        _fault("heal"),
-        _fault("drop_connections"),
-    )
+    kill, restart, freeze, thaw = _fault("kill"), _fault("restart"), _fault("freeze"), _fault("thaw")
+    partition, heal, drop_connections = _fault("partition"), _fault("heal"), _fault("drop_connections")
     delay, drop_after, garbage = _fault("delay"), _fault("drop_after"), _fault("garbage")
     step_down = _fault("step_down")
 
@@ -240,6 +233,12 @@ class RemoteCommandLog(CommandLog):
         self._enabled = enabled
 
 
+def _documented_by_deployment(method: Function) -> Function:
+    """Give a method the docstring of the method of the same name in :class:`~gmongo.testing.Deployment`."""
+    method.__doc__ = getattr(Deployment, method.__name__).__doc__
+    return method
+
+
 class RemoteDeployment:
     """The base of :class:`~gmongo.testing.DeploymentProcess` and :class:`~gmongo.testing.DeploymentThread`.
 
@@ -255,12 +254,8 @@ class RemoteDeployment:
         self.members: RemoteMembers = RemoteMembers(ControlLine(Channel(None)), [])
 
     @classmethod
+    @_documented_by_deployment
     def standalone(cls: type[Remote], **settings: Any) -> Remote:
-        """Create a deployment of one server without replication.
-
-        :param settings: see :class:`~gmongo.testing.Deployment`.
-        :raises ValueError: a setting is invalid.
-        """
         return cls._from_plan("standalone", settings)
 
     @classmethod
@@ -275,23 +270,13 @@ class RemoteDeployment:
         return cls._from_plan("replica_set", {"members": members, "name": name, **settings})
 
     @classmethod
+    @_documented_by_deployment
     def sharded(cls: type[Remote], mongos: int = 2, **settings: Any) -> Remote:
-        """Create a sharded cluster. Clients connect to the mongos of the cluster.
-
-        :param mongos: the number of mongos.
-        :param settings: see :class:`~gmongo.testing.Deployment`.
-        :raises ValueError: a setting is invalid.
-        """
         return cls._from_plan("sharded", {"mongos": mongos, **settings})
 
     @classmethod
+    @_documented_by_deployment
     def load_balanced(cls: type[Remote], services: int = 2, **settings: Any) -> Remote:
-        """Create several mongos behind a load balancer.
-
-        :param services: the number of mongos.
-        :param settings: see :class:`~gmongo.testing.Deployment`.
-        :raises ValueError: a setting is invalid.
-        """
         return cls._from_plan("load_balanced", {"services": services, **settings})
 
     @classmethod
@@ -339,13 +324,8 @@ class RemoteDeployment:
             raise RuntimeError("the deployment is not running: call start() or use a with block")
         return self._uri
 
+    @_documented_by_deployment
     def uri_of(self, hosts: str, **options: str) -> str:
-        """Return a connection string for `hosts`, with the user and the TLS options of :attr:`uri`.
-
-        :param hosts: the addresses of members, separated by commas, such as ``members[1].address``.
-        :param options: further options of the connection string.
-        :raises RuntimeError: the deployment is not running.
-        """
         uri: str = self._request("uri of", hosts, options)
         return uri
 
@@ -370,6 +350,7 @@ class RemoteDeployment:
         assert self._line is not None
         return RemoteNetwork(self._line)
 
+    @_documented_by_deployment
     def set_fail_point(
         self,
         name: str = "failCommand",
@@ -378,19 +359,10 @@ class RemoteDeployment:
         *,
         member: RemoteMember | None = None,
     ) -> FailPointHandle:
-        """Set a fail point on one member or on all members. Return a handle that counts the affected commands.
-
-        :param name: ``"failCommand"`` (the default), or another supported fail point.
-        :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
-            ``{"activationProbability": p}``.
-        :param data: the data of the fail point, such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
-        :param member: the member that gets the fail point; None means all members.
-        :raises CommandError: the simulation does not support the fail point or a command in `data`, or `data` is
-            invalid.
-        """
         number = self._request("set fail point", name, mode, data, None if member is None else member.number)
         return FailPointHandle(lambda: int(self._request("count of fail point", number)))
 
+    @_documented_by_deployment
     def rate_limit(
         self,
         requests: float | None = None,
@@ -399,16 +371,6 @@ class RemoteDeployment:
         burst: float = 1.0,
         member: RemoteMember | None = None,
     ) -> None:
-        """Limit how many requests and new connections each member accepts per second.
-
-        :param requests: the accepted requests per second. A request above the limit fails with
-            error code 462 (IngressRequestRateLimitExceeded). None means no limit.
-        :param connections: the accepted new connections per second. The member closes a connection
-            above the limit. None means no limit.
-        :param burst: the size of a burst in seconds; 1 by default. After idle time, a member
-            accepts `burst` times the limit at the same moment.
-        :param member: the member that gets the limits; None means all members.
-        """
         self._request("rate limit", requests, connections, burst, None if member is None else member.number)
 
     def advance(self, seconds: float) -> None:
