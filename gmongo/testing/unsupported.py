@@ -23,7 +23,9 @@ STAGES: Mapping[str, str] = {
     **_supported_by(ATLAS, "$rankFusion $score $scoreFusion $search $searchMeta $vectorSearch"),
 }
 QUERY_OPERATORS: Mapping[str, str] = _supported_by(
-    MONGOD, "$geoIntersects $geoNear $geoWithin $near $nearSphere $sampleRate $where $within"
+    MONGOD,
+    """$alwaysFalse $alwaysTrue $bitsAllClear $bitsAllSet $bitsAnyClear $bitsAnySet $geoIntersects $geoNear $geoWithin
+    $near $nearSphere $sampleRate $where $within""",
 )
 EXPRESSIONS: Mapping[str, str] = {
     **_supported_by(
@@ -51,10 +53,10 @@ _OTHERS = (
     "a large event in parts", "a malformed part of a command", "a sort by metadata", "a sort with returnKey",
     "a text search beyond English words", "a time series", "a unique index of another kind", "a variable of the server",
     "a view made in a transaction", "a wildcard index", "a write concern of tags", "an error of an expression",
-    "an index build beside a transaction", "another collation", "another command", "bits of decimals",
-    "explain of another command", "other keywords of $jsonSchema", "other options of $merge",
-    "other options of an index", "other options of collMod", "other options of create",
-    "renameCollection to another database", "time zones without data", "validate with repair or metadata"
+    "an index build beside a transaction", "another collation", "another command", "explain of another command",
+    "other keywords of $jsonSchema", "other options of $merge", "other options of an index", "other options of collMod",
+    "other options of create", "renameCollection to another database", "time zones without data",
+    "validate with repair or metadata"
 )  # fmt: skip
 UNSUPPORTED: Mapping[str, str] = {
     **STAGES, **QUERY_OPERATORS, **EXPRESSIONS, **ACCUMULATORS, **dict.fromkeys(_OTHERS, MONGOD)

@@ -11,7 +11,7 @@ from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field, malformed
-from gmongo.testing.store.matching import CONSTANTS, Match, compile_filter
+from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, value_at
 from gmongo.testing.store.patterns import is_pattern
@@ -330,7 +330,7 @@ def _top_level_names(query: Any) -> Iterator[str]:
                 yield from _top_level_names(part)
         elif path == "$expr":
             raise malformed("an array filter")
-        elif path not in CONSTANTS and condition != {"$all": []}:
+        elif condition != {"$all": []}:
             yield split(path)[0]
 
 

@@ -9,7 +9,7 @@ from gmongo.testing import unsupported
 from gmongo.testing.command import error
 from gmongo.testing.store import schema
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.errors import bad_value, failed_to_parse
+from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression
 from gmongo.testing.store.operators import (
     NEGATIVE,
@@ -24,14 +24,12 @@ from gmongo.testing.store.operators import (
 from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.text_search import TextSearch, search_in
-from gmongo.testing.store.values import MISSING, is_number, is_true
+from gmongo.testing.store.values import MISSING, is_true
 from gmongo.testing.unsupported import not_supported
 
 Match = Callable[[Any], bool]
 Clause = Callable[[Any, Variables], bool]
 
-# Operators whose result does not depend on the document.
-CONSTANTS = {"$alwaysTrue": True, "$alwaysFalse": False}
 # Operators that are not allowed in some filters, for example in filters of partial indexes.
 SPECIAL = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
 
@@ -91,10 +89,6 @@ def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
         return _LOGICAL[name](_compile_list(name, condition, scope))
     if name == "$comment":
         return lambda document, variables: True
-    if name in CONSTANTS:
-        if not is_number(condition) or condition != 1:
-            raise failed_to_parse(f"{name} must be an integer value of 1")
-        return lambda document, variables: CONSTANTS[name]
     if name == "$expr":
         expression = compile_expression(condition, scope)
         return lambda document, variables: is_true(expression({**variables, "ROOT": document, "CURRENT": document}))
