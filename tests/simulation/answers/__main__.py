@@ -71,9 +71,9 @@ def record_case(case: Case, database: Any, version: str) -> dict[str, Any]:
 
 
 def common_answer(first: Any, second: Any) -> Any:
-    """Return the answer `first` of a run.
+    """Return the answer of the first of two runs.
 
-    ``{"$any": type}`` replaces each value that differs in the answer `second` of another run.
+    ``{"$any": type}`` replaces each value that differs in the answer of the second run.
     """
     if isinstance(first, dict) and isinstance(second, dict) and list(first) == list(second) and not is_wrapper(first):
         return {name: common_answer(part, second[name]) for name, part in first.items()}

@@ -236,7 +236,7 @@ def test_async_pymongo_client_writes_after_kill_of_primary(replica_set):
             await asyncio.gather(*(client.db.c.insert_one({"_id": number}) for number in range(20)))
             before = await client.primary
             replica_set.members.primary.kill()
-            while await client.primary in (None, before):  # as in `await_another_primary`
+            while await client.primary in (None, before):  # like `await_another_primary`
                 await asyncio.sleep(0.01)
             await asyncio.gather(*(client.db.c.insert_one({"_id": number}) for number in range(20, 40)))
             return await client.db.c.count_documents({})
@@ -394,8 +394,8 @@ def test_client_that_blocks_event_loop_of_its_deployment_raises_error(waiting, k
 
 
 def test_operation_succeeds_after_computation_that_blocks_event_loop():
-    # The main thread computes for two times, in which the event loop is blocked. Between these
-    # times, the thread runs a function whose module name is `socket`.
+    # The main thread blocks the event loop twice. In between, the thread runs a function whose module
+    # name is `socket`.
     program = """
 import pymongo, time, gevent
 from gmongo import MongoClient

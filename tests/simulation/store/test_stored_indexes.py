@@ -35,7 +35,7 @@ def count_calls(function):
         nonlocal count
         count += event in ("call", "c_call")
 
-    # The first call also fills caches, so the test counts only the calls of the second call.
+    # The first call of `function` also fills caches. Therefore only the second call is counted.
     function()
     sys.setprofile(profile)
     try:
