@@ -59,6 +59,16 @@ def test_standalone_with_users_accepts_fail_points_and_refuses_anonymous_read(te
 
 
 @needs_mongod
+def test_all_threads_are_suspended_after_stop():
+    with EmbeddedDatabase(engine="mongod") as database:
+        for _ in range(20):
+            database.server.stop()
+            threads = Path(f"/proc/{database.server.pid}/task").glob("*/stat")
+            assert {thread.read_text().rpartition(") ")[2][0] for thread in threads} == {"T"}
+            database.server.resume()
+
+
+@needs_mongod
 @pytest.mark.long
 @pytest.mark.parametrize("settings", [{}, {"tls": True, "users": {"ada": "secret"}}], ids=["plain", "TLS and users"])
 def test_writes_succeed_while_members_are_killed_stopped_and_stepped_down(settings, temporary_directory):
