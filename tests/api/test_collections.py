@@ -1,4 +1,4 @@
-"""Attributes of clients, and commands of databases."""
+"""Attributes of clients, commands of databases, and the constructor of collections."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from gmongo import MongoClient, WriteConcern
+from gmongo._background import LongWork
+from gmongo.collection import Collection
 from gmongo.errors import InvalidOperation, OperationFailure
 from gmongo.read_concern import ReadConcern
 from tests.support.server import ScriptedServer
@@ -64,3 +66,33 @@ def test_drop_index_ignores_only_error_about_missing_collection(code: int, text:
                 with pytest.raises(OperationFailure, match=text):
                     drop()
         assert [each["index"] for each in server.commands("dropIndexes")] == ["*", "a_1"]
+
+
+def test_collection_constructor_creates_collection_with_options(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    child_name = f"{collection.name}.x"
+    Collection(collection.database, child_name)
+    assert not recorder.events_named("CommandStarted")
+    Collection(collection.database, child_name, capped=True, size=4096)
+    (created,) = recorder.events_named("CommandStarted")
+    assert created.command["create"] == child_name and created.command["capped"] is True
+    Collection(collection.database, f"{child_name}.y", create=True)
+    assert recorder.events_named("CommandStarted")[-1].command["create"] == f"{child_name}.y"
+    for name in (child_name, f"{child_name}.y"):
+        collection.database.drop_collection(name)
+
+
+@pytest.mark.parametrize("method", ["next", "try_next"])
+def test_decoding_of_batch_document_by_document_passes_checkpoints(
+    recorded: Recorded, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints: list[Any] = []
+    monkeypatch.setattr(LongWork, "checkpoint", lambda work: checkpoints.append(work))
+    collection, _ = recorded
+    collection.insert_many([{"_id": number, "x": "x" * 1000} for number in range(300)])
+    with collection.aggregate([{"$sort": {"_id": 1}}], batchSize=300) as cursor:
+        step = getattr(cursor, method)
+        step()
+        before = len(checkpoints)
+        assert [step()["_id"] for _ in range(299)] == list(range(1, 300))
+    assert len(checkpoints) - before > 5
