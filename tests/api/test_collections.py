@@ -9,7 +9,7 @@ import pytest
 from gmongo import MongoClient, WriteConcern
 from gmongo._background import LongWork
 from gmongo.collection import Collection
-from gmongo.errors import InvalidOperation, OperationFailure
+from gmongo.errors import OperationFailure
 from gmongo.read_concern import ReadConcern
 from tests.support.server import ScriptedServer
 
@@ -42,15 +42,6 @@ def test_client_attributes_describe_connected_server(client: MongoClient[Any]) -
     assert client.secondaries == client.arbiters == set()
     assert client.topology_description.has_known_servers
     assert client.server_info()["ok"] == 1
-
-
-def test_closed_client_raises_invalid_operation(database: str) -> None:
-    client = MongoClient[Any](database)
-    client.admin.command("ping")
-    client.close()
-    client.close()
-    with pytest.raises(InvalidOperation, match="after close"):
-        client.admin.command("ping")
 
 
 @pytest.mark.parametrize(

@@ -312,3 +312,11 @@ def test_chunks_in_other_storage_order_are_read_in_sequence(bucket, files_databa
     files_database.fs.chunks.delete_many({})
     files_database.fs.chunks.insert_many(chunks[::-1])
     assert bucket.open_download_stream(1).read() == b"0123456789"
+
+
+@pytest.mark.parametrize(("field", "value"), [("length", -1), ("length", True), ("chunkSize", 0), ("chunkSize", "1")])
+def test_invalid_length_or_chunk_size_raises_corrupt_grid_file(files_database, bucket, field, value):
+    bucket.upload_from_stream_with_id(1, "f", b"0123456789")
+    files_database.fs.files.update_one({"_id": 1}, {"$set": {field: value}})
+    with pytest.raises(CorruptGridFile, match=f"^{field} of a file must be an integer from "):
+        bucket.open_download_stream(1).read()
