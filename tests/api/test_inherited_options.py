@@ -110,3 +110,14 @@ def test_databases_and_collections_inherit_options_of_client() -> None:
         owners = [client, client.d, client["d"], client.get_database(), client.get_default_database(), client.d.c]
         assert [options_of(owner) for owner in owners] == [expected] * 6
         assert [owner.name for owner in owners[3:5]] == ["given"] * 2
+
+
+def test_internal_database_of_collection_has_options_of_the_collection(client: MongoClient[Any]) -> None:
+    database = client.get_database("d", **OWN)
+    collection = database.get_collection("c", write_concern=WriteConcern(w=4), timeout_ms=800)
+    assert options_of(collection._database_with_options) == {
+        **OWN,
+        "write_concern": WriteConcern(w=4),
+        "timeout_ms": 800,
+    }
+    assert options_of(database.c._database_with_options) == OWN
