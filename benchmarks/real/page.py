@@ -83,7 +83,11 @@ def _rate_and_latencies(runs: Sequence[Run], kind: str, name: str) -> str:
 
 def _failover(runs: Sequence[Run]) -> Iterator[str]:
     names = list(runs[0]["faults"])
-    yield from ("", "## Failover: p50/p99 of the ms from a probe's write on the new primary to the first write of a greenlet", "")
+    yield from (
+        "",
+        "## Failover: p50/p99 in ms from a probe's write on the new primary to a greenlet's first write",
+        "",
+    )
     rows = []
     for kind in KINDS:
         found = [[run["delays"][kind][name] for run in runs] for name in names]
