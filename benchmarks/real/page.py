@@ -85,7 +85,7 @@ def _failover(runs: Sequence[Run]) -> Iterator[str]:
     names = list(runs[0]["faults"])
     yield from (
         "",
-        "## Failover: p50/p99 in ms from a probe's write on the new primary to a greenlet's first write",
+        "## Failover: p50/p99 in ms from a probe's write on the new primary to a greenlet's write",
         "",
     )
     rows = []
