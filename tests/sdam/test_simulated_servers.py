@@ -82,12 +82,6 @@ def test_hello_with_other_process_id_is_answered_immediately(client: WireClient)
         assert client.run(awaitable_hello(stale))["topologyVersion"] == known
 
 
-@pytest.mark.requirement("SM-53", "SM-57")
-def test_unchanged_server_answers_awaitable_hello_after_max_await_time(client: WireClient) -> None:
-    known = current_topology_version(client)
-    assert client.run(awaitable_hello(known, 5))["topologyVersion"] == known
-
-
 @pytest.mark.requirement("SM-51")
 @pytest.mark.parametrize("field", ["topologyVersion", "maxAwaitTimeMS"])
 def test_awaitable_hello_with_missing_field_is_rejected(client: WireClient, field: str) -> None:

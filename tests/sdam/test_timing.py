@@ -208,11 +208,3 @@ def test_connect_timeout_of_zero_disables_timeout_of_checks(
     seen = len(recorder.events_named("HeartbeatSucceeded"))
     server.answering.set()
     recorder.wait_for("HeartbeatSucceeded", seen + 2)
-
-
-def test_server_selection_try_once_is_rejected_as_keyword_and_ignored_in_uri() -> None:
-    """Check `serverSelectionTryOnce`, an option of the specification for drivers without monitors."""
-    with pytest.raises(ConfigurationError, match="serverSelectionTryOnce"):
-        MongoClient("h", connect=False, serverSelectionTryOnce=True)
-    with pytest.warns(UserWarning, match="(?i)serverSelectionTryOnce"):
-        MongoClient("mongodb://h/?serverSelectionTryOnce=true", connect=False)

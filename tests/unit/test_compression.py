@@ -15,16 +15,12 @@ from hypothesis import strategies as st
 from gmongo.errors import ProtocolError
 from gmongo.wire import compression
 from gmongo.wire.compression import Compressor, choose, compressed, decompressed, make_compressor, missing_package
-from gmongo.wire.message import OP_COMPRESSED, OP_MSG, encode_op_msg, encode_op_query
+from gmongo.wire.message import OP_COMPRESSED, OP_MSG, encode_op_msg
 from tests.support.cases import with_cases
 
 NAMES = ["snappy", "zlib", "zstd"]
 IDS = {"snappy": 1, "zlib": 2, "zstd": 3}
 LIMIT = 48_000_000
-SENSITIVE = [
-    "hello", "isMaster", "ismaster", "saslStart", "saslContinue", "getnonce", "authenticate",
-    "createUser", "updateUser", "copydbSaslStart", "copydbgetnonce", "copydb",
-]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -81,29 +77,11 @@ def test_long_message_is_compressed_in_thread(monkeypatch, step, size):
     greenlet.join()
 
 
-def test_sensitive_command_and_legacy_hello_are_not_compressed():
-    messages = [encode_op_msg(7, 0, bson.encode({command: 1, "pwd": "secret"})) for command in SENSITIVE]
-    for buffers in [*messages, encode_op_query(7, "admin.$cmd", bson.encode({"ismaster": 1}))]:
-        assert compressed(buffers, make_compressor("zlib", -1)) is buffers
-
-
 @pytest.mark.parametrize("level", [-1, 0, 1, 9])
 def test_zlib_level_0_does_not_shrink_message(level):
     buffers = encode_op_msg(7, 0, bson.encode({"insert": "c", "text": "abc" * 1000}))
     [message] = compressed(buffers, make_compressor("zlib", level))
     assert (len(message) > 3000) is (level == 0)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    ("kept_bytes", "size_error"),
-    [*((None, each) for each in (-100, -1, 1, 1000)), *((each, 0) for each in (0, 1, 5, -1))],
-)
-def test_wrong_size_or_truncated_content_raises_protocol_error(name, kept_bytes, size_error):
-    content = bytes(range(256)) * 20
-    data = make_compressor(name, -1).compress(content)[:kept_bytes]
-    with pytest.raises(ProtocolError, match="OP_COMPRESSED"):
-        decompressed(op_compressed(data, len(content) + size_error, IDS[name]), LIMIT)
 
 
 @pytest.mark.parametrize("identifier", [0, 1, 2, 3])
@@ -177,20 +155,6 @@ def test_error_of_malformed_compressed_content_states_reason(name, data, reason)
         decompressed(op_compressed(data, len(CONTENT), IDS[name]), LIMIT)
     assert str(caught.value) == f"OP_COMPRESSED cannot be decompressed: {reason}"
     assert type(caught.value.__cause__) is compression._Mismatch
-
-
-@pytest.mark.parametrize("size", [100, 200_000])
-def test_exception_of_compressor_propagates_to_caller(size):
-
-    class Failure(Exception):
-        pass
-
-    def fail(data):
-        raise Failure(len(data))
-
-    buffers = encode_op_msg(7, 0, bson.encode({"insert": "c", "data": bytes(size)}))
-    with pytest.raises(Failure, match=str(len(buffers[0]) - 16)):
-        compressed(buffers, compression.Compressor(2, fail))
 
 
 @with_cases

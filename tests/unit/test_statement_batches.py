@@ -12,9 +12,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS
 
 from gmongo._server_facts import sizes
 from gmongo.cmap.hello import Hello
-from gmongo.errors import ConfigurationError, DocumentTooLarge, ProtocolError
-from gmongo.execution.operation_context import OperationContext
-from gmongo.operations.find import Find, FindOne
+from gmongo.errors import ConfigurationError, DocumentTooLarge
 from gmongo.operations.write import Statements, check_unacknowledged
 
 DOCUMENTS = [{"_id": 0, "x": "y" * length} for length in (3, 0, 10, 4, 4, 1, 30, 2)]
@@ -96,34 +94,6 @@ def test_too_large_document_raises_only_if_write_has_no_reply(excess_bytes: int,
         return
     with pytest.raises(DocumentTooLarge):
         statements.take(hello)
-
-
-def find_one_result(reply: Any) -> Any:
-    return FindOne(OperationContext("db", "c"), {}, {}).result(reply, ("h", 1))
-
-
-@pytest.mark.parametrize(
-    ("documents", "expected"), [([], None), ([{"_id": 1}], {"_id": 1}), ([{"a": 1}, {}], {"a": 1})]
-)
-def test_find_one_returns_first_document_of_batch(documents: list[Any], expected: Any) -> None:
-    assert find_one_result({"cursor": {"id": 0, "ns": "db.c", "firstBatch": documents}}) == expected
-
-
-BAD_REPLIES: list[Any] = [
-    {}, {"cursor": 5}, {"cursor": None}, {"cursor": []}, {"cursor": {}},
-    {"cursor": {"id": 0, "ns": "db.c"}}, {"cursor": {"id": 0, "ns": "db.c", "firstBatch": 5}},
-    {"cursor": {"id": 0, "ns": "db.c", "firstBatch": [5]}},
-    {"cursor": {"id": "0", "ns": "db.c", "firstBatch": {}}},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("reply", BAD_REPLIES, ids=str)
-def test_find_reply_without_valid_batch_raises_protocol_error(reply: Any) -> None:
-    for operation in (FindOne(OperationContext("db", "c"), {}, {}), Find(OperationContext("db", "c"), {}, {})):
-        with pytest.raises(
-            ProtocolError, match=r"^(a reply|a cursor|cursor|firstBatch|id) .*(must be|lacks the field) "
-        ):
-            operation.result(reply, ("h", 1))
 
 
 @pytest.mark.parametrize("option", ["hint", "sort", "let", "comment", "ordered"])
