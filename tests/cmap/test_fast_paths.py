@@ -1,4 +1,4 @@
-"""Fast path of check-outs, initial values of a new connection, and waiters that keep the event loop alive."""
+"""Fast path of check-outs, and waiters that keep the event loop alive."""
 
 from __future__ import annotations
 

@@ -48,9 +48,7 @@ def count_resources() -> tuple[int, int, int, int]:
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
 @pytest.mark.parametrize("closes_clients", [True, False], ids=["closed", "dropped"])
 def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes_clients: bool) -> None:
-    """Create many clients: half of the clients run an operation, the other clients end during
-    discovery.
-    """
+    """Half of the clients run an operation. The other clients end during discovery."""
 
     def use_new_client(number: int) -> None:
         client: Any = MongoClient(replica_set.members[0].name, replicaSet="scripted", minPoolSize=1)

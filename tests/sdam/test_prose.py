@@ -26,10 +26,7 @@ def failing_hellos(times: int) -> Any:
 def test_monitor_waits_half_a_second_after_failed_checks(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
-    """Check the pause after failed checks.
-
-    Only two checks fail, instead of five as in the specification.
-    """
+    """Let two checks fail, instead of five as in the specification."""
     poll_server.hello_edit = failing_hellos(2)
     client = connect(poll_server, directConnection=True)
     started = gevent.get_hub().loop.now()

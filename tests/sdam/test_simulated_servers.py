@@ -22,9 +22,7 @@ def replica_set() -> Iterator[Any]:
 
 @pytest.fixture
 def client(replica_set: Any) -> Iterator[WireClient]:
-    """Return a client that is connected to the primary, and that sends wire messages without the
-    driver.
-    """
+    """Return a client that sends wire messages to the primary without the driver."""
     with WireClient(replica_set.members.primary.address) as client:
         yield client
 

@@ -30,10 +30,7 @@ class CheckTimes(ForwardingHeartbeatListener):
         (self.begun if short_name(event) == "HeartbeatStarted" else self.ended).append(_clock.monotonic())
 
     def pauses(self, count: int) -> list[float]:
-        """Wait until at least `count` pauses have ended, and return their lengths in seconds.
-
-        A pause lasts from the end of a check to the start of the next check.
-        """
+        """Wait for `count` pauses. Return the seconds from the end of each check to the start of the next check."""
         eventually(lambda: len(self.begun) > count)
         return [begin - end for end, begin in zip(self.ended, self.begun[1:], strict=False)]
 
@@ -137,10 +134,7 @@ def test_requested_checks_are_at_least_500_ms_apart(connect: Any, poll_server: S
 @pytest.mark.requirement("SM-104", "SM-105")
 @pytest.mark.usefixtures("quick_checks")
 def test_failed_server_is_checked_again_only_on_request(connect: Any, recorder: Any) -> None:
-    """Check that an operation requests the next check.
-
-    The heartbeat interval is longer than the test.
-    """
+    """Check that an operation requests a check. The heartbeat interval is longer than the test."""
     with ScriptedServer() as server:
         server.stop()
         client = connect(server, serverSelectionTimeoutMS=30)
@@ -208,3 +202,11 @@ def test_connect_timeout_of_zero_disables_timeout_of_checks(
     seen = len(recorder.events_named("HeartbeatSucceeded"))
     server.answering.set()
     recorder.wait_for("HeartbeatSucceeded", seen + 2)
+
+
+def test_server_selection_try_once_is_rejected_as_keyword_and_ignored_in_uri() -> None:
+    """Check `serverSelectionTryOnce`, an option of the specification for drivers without monitors."""
+    with pytest.raises(ConfigurationError, match="serverSelectionTryOnce"):
+        MongoClient("h", connect=False, serverSelectionTryOnce=True)
+    with pytest.warns(UserWarning, match="(?i)serverSelectionTryOnce"):
+        MongoClient("mongodb://h/?serverSelectionTryOnce=true", connect=False)

@@ -40,8 +40,8 @@ class TopologyWithoutMonitors(Topology):
         return Server(address, pool, Mock())
 
 
-def open_topology(uri: str, topology_class: type[Topology] = TopologyWithoutMonitors, **options: Any) -> Topology:
-    topology = topology_class(ClientOptions(uri, None, options).topology())
+def open_topology(uri: str) -> Topology:
+    topology = TopologyWithoutMonitors(ClientOptions(uri, None, {}).topology())
     topology.open()
     return topology
 
@@ -125,6 +125,31 @@ def test_handshake_duration_is_round_trip_time_if_no_sample_exists(earlier_sampl
     assert (server.round_trip_time, server.min_round_trip_time) == (
         (0.25, 0.0) if earlier_sample is None else (0.5, 0.125)
     )
+    topology.close()
+
+
+@pytest.mark.requirement("SM-30")
+@pytest.mark.parametrize("generations_behind", [0, 1])
+def test_handshake_of_connection_of_older_generation_keeps_server_unknown(generations_behind: int) -> None:
+    topology = open_topology("mongodb://a/")
+    topology.server_checked(ServerDescription(A, {"ok": 1}))
+    connection = Connection(A)
+    connection.hello = Hello({"ok": 1}, 0.25)
+    topology.handle_error(connection, AutoReconnect("closed"))
+    connection.generation = topology.servers[A].pool.generation - generations_behind
+    topology.connection_established(connection)
+    assert topology.description.server_descriptions()[A].is_server_type_known is (generations_behind == 0)
+    topology.close()
+
+
+def test_new_srv_hosts_reset_cache_of_server_selection() -> None:
+    topology = open_topology("mongodb://a,b/")
+    for host in ("a", "b"):
+        hello = {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 25}
+        topology.server_checked(ServerDescription((host, 27017), hello, 0.001))
+    topology.select_server(WRITABLE, "test")
+    topology.srv_hosts_found([("b", 27017)])
+    assert {topology.select_server(WRITABLE, "test").address for _ in range(20)} == {("b", 27017)}
     topology.close()
 
 

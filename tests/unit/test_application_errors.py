@@ -64,6 +64,7 @@ def connection_of(generation: int = 3, service_id: Any = None) -> Connection:
 
 
 @with_cases
+@pytest.mark.requirement("SM-91", "SM-93", "SM-109")
 @pytest.mark.parametrize("has_monitor", [True, False])
 def test_operation_error_updates_server_pool_and_monitor(
     error: Any,

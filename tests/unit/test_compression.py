@@ -15,12 +15,18 @@ from hypothesis import strategies as st
 from gmongo.errors import ProtocolError
 from gmongo.wire import compression
 from gmongo.wire.compression import Compressor, choose, compressed, decompressed, make_compressor, missing_package
-from gmongo.wire.message import OP_COMPRESSED, OP_MSG, encode_op_msg
+from gmongo.wire.message import OP_COMPRESSED, OP_MSG, encode_op_msg, encode_op_query
 from tests.support.cases import with_cases
 
 NAMES = ["snappy", "zlib", "zstd"]
 IDS = {"snappy": 1, "zlib": 2, "zstd": 3}
 LIMIT = 48_000_000
+
+
+SENSITIVE = [
+    "hello", "isMaster", "ismaster", "saslStart", "saslContinue", "getnonce", "authenticate",
+    "createUser", "updateUser", "copydbSaslStart", "copydbgetnonce", "copydb",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +81,12 @@ def test_long_message_is_compressed_in_thread(monkeypatch, step, size):
         assert bytes(decompressed(memoryview(wrapper + b"x"), LIMIT)[1]) == b"x" * size
     assert (threads == [threading.get_ident()]) is (size == 10_000)
     greenlet.join()
+
+
+def test_sensitive_command_and_legacy_hello_are_not_compressed():
+    messages = [encode_op_msg(7, 0, bson.encode({command: 1, "pwd": "secret"})) for command in SENSITIVE]
+    for buffers in [*messages, encode_op_query(7, "admin.$cmd", bson.encode({"ismaster": 1}))]:
+        assert compressed(buffers, make_compressor("zlib", -1)) is buffers
 
 
 @pytest.mark.parametrize("level", [-1, 0, 1, 9])

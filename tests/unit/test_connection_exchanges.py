@@ -33,10 +33,7 @@ def op_msg_payload(body: bytes = REPLY, flags: int = 0) -> memoryview:
 
 
 def connection_with(**method_results: Any) -> tuple[Connection, Any]:
-    """Return a connection on a mock transport, and the transport.
-
-    :param method_results: for each transport method, the value to return or the error to raise.
-    """
+    """Return a connection on a mock transport whose methods return the given values or raise the given errors."""
     usual = {"closed": False, "out_of_step": False, "max_message_size": 1000}
     transport = Mock(**usual)
     transport.release.return_value = True

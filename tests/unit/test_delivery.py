@@ -45,10 +45,7 @@ def short_listener_limit(monkeypatch: Any) -> None:
 
 
 def queue_and_deliver(delivery: Delivery, *events: Any) -> None:
-    """Queue events, and deliver all queued events.
-
-    :param events: tuples of a function that publishes an event, and the arguments of the function.
-    """
+    """Queue events, and deliver all queued events. An event is a function and the arguments of the function."""
     for publish, *arguments in events:
         delivery.record(publish, *arguments)
     delivery.deliver()
@@ -97,10 +94,7 @@ def test_queue_holds_at_most_one_event_per_greenlet(delivery: Delivery) -> None:
 def test_events_of_interrupted_greenlet_are_delivered_in_order(
     delivery: Delivery, exception_class: Any, greenlet_state: str
 ) -> None:
-    """Interrupt a greenlet whose events are not yet delivered.
-
-    A substitute greenlet delivers the events, in the context of the interrupted greenlet.
-    """
+    """A substitute greenlet delivers the events, in the context of the interrupted greenlet."""
     listener, contexts = BlockingListener(), []
 
     def receive(event: Any) -> None:

@@ -16,7 +16,6 @@ from bson import Timestamp
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.deadline import until
 from gmongo.execution.session_state import OTHER_LIMIT, SessionState
-from gmongo.execution.transaction import State
 
 
 def make_executor(epoch: int = 0) -> Any:
@@ -80,32 +79,6 @@ def test_unusable_session_raises_error_with_reason() -> None:
     assert session.has_ended and error_text_of_begin(session, executor) == "Cannot use ended session"
     with pytest.raises(InvalidOperation, match=r"^Cannot use ended session$"):
         session.server_session  # noqa: B018
-
-
-@pytest.mark.parametrize("in_transaction", [False, True])
-@pytest.mark.parametrize(
-    ("operation", "permitted_outside", "permitted_inside"),
-    [
-        (make_operation(), True, True),
-        (make_operation(write_concern={"w": 1}), True, True),
-        (make_operation(write_concern={"w": 0}), False, True),
-        (make_operation(write_concern={"w": 0}, takes_write_concern=False), True, True),
-        (make_operation(takes_session=False), False, True),
-        (make_operation(acknowledged=False), False, False),
-    ],
-)
-def test_unacknowledged_write_in_session_raises(
-    in_transaction: bool, operation: Any, permitted_outside: bool, permitted_inside: bool
-) -> None:
-    executor = make_executor()
-    session = make_session(executor)
-    session.transaction.state = State.IN_PROGRESS if in_transaction else State.NONE
-    if permitted_inside if in_transaction else permitted_outside:
-        session.begin(executor, operation)
-    else:
-        message = "Explicit sessions are incompatible with unacknowledged write concern: w=0"
-        assert error_text_of_begin(session, executor, operation) == message
-        gevent.spawn(session.check_free).get()
 
 
 def test_cluster_time_and_operation_time_of_session_never_decrease() -> None:

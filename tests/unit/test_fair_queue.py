@@ -26,10 +26,7 @@ def returned_items():
 
 
 def wait_like_check_out(queue, seconds, returned_items, make_error=WaitTimeout):
-    """Wait in the queue for an item, as a check-out waits for a connection.
-
-    :param returned_items: the list to which an interrupted waiter appends its unused item.
-    """
+    """Wait for an item. An interrupted waiter appends its unused item to `returned_items`."""
     waiter = queue.join()
     try:
         return waiter.sleep(seconds, make_error)

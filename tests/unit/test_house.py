@@ -1,4 +1,4 @@
-"""Rules of style: short functions, few uses of `Any`, no forbidden words, only existing names in ARCHITECTURE.md."""
+"""Rules of style: short functions, few uses of `Any`, only existing names in ARCHITECTURE.md."""
 
 from __future__ import annotations
 
@@ -66,10 +66,7 @@ UNTYPED = 41
 
 
 def uses_of_any(module: str) -> int:
-    """Count the uses of `Any` in a module.
-
-    For documents, the code uses the types of `gmongo._documents`.
-    """
+    """Count the uses of `Any` in a module. Documents have the types of `gmongo._documents` instead."""
     return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(_tree(module)))
 
 

@@ -9,6 +9,7 @@ import pytest
 from bson import ObjectId
 
 from gmongo import event_loggers, monitoring
+from gmongo.events.command import SENSITIVE
 from gmongo.monitoring import listeners as listeners_module
 from tests.support.cases import rows
 
@@ -192,3 +193,17 @@ def test_topology_logger_warns_without_writable_or_readable_server(writable, rea
         *([] if writable else [("WARNING", "has no writable server")]),
         *([] if readable else [("WARNING", "has no readable server")]),
     ]
+
+
+def test_sensitive_commands_match_specification():
+    assert {
+        "authenticate",
+        "saslstart",
+        "saslcontinue",
+        "getnonce",
+        "createuser",
+        "updateuser",
+        "copydbgetnonce",
+        "copydbsaslstart",
+        "copydb",
+    } == SENSITIVE

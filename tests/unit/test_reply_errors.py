@@ -74,10 +74,7 @@ CUSTOM_CODEC = CodecOptions(type_registry=TypeRegistry([IdentityCodec()]))
 
 
 def error_raised_in(module: str) -> Exception:
-    """Return an error that a function of a module has raised.
-
-    :param module: the module name that the function's globals contain.
-    """
+    """Return an error that a function of the given module has raised."""
     space: dict[str, Any] = {"__name__": module}
     exec("def failing(): raise KeyError('x')", space)
     try:

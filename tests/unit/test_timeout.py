@@ -71,13 +71,7 @@ class LoopWithOneTimer:
     st.sampled_from([None, False, True]),
 )
 def test_limit_fires_within_two_loop_iterations(durations, seconds, arrived):
-    """Run loop iterations of random durations, and check when the time limit raises its error.
-
-    If a reply has arrived meanwhile, the limit grows by the time for which the loop was blocked.
-
-    :param durations: the durations of the loop iterations.
-    :param arrived: True after the arrival of a reply, None for an exchange without a transport.
-    """
+    """If a reply has arrived, the limit grows by the time for which the loop was blocked."""
     loop, thrown = LoopWithOneTimer(), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gmongo.wire.timeout.get_hub", lambda: loop)

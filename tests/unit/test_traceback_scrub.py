@@ -12,12 +12,7 @@ from gmongo._traceback_scrub import clears_locals
 
 
 def function_in_module(module: str, source: str, **names: Any) -> Callable[..., Any]:
-    """Return a function that belongs to a module with the given name.
-
-    :param module: the name of the module.
-    :param source: the source code, which defines the function `f`.
-    :param names: the global variables of the module, by name.
-    """
+    """Return the function `f` of a source code, in a module with the given name and variables."""
     namespace = {"__name__": module, **names}
     exec(source, namespace)
     function: Callable[..., Any] = namespace["f"]

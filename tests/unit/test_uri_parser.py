@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import sys
-import threading
 from types import SimpleNamespace
 from typing import Any
 
 import dns.resolver
-import gevent
 import pytest
 
 from gmongo._native_threads import result_or_exception
@@ -215,24 +213,6 @@ class TestLookup:
             with pytest.raises(ConfigurationError):
                 srv.lookup("x.example.com", "SRV", 5)
         assert ended == [True]
-
-    def test_event_loop_runs_during_dns_query(self, query_place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        if query_place == "in place":
-            pytest.skip("only the thread leaves the event loop free")
-        may_answer = threading.Event()
-        threads: list[int] = []
-
-        def resolve(name: str, record_type: str, lifetime: float) -> Any:
-            threads.append(threading.get_ident())
-            assert may_answer.wait(30)
-            return self.reply("SRV", "0 0 1 a.example.com.")
-
-        monkeypatch.setattr(dns.resolver, "resolve", resolve)
-        # The resolver returns only after another greenlet has run.
-        other = gevent.spawn(may_answer.set)
-        assert srv.lookup("x.example.com", "SRV", 5).records == [("a.example.com.", 1)]
-        assert other.ready()
-        assert threads != [threading.get_ident()]
 
 
 def _resolver_that_raises(error: Exception) -> Any:

@@ -90,6 +90,13 @@ def test_change_of_returned_document_does_not_change_value_object() -> None:
     assert collation.document == {"locale": "en"}
 
 
+def test_hedge_warns_of_deprecation_and_is_part_of_read_preference() -> None:
+    with pytest.warns(DeprecationWarning, match="hedged reads") as caught:
+        preference = Nearest(hedge={"enabled": True})
+    assert preference.document == {"mode": "nearest", "hedge": {"enabled": True}}
+    assert caught[0].filename == __file__
+
+
 @pytest.mark.parametrize("options", [{"caseFirst": True}, {"strength": True}, {"strength": "1"}])
 def test_collation_error_names_option_of_wrong_type(options: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=f"collation {next(iter(options))} must be"):
