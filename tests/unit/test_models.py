@@ -4,6 +4,7 @@ import pytest
 from bson.errors import InvalidBSON
 from bson.raw_bson import RawBSONDocument
 
+from gmongo.collation import Collation  # noqa: F401 - the case table uses the name
 from gmongo.operations import (
     DeleteMany,
     DeleteOne,
