@@ -8,18 +8,20 @@ from typing import Any
 from unittest.mock import MagicMock, Mock
 
 import pytest
+from bson import Timestamp
 
 from gmongo import _clock
 from gmongo._topology_type import TOPOLOGY_TYPE
-from gmongo.errors import ExecutionTimeout
+from gmongo.errors import AutoReconnect, ConfigurationError, ExecutionTimeout
 from gmongo.events.command import CommandEvents
+from gmongo.execution import command_fields
 from gmongo.execution.attempt import Attempt
 from gmongo.execution.command_fields import CommandFields
 from gmongo.execution.deadline import until
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
 from gmongo.execution.operation_context import OperationContext
-from gmongo.execution.retry import ExecutionSettings
+from gmongo.execution.retry import ExecutionSettings, Retry
 from gmongo.operations.end_sessions import EndSessions
 from gmongo.read_preferences import Nearest, Primary, Secondary
 from gmongo.wire.timeout import seconds_of
@@ -31,6 +33,10 @@ ADDRESS = ("h", 1)
 @pytest.fixture(autouse=True)
 def fixed_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
+
+
+def cluster_time_of(seconds: int) -> dict[str, Any]:
+    return {"clusterTime": Timestamp(seconds, 1)}
 
 
 def operation_with(**attributes: Any) -> Operation:
@@ -73,6 +79,36 @@ def command_with_fields(fields: CommandFields, attempt: Any, connection: Any, **
     fields.add_fields(command, attempt, connection)
     assert command.pop("$db") == "db"
     return command
+
+
+@pytest.mark.parametrize("sessions_supported", [False, True])
+@pytest.mark.parametrize("load_balanced", [False, True])
+@pytest.mark.parametrize("is_explicit", [False, True])
+@pytest.mark.parametrize("is_retryable", [False, True])
+def test_bound_session_adds_lsid_cluster_time_and_transaction_number(
+    sessions_supported: bool, load_balanced: bool, is_explicit: bool, is_retryable: bool
+) -> None:
+    server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
+    state = Mock(cluster_time=cluster_time_of(5)) if is_explicit else None
+    session = SimpleNamespace(server_session=server_session, explicit=state)
+    attempt = attempt_to_run(operation_with(is_write=True), session=session, is_retryable_write=is_retryable)
+    fields, sessions = make_command_fields(load_balanced=load_balanced, cluster_time=cluster_time_of(3))
+    connection = connection_with_hello(sessions_supported=sessions_supported)
+    if is_explicit and not sessions_supported and not load_balanced:
+        with pytest.raises(ConfigurationError, match=r"^Sessions are not supported by this MongoDB deployment$"):
+            command_with_fields(fields, attempt, connection)
+        return
+    command = command_with_fields(fields, attempt, connection)
+    assert command.pop("$clusterTime") == cluster_time_of(5 if is_explicit else 3)
+    used = sessions_supported or load_balanced
+    expected: dict[str, Any] = {"lsid": {"id": 7}} if used else {}
+    if used and is_retryable:
+        expected["txnNumber"] = 5
+    assert command == expected and server_session.last_used == (1000.0 if used else 0.0)
+    assert server_session.transaction_number == 4 + (used and is_retryable) and not sessions.acquire.called
+    if state is not None:
+        state.add_read_concern.assert_called_once()
+        assert state.add_read_concern.call_args.args[1:] == (True, connection.hello)
 
 
 @pytest.mark.parametrize("preference", [Primary(), Secondary(), Nearest(max_staleness=100)])
@@ -158,6 +194,20 @@ def test_command_without_remaining_time_raises_execution_timeout(
     assert caught.value.details == {"ok": 0, "errmsg": message, "code": 50}
 
 
+def test_newer_cluster_time_is_chosen() -> None:
+    early, late = cluster_time_of(1), cluster_time_of(2)
+    for one, other, newer in (
+        (None, None, None),
+        (early, None, early),
+        (None, early, early),
+        (early, late, late),
+        (late, early, late),
+    ):
+        assert command_fields._newer_cluster_time(one, other) is newer
+    same = cluster_time_of(1)
+    assert command_fields._newer_cluster_time(early, same) is early
+
+
 def executor_with(timeout: float | None = None, epoch: int = 0) -> Executor:
     topology: Any = Mock(epoch=epoch)
     return Executor(topology, ExecutionSettings(timeout=timeout), CommandEvents((), silent=False))
@@ -221,3 +271,29 @@ def test_background_operation_does_not_keep_event_loop_alive(in_background: bool
     executor.commands.run.return_value = "result"
     assert Attempt(operation, None)._run_pinned(pin, executor) == "result"
     assert [call.args for call in connection.set_ref.call_args_list] == ([(False,), (True,)] if in_background else [])
+
+
+@pytest.mark.parametrize("is_copied_by_fork", [False, True])
+def test_operation_copied_by_fork_is_not_retried(is_copied_by_fork: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = executor_with()
+    attempts: list[Any] = []
+
+    def run_attempt(attempt: Attempt, executor: Any) -> Any:
+        attempts.append(attempt)
+        attempt.epoch = 0
+        if len(attempts) == 1:
+            executor.topology.epoch = 1
+            raise AutoReconnect("x")
+        return "result"
+
+    monkeypatch.setattr(Attempt, "run", run_attempt)
+    monkeypatch.setattr(Attempt, "belongs_to_parent", lambda _: is_copied_by_fork)
+    monkeypatch.setattr(Retry, "failed", lambda *_: None)
+    monkeypatch.setattr(Executor, "_next_attempt", lambda _, attempt, retry: attempt)
+    operation = operation_with(takes_session=False)
+    if is_copied_by_fork:
+        with pytest.raises(AutoReconnect):
+            executor.run(operation)
+    else:
+        assert executor.run(operation) == "result"
+    assert len(attempts) == (1 if is_copied_by_fork else 2)

@@ -237,3 +237,11 @@ def test_observer_receives_command_end_despite_interrupted_listener(
             sent_command, 0.5, {"ok": 1} if end_event == "succeeded" else AutoReconnect("gone")
         )
     assert trace.exchanging == 0.5 and trace.observer.command_ended.called  # type: ignore[attr-defined]
+
+
+def test_trace_stays_sensitive_after_sensitive_command(sent_command: Any, trace: OperationTrace) -> None:
+    commands = TracedCommands((), Mock(active=True))
+    for sensitive in (False, True, False):
+        sent_command.sensitive = sensitive
+        commands.started(sent_command)
+    assert trace.sensitive and trace.commands == 3

@@ -1,4 +1,4 @@
-"""Parts of a pool: generations, the report of checked-out connections, pins, late replies.
+"""Parts of a pool: the names of greenlets, pins, late replies.
 
 A background run of the pool removes perished connections, and opens connections up to minPoolSize.
 """
@@ -17,7 +17,8 @@ from gmongo.cmap import background
 from gmongo.cmap.checked_out_report import greenlet_name
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.pin import PinnedConnection
-from gmongo.cmap.pool_state import PoolState
+from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
+from gmongo.cmap.pool_state import PoolState, StateMachine
 from gmongo.errors import InvalidOperation
 
 
@@ -92,3 +93,23 @@ def test_background_run_removes_perished_connections_and_populates_pool(
     assert background.background_run(pool) == (background.END if next_pause is None else next_pause)
     assert pool.remove_perished.called is (next_pause is not None)
     assert spawned == ([(background._populate, pool)] if needs_connection and next_pause is not None else [])
+
+
+@pytest.mark.parametrize("state", PoolState)
+@pytest.mark.parametrize("drains_late_replies", [False, True])
+@pytest.mark.parametrize("is_stale", [False, True])
+@pytest.mark.parametrize("awaits_late_reply", [False, True])
+@pytest.mark.parametrize("reply_is_due", [False, True])
+def test_pool_drains_connection_only_if_ready_and_late_reply_is_awaited(
+    state: PoolState, drains_late_replies: bool, is_stale: bool, awaits_late_reply: bool, reply_is_due: bool
+) -> None:
+    options = PoolSettings(drains=drains_late_replies)
+    machine = StateMachine(("h", 1), options, ConnectionSettings(), Mock())
+    machine.state = state
+    connection = Connection(("h", 1))
+    connection.generation = -1 if is_stale else 0
+    connection.late_reply = Mock() if awaits_late_reply else None
+    connection.reply_is_due = reply_is_due
+    assert machine._may_drain(connection) is (
+        state is PoolState.READY and (drains_late_replies or reply_is_due) and awaits_late_reply and not is_stale
+    )

@@ -136,19 +136,6 @@ def test_timer_raises_no_error_after_end_of_exchange(virtual_time):
     assert limit._timer is None  # the limit has no timer, because no exchange runs
 
 
-def test_delayed_timer_of_ended_exchange_raises_no_error(virtual_time, monkeypatch):
-    failed = []
-    monkeypatch.setattr(gevent.get_hub(), "handle_error", lambda *details: failed.append(details))
-    limit = recording_limit(made := [])
-    for seconds, delay in ((0.01, 0), (0.01, 60)):
-        limit.begin(seconds)
-        limit.end()
-        limit._due -= delay
-        limit._extended = True
-        gevent.sleep(0.03)
-    assert not made and not failed
-
-
 def test_timeout_of_0_or_less_raises_at_begin_of_exchange():
     limit = recording_limit(made := [])
     for seconds in (0, -1):

@@ -79,6 +79,15 @@ def test_interrupted_commit_or_abort_restarts_unless_command_was_sent() -> None:
         assert transaction.state is State.IN_PROGRESS
 
 
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_abort_sends_nothing_if_pinned_connection_is_broken(is_broken: bool) -> None:
+    transaction = started_transaction()
+    transaction.sent()
+    transaction.pin = Mock()
+    transaction.pin.connection.error = AutoReconnect("x") if is_broken else None
+    assert transaction.begin_abort() is not is_broken
+
+
 @with_cases
 def test_state_permits_or_rejects_commit_and_abort(state: str, commit_outcome: Any, abort_outcome: Any) -> None:
     for end, outcome in (("begin_commit", commit_outcome), ("begin_abort", abort_outcome)):
