@@ -36,10 +36,7 @@ def recorder() -> PoolRecorder:
 
 @pytest.fixture
 def new_pool(server: ScriptedServer, recorder: PoolRecorder) -> Iterator[Callable[..., Pool]]:
-    """Return a function that creates a pool for the server.
-
-    The function has the keyword arguments of ``make_pool``.
-    """
+    """Return a function that creates a pool for the server, with the keyword arguments of ``make_pool``."""
     pools: list[Pool] = []
 
     def create_pool(**options: Any) -> Pool:
@@ -54,8 +51,5 @@ def new_pool(server: ScriptedServer, recorder: PoolRecorder) -> Iterator[Callabl
 
 @pytest.fixture
 def new_client(server: ScriptedServer, connect: Callable[..., Client]) -> Callable[..., Client]:
-    """Return a function that creates a client.
-
-    By default, the client connects to the scripted server.
-    """
+    """Return a function that creates a client, by default for the scripted server."""
     return lambda host=server, **options: connect(host, **options)

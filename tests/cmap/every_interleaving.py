@@ -302,10 +302,7 @@ class PoolSystem:
             yield "events are out of order"
 
     def _violations_while_waiting(self) -> Iterator[str]:
-        """Check the invariants that must hold while no greenlet is runnable.
-
-        Yield each violation.
-        """
+        """Yield the violations of the invariants that must hold while no greenlet is runnable."""
         machine = self.pool.machine
         if machine.state is not PoolState.READY:
             if machine.queue.waiters:
@@ -318,10 +315,7 @@ class PoolSystem:
             yield "the background sleeps, and minPoolSize is not reached"
 
     def state_view(self) -> Any:
-        """Return a description of the system's state.
-
-        Systems whose descriptions are equal behave equally in all later steps.
-        """
+        """Return a value that is equal for systems that behave equally in all later steps."""
         machine = self.pool.machine
         states = {task: self._state_of_task(task) for task in self.scheduler.tasks if not task.dead}
         self.scheduler.has_ready(), self.scheduler.has_timer()
@@ -361,10 +355,7 @@ class PoolSystem:
         )
 
     def run_to_end(self) -> Iterator[str]:
-        """Run all greenlets until each greenlet has ended or waits.
-
-        Yield the violations of the invariants.
-        """
+        """Run all greenlets until each greenlet has ended or waits. Yield the violations."""
         try:
             self._run_until_blocked()
             yield from self._violations_when_blocked()

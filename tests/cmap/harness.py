@@ -20,10 +20,7 @@ NO_BACKGROUND_RUNS = -1.0
 
 
 class PoolOwner:
-    """A replacement of the topology, which is the usual owner of a pool.
-
-    :param clears: True if a failed handshake clears the pool.
-    """
+    """A replacement of the topology. If `clears` is True, a failed handshake clears the pool."""
 
     def __init__(self, clears: bool = True) -> None:
         self.pool: Pool
@@ -50,10 +47,7 @@ def make_pool(
     connect_timeout: float | None = 5.0,
     **options: Any,
 ) -> Pool:
-    """Create a pool. The pool has no background runs unless the call sets `background_interval`.
-
-    :param recorder: the listener of the pool, or None for a pool without listeners.
-    """
+    """Create a pool, by default without background runs. If `recorder` is None, the pool has no listeners."""
     options = {"background_interval": NO_BACKGROUND_RUNS, **options}
     owner = PoolOwner(clears)
     connection_options = ConnectionSettings(
@@ -95,10 +89,7 @@ def connection_counts(pool: Pool) -> tuple[int, int, int, int]:
 
 
 def fill_pool(pool: Pool, number: int) -> list[Connection]:
-    """Open `number` connections in a pool.
-
-    Check the connections in, and return the connections in the order of the IDs.
-    """
+    """Open `number` connections, check the connections in, and return the connections in the order of the IDs."""
     connections = [pool.check_out() for _ in range(number)]
     for connection in connections:
         pool.check_in(connection)

@@ -101,15 +101,6 @@ def test_child_process_opens_own_connection(server: ScriptedServer) -> None:
     assert used["after"] == used["before"] != used["in the child"]
 
 
-def test_child_process_closes_inherited_connections(new_pool: Any) -> None:
-    pool = new_pool()
-    idle, in_use = pool.check_out(), pool.check_out()
-    pool.check_in(idle)
-    pool.mark_forked(lambda: AutoReconnect("forked"))
-    pool.reset_after_fork()
-    assert idle._transport.closed and in_use._transport.closed
-
-
 @pytest.mark.requirement("CMAP-45", "BP-72")
 def test_child_process_resets_backoff_of_parent(new_pool: Any, server: Any) -> None:
     server.fail("handshake", cut_reply(0))

@@ -81,9 +81,7 @@ def test_clear_fails_all_waiters_immediately(new_pool: Any, server: Any, recorde
 def test_operation_evicted_from_wait_queue_by_clear_is_retried(
     new_client: Any, server: Any, recorder: Any, start_greenlet: Any, operation: str
 ) -> None:
-    """Check that the evicted operation succeeds, that the server stays known, and that only one
-    clear occurs.
-    """
+    """Check also that the server stays known, and that only one clear occurs."""
     changes = Recorder()
     server.hello_extra = {"msg": "isdbgrid"}
     client = new_client(maxPoolSize=1, event_listeners=[recorder, changes])

@@ -139,9 +139,7 @@ def test_network_and_protocol_errors_close_connection(
 
 
 def test_connection_with_exhaust_reply_in_progress_rejects_other_requests(new_pool: Any, server: Any) -> None:
-    """Check the errors that other requests raise, before and after a network error of the
-    connection.
-    """
+    """Check the errors before and after a network error of the connection."""
     pool = new_pool()
     connection = pool.check_out()
     allowing = encode_op_msg(1, EXHAUST_ALLOWED, bson.encode({"ping": 1}))

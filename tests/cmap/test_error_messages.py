@@ -13,7 +13,6 @@ import pytest
 
 import gmongo
 from gmongo import MongoClient
-from gmongo.cmap.connection import Connection
 from gmongo.errors import (
     AutoReconnect,
     ConnectionFailure,
@@ -24,28 +23,6 @@ from gmongo.errors import (
     WaitQueueTimeoutError,
 )
 from tests.support.server import ScriptedServer, send_no_reply
-
-OPERATION = "the limit of the operation"
-
-
-@pytest.mark.parametrize("socket_timeout", [None, 2.5])
-@pytest.mark.parametrize("is_monitor", [False, True])
-@pytest.mark.parametrize("seconds", [0, -1, 2.5, 0.0125, 12345.678])
-@pytest.mark.parametrize("option", [None, "connectTimeoutMS"])
-def test_timeout_error_names_time_limit(
-    socket_timeout: float | None, is_monitor: bool, seconds: float, option: str | None
-) -> None:
-    connection = Connection(("db.example.org", 27018), socket_timeout)
-    connection.monitors = is_monitor
-    error = connection.timeout_error(seconds, option)
-    assert type(error) is NetworkTimeout
-    if seconds <= 0:
-        assert str(error) == f"db.example.org:27018: timed out ({OPERATION} ended before)"
-        return
-    default = "connectTimeoutMS" if is_monitor else "socketTimeoutMS" if seconds == socket_timeout else None
-    source = option or default or f"rest of {OPERATION}"
-    milliseconds = {2.5: "2500", 0.0125: "12.5", 12345.678: "12345678"}[seconds]
-    assert str(error) == f"db.example.org:27018: timed out (no complete reply within {milliseconds} ms: {source})"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from typing import Any
 import gevent
 import pytest
 
-from gmongo.cmap.handshake import establish
 from gmongo.errors import AutoReconnect
 from gmongo.testing import VirtualTime
 from tests.cmap.harness import connection_counts, fill_pool, owner_of
@@ -119,12 +118,3 @@ def test_last_checked_in_connection_is_checked_out_first(new_pool: Any, recorder
     assert pool.check_out() is second
     assert recorder.event_lines == ["Started", "CheckedOut 2"]
     assert connection_counts(pool) == (2, 0, 1, 1)
-
-
-def test_pool_looks_up_establish_in_module_at_each_call(monkeypatch: Any) -> None:
-    """Check that a pool does not store `establish`, because `every_interleaving.py` replaces the
-    function.
-    """
-    from gmongo.cmap import establishing
-
-    assert establishing.establish is establish

@@ -23,10 +23,7 @@ from tests.support.scheduler import scheduled
 
 @pytest.fixture(autouse=True)
 def critical_sections() -> None:
-    """Disable the fixture that detects switches in critical sections.
-
-    The fixture needs gevent, and the explorer runs greenlets without gevent.
-    """
+    """Disable the fixture, which needs gevent. The explorer runs greenlets without gevent."""
 
 
 def run_exploration(limits: PoolLimits, depth: int, until_violation: str | None = None) -> Exploration:

@@ -53,10 +53,7 @@ def test_listener_runs_in_greenlet_and_context_that_caused_event(
 def test_clear_takes_effect_before_pool_cleared_listener_returns(
     new_pool: Any, recorder: Any, start_greenlet: Any
 ) -> None:
-    """Check that the pool is cleared while the listener of PoolClearedEvent still waits.
-
-    The pool publishes later events only after the listener has returned.
-    """
+    """Check also that the pool publishes later events only after the listener has returned."""
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
     waiting = start_greenlet(pool.check_out)

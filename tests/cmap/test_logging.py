@@ -39,9 +39,7 @@ def debug_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def log_records(debug_log: Any, message: str = "") -> list[Any]:
-    """Return the log records of the pool, or only the records whose `message` field has the given
-    text.
-    """
+    """Return the log records of the pool whose `message` field has the given text, or all log records."""
     ours = [record for record in debug_log.records if record.name == LOGGER]
     return [record for record in ours if message in ("", record.structured["message"])]
 
@@ -54,9 +52,7 @@ def log_fields(record: Any) -> dict[str, Any]:
 
 
 def last_log_record(debug_log: Any, message: str) -> tuple[str, dict[str, Any]]:
-    """Return the text and the fields of the last log record whose `message` field has the given
-    text.
-    """
+    """Return the text and the fields of the last log record with the given `message` field."""
     record = log_records(debug_log, message)[-1]
     return record.getMessage(), log_fields(record)
 

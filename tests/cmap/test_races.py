@@ -163,9 +163,7 @@ def test_localhost_resolves_to_ipv4_first(name: str, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def syn_dropping_address(server: ScriptedServer) -> Any:
-    """Fill the backlog of a listener on 127.0.0.2, so that the kernel drops each further SYN to the
-    port.
-    """
+    """Fill the backlog of a listener on 127.0.0.2, so that the kernel drops each further SYN."""
     listener = socket.socket()
     listener.bind(("127.0.0.2", server.port))
     listener.listen(0)

@@ -17,10 +17,7 @@ from tests.support.server import hold_reply
 
 
 class Waiters:
-    """Greenlets that check out a connection, and check the connection in.
-
-    ``served`` lists the names of the greenlets in the order of the check-outs.
-    """
+    """Greenlets that check a connection out and in. ``served`` has their names in the order of the check-outs."""
 
     def __init__(self, pool: Pool, start_greenlet: Any) -> None:
         self.served: list[Any] = []

@@ -35,10 +35,7 @@ def pool_stats_of(client: Client, server: ScriptedServer) -> dict[str, Any]:
 
 
 def awaitable_hellos(server: ScriptedServer) -> list[dict[str, Any]]:
-    """Return the received awaitable hello commands.
-
-    A ``topologyVersion`` makes a hello awaitable.
-    """
+    """Return the received hello commands that have a ``topologyVersion``."""
     return [command for command in server.commands("hello") if "topologyVersion" in command]
 
 
@@ -48,9 +45,7 @@ def plain_hellos(server: ScriptedServer) -> list[dict[str, Any]]:
 
 
 def streaming_connection(server: ScriptedServer) -> int:
-    """Return the number of the connection on which the server received the last awaitable hello
-    command.
-    """
+    """Return the number of the connection that received the last awaitable hello command."""
     return [each.connection for each in server.received if "topologyVersion" in each.command][-1]
 
 

@@ -16,27 +16,12 @@ from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.topology_description import TopologyDescription
 from tests.sdam.harness import topology_with
-from tests.support.cases import rows, with_cases
+from tests.support.cases import rows
 
 A = ("a", 27017)
 MEMBER = {"ok": 1, "setName": "rs", "hosts": ["a", "b"], "maxWireVersion": 25}
 TIME = {"clusterTime": Timestamp(1, 1)}
 VERSION = {"processId": ObjectId(), "counter": 1}
-
-WRITABLE_KINDS = {"Standalone", "Mongos", "RSPrimary", "LoadBalancer"}
-
-
-@with_cases
-def test_hello_determines_server_type(hello: dict[str, Any], server_type: str) -> None:
-    server = ServerDescription(A, hello)
-    assert server.server_type_name == server_type
-    assert server.is_server_type_known == (server_type != "Unknown")
-    assert server.is_writable == (server_type in WRITABLE_KINDS)
-    assert server.is_readable == (server_type in WRITABLE_KINDS | {"RSSecondary"})
-    assert server.mongos == (server_type == "Mongos")
-    assert not server.retryable_writes_supported
-    with_sessions = ServerDescription(A, {**hello, "logicalSessionTimeoutMinutes": 30})
-    assert with_sessions.retryable_writes_supported == (server_type in {"Mongos", "RSPrimary"})
 
 
 # For each case: the hello field, the attribute of the server description, the values of the field
@@ -114,28 +99,6 @@ def hosts_of(servers: list[ServerDescription]) -> list[str]:
 
 
 PRIMARY, SECONDARY = member_description("a", isWritablePrimary=True), member_description("b", secondary=True)
-
-
-@pytest.mark.parametrize(
-    ("uri", "topology_type", "set_name"),
-    [
-        ("mongodb://a,b/", "Unknown", None),
-        ("mongodb://a/", "Unknown", None),
-        ("mongodb://a/?directConnection=true", "Single", None),
-        ("mongodb://a/?directConnection=true&replicaSet=rs", "Single", "rs"),
-        ("mongodb://a,b/?replicaSet=rs", "ReplicaSetNoPrimary", "rs"),
-        ("mongodb://a/?loadBalanced=true", "LoadBalanced", None),
-    ],
-)
-def test_uri_determines_initial_topology(uri: str, topology_type: str, set_name: str | None) -> None:
-    topology = topology_with(uri=uri)
-    assert (topology.topology_type_name, topology.replica_set_name) == (topology_type, set_name)
-    assert [server.server_type_name for server in topology.server_descriptions().values()] == ["Unknown"] * (
-        2 if "b" in uri.partition("/?")[0].removeprefix("mongodb") else 1
-    )
-    assert topology.max_set_version is None and topology.max_election_id is None
-    assert topology.common_wire_version is None
-    assert topology.compatibility_error is None
 
 
 def test_topology_has_known_servers_and_common_wire_version() -> None:

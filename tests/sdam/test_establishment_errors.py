@@ -14,7 +14,6 @@ from typing import Any
 import gevent
 import pytest
 from bson.errors import BSONError
-from gevent.event import Event
 
 import gmongo
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
@@ -95,30 +94,6 @@ def test_handshake_error_of_operation_has_specified_effects(
     ]
     stats = pool_stats_of(client, server)
     assert (stats["state"], stats["total"]) == ("paused" if clears else "ready", 0)
-
-
-@pytest.mark.requirement("CMAP-96", "SM-31", "CMAP-175")
-@pytest.mark.usefixtures("long_minimum_pause")
-@pytest.mark.parametrize("failure", [step for step in FAILURES if step != "connect: refused"])
-def test_handshake_error_of_background_run_has_specified_effects(
-    connect: Any, server: Any, recorder: Recorder, failure: str
-) -> None:
-    """Let the pool open a connection in the background.
-
-    After the error, the pool must wait for its backoff.
-    """
-    cause, _kind, _has_labels, clears = FAILURES[failure]
-    gate = Event()
-    recorder.hooks["PoolReady"] = lambda _event: (cause(server), gate.wait())
-    connect(
-        server, heartbeatFrequencyMS=60_000, minPoolSize=1, connectTimeoutMS=150, serverMonitoringMode="poll", **LOGIN
-    )
-    recorder.wait_for("PoolReady")
-    gate.set()
-    recorder.wait_for("ConnectionClosed")
-    gevent.sleep(0.1)
-    assert server_events(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if clears else [])
-    assert len(recorder.events_named("ConnectionCreated")) == 1
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31")

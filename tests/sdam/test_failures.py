@@ -190,10 +190,7 @@ def test_concurrent_network_errors_of_operations_clear_pool_once(
 def test_each_read_is_retried_after_server_closes_all_connections(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
-    """Close all connections of operations together, while five reads wait for replies.
-
-    A server closes all connections in this way if its name in the replica set changes.
-    """
+    """A server closes all connections if its name in the replica set changes."""
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.peers) == 2)
     monitoring = set(stream_server.peers)

@@ -129,10 +129,7 @@ def test_checks_of_monitor_do_not_use_pool_connections(connect: Any, server: Scr
 @pytest.mark.requirement("SM-19", "SM-20")
 @pytest.mark.usefixtures("quick_checks")
 def test_monitors_omit_authentication(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    """Check that monitors neither authenticate nor negotiate a mechanism.
-
-    Connections of operations must authenticate.
-    """
+    """Check also that connections of operations authenticate."""
     client = connect(
         server, heartbeat_interval=0.02, username="user", password="password", serverSelectionTimeoutMS=500
     )

@@ -18,10 +18,7 @@ from tests.support.wait import eventually
 
 
 class CountingSelector:
-    """A server selector that counts its calls.
-
-    :param accepts: True to accept all servers, False to accept no server.
-    """
+    """A server selector that counts its calls, and accepts either all servers or no server."""
 
     def __init__(self, accepts: bool) -> None:
         self.accepts = accepts
@@ -129,10 +126,7 @@ def test_slow_mongos_receives_fewer_operations() -> None:
     recorder = Recorder()
 
     def run_finds(greenlets: int, finds_per_greenlet: int) -> Counter[Any]:
-        """Run `find` operations in several greenlets.
-
-        Return the number of `find` commands by server address.
-        """
+        """Run `find` operations in several greenlets. Return the number of commands by server address."""
 
         def find() -> None:
             for _ in range(finds_per_greenlet):

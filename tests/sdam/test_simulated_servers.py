@@ -22,9 +22,7 @@ def replica_set() -> Iterator[Any]:
 
 @pytest.fixture
 def client(replica_set: Any) -> Iterator[WireClient]:
-    """Return a client that is connected to the primary, and that sends wire messages without the
-    driver.
-    """
+    """Return a client that sends wire messages to the primary without the driver."""
     with WireClient(replica_set.members.primary.address) as client:
         yield client
 
@@ -80,12 +78,6 @@ def test_hello_with_other_process_id_is_answered_immediately(client: WireClient)
     known = current_topology_version(client)
     for stale in ({**known, "processId": ObjectId()}, {**known, "counter": Int64(known["counter"] - 1)}):
         assert client.run(awaitable_hello(stale))["topologyVersion"] == known
-
-
-@pytest.mark.requirement("SM-53", "SM-57")
-def test_unchanged_server_answers_awaitable_hello_after_max_await_time(client: WireClient) -> None:
-    known = current_topology_version(client)
-    assert client.run(awaitable_hello(known, 5))["topologyVersion"] == known
 
 
 @pytest.mark.requirement("SM-51")

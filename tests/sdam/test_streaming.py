@@ -95,10 +95,7 @@ def test_monitor_reads_streamed_replies_without_further_requests(
 def test_monitor_repeats_hello_if_server_sends_only_one_reply(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
-    """Check that each new hello has the ``topologyVersion`` of the last reply.
-
-    The server does not stream: it sends only one reply to each hello.
-    """
+    """Check that each new hello has the ``topologyVersion`` of the last reply."""
     stream_server.exhausts = False
     connect(stream_server)
     for number in range(1, 5):

@@ -30,10 +30,7 @@ class CheckTimes(ForwardingHeartbeatListener):
         (self.begun if short_name(event) == "HeartbeatStarted" else self.ended).append(_clock.monotonic())
 
     def pauses(self, count: int) -> list[float]:
-        """Wait until at least `count` pauses have ended, and return their lengths in seconds.
-
-        A pause lasts from the end of a check to the start of the next check.
-        """
+        """Wait for `count` pauses. Return the seconds from the end of each check to the start of the next check."""
         eventually(lambda: len(self.begun) > count)
         return [begin - end for end, begin in zip(self.ended, self.begun[1:], strict=False)]
 
@@ -137,10 +134,7 @@ def test_requested_checks_are_at_least_500_ms_apart(connect: Any, poll_server: S
 @pytest.mark.requirement("SM-104", "SM-105")
 @pytest.mark.usefixtures("quick_checks")
 def test_failed_server_is_checked_again_only_on_request(connect: Any, recorder: Any) -> None:
-    """Check that an operation requests the next check.
-
-    The heartbeat interval is longer than the test.
-    """
+    """Check that an operation requests a check. The heartbeat interval is longer than the test."""
     with ScriptedServer() as server:
         server.stop()
         client = connect(server, serverSelectionTimeoutMS=30)

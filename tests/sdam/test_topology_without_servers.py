@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -28,8 +27,7 @@ from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.server_selector import _reason
 from gmongo.sdam.srv_monitor import SrvMonitor
-from gmongo.sdam.topology import Topology, fork_error
-from gmongo.server_type import SERVER_TYPE
+from gmongo.sdam.topology import Topology
 from gmongo.wire.timeout import seconds_of
 
 A = ("a", 27017)
@@ -42,8 +40,8 @@ class TopologyWithoutMonitors(Topology):
         return Server(address, pool, Mock())
 
 
-def open_topology(uri: str, topology_class: type[Topology] = TopologyWithoutMonitors, **options: Any) -> Topology:
-    topology = topology_class(ClientOptions(uri, None, options).topology())
+def open_topology(uri: str) -> Topology:
+    topology = TopologyWithoutMonitors(ClientOptions(uri, None, {}).topology())
     topology.open()
     return topology
 
@@ -73,45 +71,6 @@ def test_deletion_of_owner_uses_event_loop_only_if_monitor_is_not_stopped(srv: b
     monitor._loop = Mock()
     del owner
     assert monitor._loop.run_callback_threadsafe.called is not stopped
-
-
-def test_deletion_of_owner_after_end_of_srv_polling_does_not_use_event_loop() -> None:
-    owner: Any = Mock(is_polled=lambda: False)
-    monitor = SrvMonitor(Mock(resolve=None), owner)
-    monitor.start()
-    monitor._background.greenlet.join()
-    monitor._loop = Mock()
-    del owner
-    gc.collect()
-    assert monitor._owner() is None
-    assert not monitor._loop.run_callback_threadsafe.called
-
-
-def test_load_balancer_is_known_after_fork() -> None:
-    topology = open_topology("mongodb://a/?loadBalanced=true", Topology)
-    for _ in range(2):
-        assert topology.description.server_descriptions()[A].server_type == SERVER_TYPE.LoadBalancer
-        topology.mark_forked()
-        topology.open()
-    topology.close()
-
-
-def test_fork_replaces_monitors_and_resets_pools() -> None:
-    topology = open_topology("mongodb://a,b/")
-    pools: list[Any] = []
-    for server in topology.servers.values():
-        server.pool = Mock()
-        pools.append(server.pool)
-    monitors: list[Any] = [server.monitor for server in topology.servers.values()]
-    topology.mark_forked()
-    assert topology.epoch == 1
-    assert [each.mark_forked.call_count for each in (*monitors, *pools)] == [1] * 4
-    assert not any(each.stop.called for each in monitors)
-    topology.open()
-    assert [each.stop.call_count for each in monitors] == [1, 1]
-    assert [each.reset_after_fork.call_count for each in pools] == [1, 1]
-    assert [server.monitor in monitors for server in topology.servers.values()] == [False, False]
-    topology.close()
 
 
 @pytest.mark.parametrize("clear_cause", [None, OSError("x")])
@@ -169,8 +128,29 @@ def test_handshake_duration_is_round_trip_time_if_no_sample_exists(earlier_sampl
     topology.close()
 
 
-def test_error_after_fork_states_that_client_reconnects() -> None:
-    assert str(fork_error()) == "the connection belongs to the parent process; the client reconnects after a fork"
+@pytest.mark.requirement("SM-30")
+@pytest.mark.parametrize("generations_behind", [0, 1])
+def test_handshake_of_connection_of_older_generation_keeps_server_unknown(generations_behind: int) -> None:
+    topology = open_topology("mongodb://a/")
+    topology.server_checked(ServerDescription(A, {"ok": 1}))
+    connection = Connection(A)
+    connection.hello = Hello({"ok": 1}, 0.25)
+    topology.handle_error(connection, AutoReconnect("closed"))
+    connection.generation = topology.servers[A].pool.generation - generations_behind
+    topology.connection_established(connection)
+    assert topology.description.server_descriptions()[A].is_server_type_known is (generations_behind == 0)
+    topology.close()
+
+
+def test_new_srv_hosts_reset_cache_of_server_selection() -> None:
+    topology = open_topology("mongodb://a,b/")
+    for host in ("a", "b"):
+        hello = {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 25}
+        topology.server_checked(ServerDescription((host, 27017), hello, 0.001))
+    topology.select_server(WRITABLE, "test")
+    topology.srv_hosts_found([("b", 27017)])
+    assert {topology.select_server(WRITABLE, "test").address for _ in range(20)} == {("b", 27017)}
+    topology.close()
 
 
 @pytest.mark.parametrize("property_name", ["address", "is_primary", "is_mongos"])

@@ -50,7 +50,7 @@ def topology_and_server(*, load_balanced: bool = False, generation: int = 3, is_
     hello = {"ok": 1, "isWritablePrimary": True, "maxWireVersion": 21, "topologyVersion": VERSION}
     described = ServerDescription(ADDRESS, hello) if is_known else ServerDescription(ADDRESS)
     server = Mock(address=ADDRESS)
-    server.pool.generations.of.return_value = generation
+    server.pool.generations.generation_of.return_value = generation
     description = SimpleNamespace(get={ADDRESS: described}.get, server_descriptions=lambda: {ADDRESS: described})
     settings = SimpleNamespace(load_balanced=load_balanced)
     return Mock(servers={ADDRESS: server}, description=description, settings=settings), server
@@ -64,6 +64,7 @@ def connection_of(generation: int = 3, service_id: Any = None) -> Connection:
 
 
 @with_cases
+@pytest.mark.requirement("SM-91", "SM-93", "SM-109")
 @pytest.mark.parametrize("has_monitor", [True, False])
 def test_operation_error_updates_server_pool_and_monitor(
     error: Any,
@@ -99,7 +100,7 @@ def test_stale_error_is_ignored(generation: int, counter: Any, is_stale: bool, s
     more = {} if counter is None else {"topologyVersion": {**VERSION, "counter": Int64(counter)}}
     connection = connection_of(generation, service := ObjectId())
     handle_error(topology, connection, not_primary_error(10107, **more), False)
-    server.pool.generations.of.assert_called_once_with(service)
+    server.pool.generations.generation_of.assert_called_once_with(service)
     assert topology.apply.called is not (is_stale and (server_is_known or generation < 3))
 
 

@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import bson
-import gevent
 import pytest
 
-from gmongo import MongoClient, _background
+from gmongo import MongoClient
 from gmongo.errors import ProtocolError
 from gmongo.testing import Deployment
-from gmongo.wire import checksum
 from gmongo.wire.checksum import crc32c, verify, with_checksum
 from gmongo.wire.message import CHECKSUM_PRESENT, OP_MSG
 from tests.hostile.callback_server import CallbackServer, hello
@@ -56,34 +54,6 @@ def test_crc32c_equals_definition_for_any_length_and_split(size: int) -> None:
     assert crc32c(data) == crc32c_by_definition(data)
     assert crc32c(data[cut:], crc32c(data[:cut])) == crc32c_by_definition(data)
     assert crc32c(memoryview(bytearray(data))) == crc32c_by_definition(data)
-
-
-def test_message_with_changed_bit_raises_protocol_error() -> None:
-    sealed = bytearray(with_checksum(bytes(range(100))))
-    verify(sealed[:16], memoryview(sealed)[16:])
-    for bit in range(len(sealed) * 8):
-        sealed[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(ProtocolError, match="checksum"):
-            verify(sealed[:16], memoryview(sealed)[16:])
-        sealed[bit // 8] ^= 1 << bit % 8
-
-
-def test_checksum_of_large_message_yields_to_other_greenlets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test sets the time limit of a piece below 0, so the event loop runs after each piece."""
-    monkeypatch.setattr(_background, "_LONGEST_RUN", -1.0)
-    turns = 0
-
-    def count_turns() -> None:
-        nonlocal turns
-        while True:
-            gevent.sleep(0)
-            turns += 1
-
-    ticker = gevent.spawn(count_turns)
-    gevent.sleep(0)
-    crc32c(bytes(1_000_000))
-    ticker.kill()
-    assert turns >= 1_000_000 // checksum._PIECE
 
 
 class ChecksumServer:

@@ -7,20 +7,18 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, Mock
 
-import bson
 import pytest
 from bson import Timestamp
 
 from gmongo import _clock
 from gmongo._topology_type import TOPOLOGY_TYPE
-from gmongo.errors import AutoReconnect, ConfigurationError, ExecutionTimeout, InvalidOperation
+from gmongo.errors import AutoReconnect, ConfigurationError, ExecutionTimeout
 from gmongo.events.command import CommandEvents
 from gmongo.execution import command_fields
 from gmongo.execution.attempt import Attempt
 from gmongo.execution.command_fields import CommandFields
 from gmongo.execution.deadline import until
 from gmongo.execution.executor import Executor
-from gmongo.execution.foreign_client import UnsupportedClient
 from gmongo.execution.operation import Operation
 from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.retry import ExecutionSettings, Retry
@@ -83,52 +81,6 @@ def command_with_fields(fields: CommandFields, attempt: Any, connection: Any, **
     return command
 
 
-def test_concerns_are_added_if_operation_takes_them() -> None:
-    context = OperationContext("db", "c", read_concern={"level": "majority"}, write_concern={"w": 2, "wtimeout": 5})
-    plain = OperationContext("db", "c", read_concern={}, write_concern={})
-    for reads in (False, True):
-        for writes in (False, True):
-            kind = {"takes_read_concern": reads, "takes_write_concern": writes, "takes_session": False}
-            for deadline, concern in ((None, {"w": 2, "wtimeout": 5}), (inf, {"w": 2})):
-                attempt = attempt_to_run(operation_with(context=context, **kind), deadline=deadline)
-                expected: dict[str, Any] = {"readConcern": {"level": "majority"}} if reads else {}
-                expected |= {"writeConcern": concern} if writes else {}
-                assert command_with_fields(make_command_fields()[0], attempt, connection_with_hello()) == expected
-            assert (
-                command_with_fields(
-                    make_command_fields()[0],
-                    attempt_to_run(operation_with(context=plain, **kind)),
-                    connection_with_hello(),
-                )
-                == {}
-            )
-    only = OperationContext("db", "c", write_concern={"wtimeout": 5})
-    attempt = attempt_to_run(operation_with(context=only, takes_write_concern=True, takes_session=False), deadline=inf)
-    assert command_with_fields(make_command_fields()[0], attempt, connection_with_hello()) == {}
-
-
-@pytest.mark.parametrize("sessions_supported", [False, True])
-@pytest.mark.parametrize("load_balanced", [False, True])
-@pytest.mark.parametrize("takes_session", [False, True])
-@pytest.mark.parametrize("is_retryable", [False, True])
-def test_command_acquires_implicit_session(
-    sessions_supported: bool, load_balanced: bool, takes_session: bool, is_retryable: bool
-) -> None:
-    fields, sessions = make_command_fields(load_balanced=load_balanced)
-    attempt = attempt_to_run(
-        operation_with(takes_session=takes_session, is_write=True), is_retryable_write=is_retryable
-    )
-    has_session = takes_session and (sessions_supported or load_balanced)
-    for _ in range(2):  # the second attempt has the session and the transaction number of the first attempt
-        command = command_with_fields(fields, attempt, connection_with_hello(sessions_supported=sessions_supported))
-        expected: dict[str, Any] = {"lsid": {"id": 1}} if has_session else {}
-        if has_session and is_retryable:
-            expected["txnNumber"] = 1
-            assert isinstance(command["txnNumber"], bson.Int64)
-        assert command == expected
-    assert sessions.acquire.call_count == has_session
-
-
 @pytest.mark.parametrize("sessions_supported", [False, True])
 @pytest.mark.parametrize("load_balanced", [False, True])
 @pytest.mark.parametrize("is_explicit", [False, True])
@@ -159,53 +111,6 @@ def test_bound_session_adds_lsid_cluster_time_and_transaction_number(
         assert state.add_read_concern.call_args.args[1:] == (True, connection.hello)
 
 
-@pytest.mark.parametrize("ends_transaction", [False, True])
-def test_command_in_transaction_has_lsid_and_transaction_number(ends_transaction: bool) -> None:
-    server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
-    state, transaction = Mock(cluster_time=None, operation_time_to_follow="after"), Mock()
-    session = SimpleNamespace(server_session=server_session, explicit=state)
-    operation = operation_with(ends_transaction=ends_transaction, is_write=True)
-    attempt = attempt_to_run(operation, session=session, transaction=transaction, is_retryable_write=True)
-    command = command_with_fields(make_command_fields()[0], attempt, connection_with_hello())
-    assert command == {"lsid": {"id": 7}, "txnNumber": 4, **({"autocommit": False} if ends_transaction else {})}
-    assert isinstance(command["txnNumber"], bson.Int64) and not state.add_read_concern.called
-    assert [call.args[1:] for call in transaction.add_fields.call_args_list] == (
-        [] if ends_transaction else [("after",)]
-    )
-
-
-@pytest.mark.parametrize("in_transaction", [False, True])
-@pytest.mark.parametrize("ends_transaction", [False, True])
-def test_command_in_transaction_omits_concerns_of_operation(in_transaction: bool, ends_transaction: bool) -> None:
-    """In a transaction, only the command that ends the transaction has the write concern.
-
-    If the command document already contains a concern, the driver sends this concern unchanged.
-    """
-    server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
-    session = SimpleNamespace(server_session=server_session, explicit=Mock(cluster_time=None))
-    context = OperationContext("db", "c", read_concern={"level": "majority"}, write_concern={"w": 2})
-    kind = {
-        "takes_read_concern": True,
-        "takes_write_concern": True,
-        "is_write": True,
-        "ends_transaction": ends_transaction,
-    }
-    attempt = attempt_to_run(
-        operation_with(context=context, **kind), session=session, transaction=Mock() if in_transaction else None
-    )
-    command = command_with_fields(make_command_fields()[0], attempt, connection_with_hello())
-    assert command.get("readConcern") == (None if in_transaction else {"level": "majority"})
-    assert command.get("writeConcern") == (None if in_transaction and not ends_transaction else {"w": 2})
-    given_concerns = command_with_fields(
-        make_command_fields()[0],
-        attempt_to_run(operation_with()),
-        connection_with_hello(),
-        readConcern=1,
-        writeConcern=2,
-    )
-    assert (given_concerns["readConcern"], given_concerns["writeConcern"]) == (1, 2)
-
-
 @pytest.mark.parametrize("preference", [Primary(), Secondary(), Nearest(max_staleness=100)])
 @pytest.mark.parametrize("is_write", [False, True])
 @pytest.mark.parametrize("server", ["standalone", "mongos", "member"])
@@ -229,12 +134,6 @@ def test_read_preference_depends_on_server_and_topology_type(
     elif not is_write and preference.mode == 0 and server == "member" and topology_type == TOPOLOGY_TYPE.Single:
         expected = {"mode": "primaryPreferred"}
     assert command == ({} if expected is None else {"$readPreference": expected})
-
-
-def test_stable_api_fields_come_last() -> None:
-    fields, _ = make_command_fields(server_api={"apiVersion": "1", "apiStrict": True}, cluster_time=cluster_time_of(3))
-    command = command_with_fields(fields, attempt_to_run(operation_with()), connection_with_hello(), find="c")
-    assert list(command) == ["find", "lsid", "$clusterTime", "apiVersion", "apiStrict"]
 
 
 @pytest.mark.parametrize("takes_max_time", [False, True])
@@ -353,27 +252,6 @@ def test_invalid_timeout_ms_raises() -> None:
     for wrong, error in (("x", TypeError), (True, TypeError), (-1, ValueError)):
         with pytest.raises(error, match=r"^timeout_ms must be "):
             executor_with().for_operation(wrong, None)
-
-
-def test_executors_have_consecutive_numbers_and_topology_epoch() -> None:
-    first, second = executor_with(), executor_with(epoch=3)
-    assert second.number == first.number + 1 and (first.epoch, second.epoch) == (0, 3)
-    assert Executor.observers is None and first.backing_off == {}
-    with first.operation_scope("x", OperationContext("db"), None) as account:
-        assert account is None
-
-
-def test_operation_on_foreign_client_raises_invalid_operation() -> None:
-    unsupported = UnsupportedClient({})
-    assert unsupported.with_timeout(5.0) is unsupported and unsupported.deadline() is None  # type: ignore[func-returns-value]
-    with pytest.raises(AttributeError, match=r"^__nothing__$"):
-        unsupported.__nothing__  # noqa: B018
-    with pytest.raises(InvalidOperation) as caught:
-        unsupported.run  # noqa: B018
-    assert str(caught.value) == (
-        "gmongo cannot run this operation on builtins.dict, which is another library's class: only a gmongo "
-        "MongoClient sends operations"
-    )
 
 
 def test_end_sessions_command_has_no_lsid() -> None:

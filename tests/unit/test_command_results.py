@@ -6,12 +6,9 @@ from math import inf
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
-from uuid import uuid4
 
-import bson
 import pytest
-from bson.binary import UuidRepresentation
-from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
+from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.errors import InvalidBSON
 from gevent import GreenletExit
 
@@ -19,7 +16,6 @@ from gmongo import _clock
 from gmongo.errors import AutoReconnect, OperationFailure, ProtocolError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.command import CommandRunner, _requires_reauthentication
-from gmongo.execution.late_reply import LateReply
 from tests.support.cases import with_cases
 
 
@@ -59,27 +55,6 @@ def test_topology_handles_driver_error_and_protocol_error_breaks_connection(
     assert not scenario.connection.expect_late_reply.called and not scenario.events.failed.called
 
 
-@pytest.mark.parametrize("connection_is_usable", [False, True])
-@pytest.mark.parametrize("session_source", ["explicit", "implicit", "none"])
-def test_session_is_dirty_if_connection_is_unusable(connection_is_usable: bool, session_source: str) -> None:
-    scenario = CommandScenario(usable=connection_is_usable)
-    server_session = SimpleNamespace(dirty=False)
-    if session_source == "explicit":
-        scenario.attempt.session = SimpleNamespace(server_session=server_session)
-    elif session_source == "implicit":
-        scenario.attempt.server_session = server_session
-    scenario.report(AutoReconnect("x"))
-    assert server_session.dirty is (not connection_is_usable and session_source != "none")
-
-
-@pytest.mark.parametrize("unanswered", [None, 5])
-def test_connection_expects_late_reply_to_unanswered_command(unanswered: int | None) -> None:
-    scenario = CommandScenario(unanswered=unanswered)
-    scenario.report(GreenletExit())
-    calls = scenario.connection.expect_late_reply.call_args_list
-    assert [type(call.args[0]) for call in calls] == ([LateReply] if unanswered else [])
-
-
 def test_interruption_of_listener_replaces_command_error() -> None:
     scenario = CommandScenario()
     sent: Any = SimpleNamespace(started=0.0)
@@ -90,30 +65,6 @@ def test_interruption_of_listener_replaces_command_error() -> None:
     with pytest.raises(GreenletExit):
         scenario.report(error, sent, {"ok": 1})
     assert scenario.topology.handle_error.call_count == 1 and scenario.orphans == ["cursor"]
-
-
-def test_command_is_encoded_with_codec_options_of_operation() -> None:
-    scenario = CommandScenario()
-    value, operation = uuid4(), scenario.attempt.operation
-    scenario.attempt.deadline, scenario.runner._fields = None, Mock()
-    scenario.connection.hello.max_command_size = 1000
-    operation.command.return_value = {"value": value}
-    operation.context.codec_options = CodecOptions(uuid_representation=UuidRepresentation.STANDARD)
-    operation.message.side_effect = GreenletExit
-    with pytest.raises(GreenletExit):
-        scenario.runner.run(scenario.attempt, scenario.connection)
-    body = operation.message.call_args.args[2]
-    assert bson.decode(body, operation.context.codec_options) == {"value": value}
-
-
-def test_cursor_killer_receives_orphaned_cursor_unless_killer_is_gone() -> None:
-    scenario = CommandScenario()
-    scenario.runner.reap(None)
-    scenario.runner.reap("one")
-    scenario.runner.orphan_taker = lambda: None
-    scenario.runner.reap("two")
-    assert scenario.orphans == ["one"]
-    assert CommandRunner(scenario.topology, scenario.events, Mock()).orphan_taker() is None
 
 
 @with_cases
@@ -164,15 +115,6 @@ def test_reauthentication_error_marks_session_dirty_or_interrupted(error: BaseEx
     assert scenario.topology.handle_error.called is isinstance(error, AutoReconnect)
 
 
-def test_unreadable_reply_raises_protocol_error() -> None:
-    scenario = scenario_with_reply()
-    scenario.attempt.operation.result.side_effect = failure = TypeError("'int' is not iterable")
-    with pytest.raises(ProtocolError) as caught:
-        scenario.runner.run(scenario.attempt, scenario.connection)
-    assert caught.value.__cause__ is failure
-    assert scenario.topology.handle_error.call_args.args == (scenario.connection, caught.value)
-
-
 @pytest.mark.parametrize("has_reply", [True, False])
 def test_command_event_has_duration_despite_unreadable_reply(monkeypatch: pytest.MonkeyPatch, has_reply: bool) -> None:
     scenario = CommandScenario()
@@ -199,14 +141,6 @@ def scenario_with_reply(acknowledged: bool = True) -> CommandScenario:
     scenario.connection.hello.max_command_size = 1000
     scenario.connection.exchange.return_value = {"ok": 1}
     return scenario
-
-
-@pytest.mark.parametrize(("acknowledged", "flags"), [(True, 0), (False, 2)])
-def test_unacknowledged_command_sets_more_to_come_and_reads_no_reply(acknowledged: bool, flags: int) -> None:
-    scenario = scenario_with_reply(acknowledged)
-    scenario.runner.run(scenario.attempt, scenario.connection)
-    assert [call.args[1] for call in scenario.attempt.operation.message.call_args_list] == [flags]
-    assert scenario.connection.exchange.called is acknowledged and scenario.connection.send.called is not acknowledged
 
 
 def test_second_attempt_keeps_operation_id_of_first_attempt() -> None:

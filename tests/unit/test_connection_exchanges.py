@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock, Mock
+from unittest.mock import Mock
 
 import bson
 import gevent
@@ -17,16 +17,15 @@ from gevent import GreenletExit
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.handshake import say_hello
 from gmongo.cmap.hello import Hello
-from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, PoolClearedError, ProtocolError
+from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.wire.compression import make_compressor
-from gmongo.wire.message import EXHAUST_ALLOWED, OP_COMPRESSED, OP_MSG, encode_op_msg
+from gmongo.wire.message import OP_MSG, encode_op_msg
 from gmongo.wire.reply import is_well_formed
 from gmongo.wire.transport import TransportError
 from tests.support.cases import with_cases
 
 REPLY = bson.encode({"ok": 1})
 REQUEST = encode_op_msg(5, 0, bson.encode({"ping": 1}))
-STREAM = encode_op_msg(5, EXHAUST_ALLOWED, bson.encode({"ping": 1}))
 
 
 def op_msg_payload(body: bytes = REPLY, flags: int = 0) -> memoryview:
@@ -34,10 +33,7 @@ def op_msg_payload(body: bytes = REPLY, flags: int = 0) -> memoryview:
 
 
 def connection_with(**method_results: Any) -> tuple[Connection, Any]:
-    """Return a connection on a mock transport, and the transport.
-
-    :param method_results: for each transport method, the value to return or the error to raise.
-    """
+    """Return a connection on a mock transport whose methods return the given values or raise the given errors."""
     usual = {"closed": False, "out_of_step": False, "max_message_size": 1000}
     transport = Mock(**usual)
     transport.release.return_value = True
@@ -64,29 +60,6 @@ def test_immediate_reply_leaves_connection_usable() -> None:
     assert connection._limit is limit is not None and limit._greenlet is None
     connection.close()
     assert limit._timer is None and transport.close.called
-
-
-@pytest.mark.parametrize("more_to_come", [False, True])
-@pytest.mark.parametrize("stream_is_clean", [False, True])
-def test_extra_bytes_after_reply_in_pieces_set_connection_error(more_to_come: bool, stream_is_clean: bool) -> None:
-    connection, transport = connection_with(
-        round_trip=None, receive=(9, 5, OP_MSG, op_msg_payload(flags=2 if more_to_come else 0)), release=stream_is_clean
-    )
-    assert connection.exchange(5, STREAM, None, bson.decode) == {"ok": 1}
-    transport.receive.assert_called_once_with(5, None)
-    assert connection.mid_message is more_to_come
-    assert isinstance(connection.error, ProtocolError) is (not more_to_come and not stream_is_clean)
-    if connection.error is not None:
-        assert str(connection.error) == "the server sent data after the reply"
-    if more_to_come:
-        transport.receive.return_value = (10, 9, OP_MSG, op_msg_payload())
-        with pytest.raises(InvalidOperation, match="is in the middle of another request"):
-            connection.exchange(6, REQUEST, None, bson.decode)
-        assert connection.exchange(6, STREAM, None, bson.decode) == {"ok": 1}
-        assert transport.receive.call_args.args == (9, 5) and not connection.mid_message
-        assert (
-            str(connection.error) == "the server sent data after the last reply of the stream"
-        ) is not stream_is_clean
 
 
 @with_cases
@@ -167,21 +140,6 @@ def test_reply_that_no_codec_options_can_decode_makes_connection_unusable(body: 
     assert connection.usable is (body[4] == 2 and len(body) > 6)
 
 
-def test_unknown_opcode_leaves_transport_out_of_step() -> None:
-    connection, transport = connection_with(round_trip=None, receive=(9, 5, 4711, op_msg_payload()))
-    with pytest.raises(ProtocolError):
-        connection.exchange(5, REQUEST, None, bson.decode)
-    assert transport.out_of_step is True and connection.unanswered is None
-
-
-def test_connection_expects_no_late_reply_after_interrupt_during_decompression(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gmongo.cmap.server_connection.decompressed", Mock(side_effect=GreenletExit))
-    connection, transport = connection_with(round_trip=None, receive=(9, 5, OP_COMPRESSED, op_msg_payload()))
-    with pytest.raises(GreenletExit):
-        connection.exchange(5, REQUEST, None, bson.decode)
-    assert transport.out_of_step is True and connection.unanswered is None
-
-
 def test_exchange_without_transport_raises_auto_reconnect() -> None:
     connection = Connection(("h", 1))
     with pytest.raises(AutoReconnect, match=r"^h:1: connection is not open$"):
@@ -189,24 +147,6 @@ def test_exchange_without_transport_raises_auto_reconnect() -> None:
     connection.close()
     connection.set_ref(False)
     assert connection._ref is False and not connection.has_socket
-
-
-def test_connection_forwards_interrupt_and_fork_mark_to_transport() -> None:
-    connection, transport = connection_with()
-    error = PoolClearedError("x", ("h", 1))
-    connection.interrupt(error)
-    assert transport.interrupt.call_args.args == (error,) and type(connection.error) is PoolClearedError
-    forked, transport = connection_with()
-    forked.mark_forked(error)
-    assert forked.inherited and forked.error is error
-    transport.mark_forked.assert_called_once_with(error)
-    late = Connection(("h", 1))
-    late.interrupt(error)
-    late.attach(transport := Mock())
-    assert type(transport.interrupt.call_args.args[0]) is PoolClearedError
-    plain, transport = connection_with()
-    plain.set_ref(False)
-    transport.set_ref.assert_called_once_with(False)
 
 
 def test_connection_keeps_first_error() -> None:
@@ -255,37 +195,6 @@ def test_interrupted_reauthentication_sets_error(is_interrupted: bool) -> None:
     connection.authentication.reauthenticate.assert_called_once_with(3.0)
 
 
-@pytest.mark.parametrize("largest_reply", [500, 5000])
-@pytest.mark.parametrize(
-    ("stream_is_clean", "flags", "callback_error"),
-    [(True, 0, None), (True, 2, None), (False, 0, None), (True, 0, ProtocolError("no"))],
-)
-def test_valid_late_reply_without_extra_bytes_makes_connection_usable(
-    largest_reply: int, stream_is_clean: bool, flags: int, callback_error: Any
-) -> None:
-    limits: list[int] = []
-    connection, transport = connection_with(release=stream_is_clean)
-
-    def receive(request_id: int, other_request_id: Any) -> Any:
-        limits.append(transport.max_message_size)
-        assert (request_id, other_request_id) == (5, None)
-        return 9, 5, OP_MSG, op_msg_payload(flags=flags)
-
-    transport.receive.side_effect = receive
-    connection.error, connection.mid_message, connection.unanswered = AutoReconnect("x"), True, 5
-    connection.late_reply = callback = Mock(side_effect=callback_error)
-    if stream_is_clean and callback_error is None:
-        connection.read_late_reply(2.0, largest_reply)
-        assert (connection.error, connection.late_reply, connection.unanswered) == (None, None, None)
-        assert transport.max_message_size == 1000 and connection.mid_message is bool(flags)
-        assert [call.args for call in transport.set_ref.call_args_list] == [(False,), (True,)]
-    else:
-        with pytest.raises(ProtocolError):
-            connection.read_late_reply(2.0, largest_reply)
-        assert connection.error is not None and connection.unanswered == 5
-    assert limits == [min(1000, largest_reply)] and bytes(callback.call_args.args[0]) == REPLY
-
-
 @pytest.mark.parametrize(("name", "opcode"), [("hello", OP_MSG), ("isMaster", 2004)])
 def test_hello_uses_op_msg_and_legacy_hello_uses_op_query(name: str, opcode: int) -> None:
     connection = Mock()
@@ -317,30 +226,3 @@ def test_late_reply_timeout_error_names_drain_late_replies_option() -> None:
 )
 def test_body_is_well_formed_if_any_codec_options_can_decode_it(body: bytes, is_well_formed_body: bool) -> None:
     assert is_well_formed(body) is is_well_formed_body
-
-
-def test_late_reply_timer_does_not_keep_event_loop_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits: list[Any] = []
-
-    def record_limit(seconds: float, error: BaseException, ref: bool = True) -> Any:
-        limits.append((seconds, ref))
-        return MagicMock()
-
-    monkeypatch.setattr("gmongo.cmap.connection.interrupt_after", record_limit)
-    connection, transport = connection_with()
-    transport.receive.return_value = 9, 5, OP_MSG, op_msg_payload()
-    connection.unanswered, connection.late_reply = 5, Mock()
-    connection.read_late_reply(2.0, 100)
-    assert limits == [(2.0, False)]
-
-
-@pytest.mark.parametrize("mid_message", [False, True])
-@pytest.mark.parametrize("earlier_error", [None, AutoReconnect("before")])
-@pytest.mark.parametrize("error", [None, GreenletExit()])
-def test_interruption_of_exchange_sets_connection_error_unless_error_exists(
-    mid_message: bool, earlier_error: Any, error: Any
-) -> None:
-    connection, _ = connection_with()
-    connection.mid_message, connection.error = mid_message, earlier_error
-    connection.record_failure(error)
-    assert type(connection.error) is type(error if mid_message and earlier_error is None else earlier_error)

@@ -48,18 +48,6 @@ def make_dropped_cursor(cursor_id, pin=None, namespace="db.c", port=1):
     return DroppedCursor(cursor_id, namespace, ("127.0.0.1", port), None, pin)
 
 
-@pytest.mark.parametrize("make_pin", [lambda: None, CountingPin])
-def test_forked_child_does_not_end_cursors_of_parent(make_pin):
-    executor, cursor_killer = make_cursor_killer()
-    inherited = make_pin()
-    cursor_killer.take(make_dropped_cursor(1, inherited))
-    executor.epoch = 1  # the child starts with a copy of the pending cursor
-    cursor_killer.take(make_dropped_cursor(2, make_pin()))
-    gevent.idle()
-    assert executor.killed_cursors == [(1, [2])]
-    assert inherited is None or inherited.releases == 0
-
-
 def test_end_of_pinned_cursor_does_not_wait_for_unpinned_cursor():
     executor, may_run = RecordingExecutor(), Event()
     run = executor.run
@@ -86,14 +74,6 @@ def test_reap_ends_dropped_cursors_before_killer_greenlet_starts():
     assert executor.killed_cursors == [(0, [2]), (0, [1])]
     gevent.idle()
     assert (len(executor.killed_cursors), pin.releases) == (2, 1)
-
-
-def test_cursor_dropped_after_idle_period_is_ended():
-    executor, cursor_killer = make_cursor_killer()
-    for number in (1, 2, 3):
-        cursor_killer.take(make_dropped_cursor(number))
-        gevent.idle()
-        assert executor.killed_cursors[-1] == (0, [number])
 
 
 @pytest.mark.parametrize("error", [AutoReconnect("lost"), InvalidBSON("no reply"), GreenletExit()])
@@ -149,20 +129,6 @@ def test_cursor_dropped_while_killer_greenlet_ends_is_ended():
     cursor_killer._unpinned = QueueWithFinalizer()
     cursor_killer.take(make_dropped_cursor(1))
     assert becomes_true(lambda: executor.killed_cursors == [(0, [1]), (0, [2])])
-
-
-def test_next_cursor_is_ended_after_kill_cursors_was_interrupted():
-    executor = RecordingExecutor()
-    run = executor.run
-    executor.run = lambda *given: (
-        raise_error(GreenletExit()) if given[0].command(None)["cursors"] == [1] else run(*given)
-    )
-    cursor_killer = CursorKiller(executor)
-    cursor_killer.take(make_dropped_cursor(1))
-    cursor_killer.take(make_dropped_cursor(2, port=2))
-    gevent.idle()
-    gevent.idle()
-    assert executor.killed_cursors == [(0, [2])]
 
 
 def test_closed_client_releases_pin_of_dropped_cursor():

@@ -45,10 +45,7 @@ def short_listener_limit(monkeypatch: Any) -> None:
 
 
 def queue_and_deliver(delivery: Delivery, *events: Any) -> None:
-    """Queue events, and deliver all queued events.
-
-    :param events: tuples of a function that publishes an event, and the arguments of the function.
-    """
+    """Queue events, and deliver all queued events. An event is a function and the arguments of the function."""
     for publish, *arguments in events:
         delivery.record(publish, *arguments)
     delivery.deliver()
@@ -97,10 +94,7 @@ def test_queue_holds_at_most_one_event_per_greenlet(delivery: Delivery) -> None:
 def test_events_of_interrupted_greenlet_are_delivered_in_order(
     delivery: Delivery, exception_class: Any, greenlet_state: str
 ) -> None:
-    """Interrupt a greenlet whose events are not yet delivered.
-
-    A substitute greenlet delivers the events, in the context of the interrupted greenlet.
-    """
+    """A substitute greenlet delivers the events, in the context of the interrupted greenlet."""
     listener, contexts = BlockingListener(), []
 
     def receive(event: Any) -> None:
@@ -128,25 +122,6 @@ def test_events_of_interrupted_greenlet_are_delivered_in_order(
     assert not delivery.pending
 
 
-def test_deliver_without_wait_does_not_wait_for_listeners(delivery: Delivery) -> None:
-    listener = BlockingListener()
-    first = spawn(queue_and_deliver, delivery, (listener.block, 1))
-    delivery.record(listener.received.append, 2)
-    delivery.deliver(wait=False)
-    assert listener.received == [1]
-    third = spawn(queue_and_deliver, delivery, (listener.received.append, 3))
-    listener.open()
-    gevent.joinall([first, third])
-    assert listener.received == [1, 2, 3]
-
-
-def test_deliver_without_wait_delivers_events_if_listeners_are_idle(delivery: Delivery) -> None:
-    received: list[int] = []
-    delivery.record(received.append, 1)
-    delivery.deliver(wait=False)
-    assert received == [1]
-
-
 @pytest.mark.parametrize("kills", [1, 3])
 @pytest.mark.parametrize("kill_point", ["before start", "inside listener"])
 def test_killed_substitute_is_replaced(delivery: Delivery, kills: int, kill_point: str) -> None:
@@ -167,24 +142,6 @@ def test_killed_substitute_is_replaced(delivery: Delivery, kills: int, kill_poin
     listener.open()
     assert eventually(lambda: not delivery.pending)
     assert listener.received == [0, 1, 2, 3, 4, 5]
-
-
-def test_substitute_killed_before_its_start_is_replaced(delivery: Delivery) -> None:
-    listener = BlockingListener()
-
-    def deliver_and_kill_substitute() -> None:
-        queue_and_deliver(delivery, (listener.block, 0))
-        assert left.substitute is not None
-        left.substitute.kill(block=False)
-
-    before = spawn(deliver_and_kill_substitute)
-    doomed = spawn(queue_and_deliver, delivery, (listener.received.append, 1))
-    left = delivery._events_by_greenlet[doomed]
-    doomed.kill()
-    third = spawn(queue_and_deliver, delivery, (listener.received.append, 2))
-    listener.open()
-    gevent.joinall([before, third], timeout=5, raise_error=True)
-    assert listener.received == [0, 1, 2]
 
 
 def test_events_caused_by_listener_come_after_pending_events(delivery: Delivery) -> None:
@@ -272,18 +229,6 @@ def test_blocked_event_loop_does_not_count_as_stuck_listener(
     gevent.joinall([first, second])
     assert listener.received == [1, 2]
     assert caplog.text == ""
-
-
-def test_events_inside_delivery_context_are_delivered_after_its_end(delivery: Delivery) -> None:
-    received: list[int] = []
-    with delivery:
-        queue_and_deliver(delivery, (received.append, 1))
-        with delivery:
-            queue_and_deliver(delivery, (received.append, 2))
-        delivery.deliver()
-        assert received == []
-    delivery.deliver()
-    assert received == [1, 2]
 
 
 def test_forked_child_delivers_no_events_of_parent(delivery: Delivery) -> None:

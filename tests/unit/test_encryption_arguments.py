@@ -11,9 +11,8 @@ from bson import Binary, CodecOptions, Int64
 pytest.importorskip("pymongocrypt")
 
 from gmongo import MongoClient
-from gmongo.encryption import Algorithm, ClientEncryption, RewrapManyDataKeyResult
+from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import RangeOpts
-from gmongo.results import BulkWriteResult
 from tests.support.cases import with_cases
 
 KEYS = {"local": {"key": b"0" * 96}}
@@ -82,9 +81,3 @@ def test_sparsity_of_range_options_is_sent_as_int64() -> None:
 def test_range_option_that_is_no_number_raises_type_error(name: str) -> None:
     with pytest.raises(TypeError, match=f"^{name} must be "):
         RangeOpts(**{name: "x"})
-
-
-def test_repr_of_rewrap_result_contains_bulk_write_result() -> None:
-    result = BulkWriteResult({}, False)
-    assert repr(RewrapManyDataKeyResult(result)) == f"RewrapManyDataKeyResult({result!r})"
-    assert RewrapManyDataKeyResult().bulk_write_result is None

@@ -16,7 +16,6 @@ from bson import Timestamp
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.deadline import until
 from gmongo.execution.session_state import OTHER_LIMIT, SessionState
-from gmongo.execution.transaction import State
 
 
 def make_executor(epoch: int = 0) -> Any:
@@ -82,43 +81,6 @@ def test_unusable_session_raises_error_with_reason() -> None:
         session.server_session  # noqa: B018
 
 
-@pytest.mark.parametrize("in_transaction", [False, True])
-@pytest.mark.parametrize(
-    ("operation", "permitted_outside", "permitted_inside"),
-    [
-        (make_operation(), True, True),
-        (make_operation(write_concern={"w": 1}), True, True),
-        (make_operation(write_concern={"w": 0}), False, True),
-        (make_operation(write_concern={"w": 0}, takes_write_concern=False), True, True),
-        (make_operation(takes_session=False), False, True),
-        (make_operation(acknowledged=False), False, False),
-    ],
-)
-def test_unacknowledged_write_in_session_raises(
-    in_transaction: bool, operation: Any, permitted_outside: bool, permitted_inside: bool
-) -> None:
-    executor = make_executor()
-    session = make_session(executor)
-    session.transaction.state = State.IN_PROGRESS if in_transaction else State.NONE
-    if permitted_inside if in_transaction else permitted_outside:
-        session.begin(executor, operation)
-    else:
-        message = "Explicit sessions are incompatible with unacknowledged write concern: w=0"
-        assert error_text_of_begin(session, executor, operation) == message
-        gevent.spawn(session.check_free).get()
-
-
-@pytest.mark.parametrize("state", State)
-@pytest.mark.parametrize("ends_transaction", [False, True])
-def test_next_operation_resets_state_of_ended_transaction(state: State, ends_transaction: bool) -> None:
-    executor = make_executor()
-    session = make_session(executor)
-    session.transaction.state = state
-    session.begin(executor, make_operation(ends_transaction=ends_transaction))
-    stays = ends_transaction or state in (State.STARTING, State.IN_PROGRESS)
-    assert session.transaction.state is (state if stays else State.NONE)
-
-
 def test_cluster_time_and_operation_time_of_session_never_decrease() -> None:
     session = make_session(make_executor())
     assert (session.cluster_time, session.operation_time, session.operation_time_to_follow) == (None, None, None)
@@ -132,40 +94,3 @@ def test_cluster_time_and_operation_time_of_session_never_decrease() -> None:
     other = make_session(make_executor(), causal_consistency=False)
     other.observe({"operationTime": Timestamp(6, 1)})
     assert other.operation_time == Timestamp(6, 1) and other.operation_time_to_follow is None
-
-
-@pytest.mark.parametrize("is_causally_consistent", [False, True])
-@pytest.mark.parametrize("has_operation_time", [False, True])
-def test_causally_consistent_command_has_after_cluster_time(
-    is_causally_consistent: bool, has_operation_time: bool
-) -> None:
-    session = make_session(make_executor())
-    if has_operation_time:
-        session.observe({"operationTime": Timestamp(6, 1)})
-    hello: Any = SimpleNamespace(max_wire_version=21)
-    concern = {"level": "majority"}
-    for given in ({}, {"readConcern": concern}):
-        command = dict(given)
-        session.add_read_concern(command, is_causally_consistent, hello)
-        follows = {"afterClusterTime": Timestamp(6, 1)} if is_causally_consistent and has_operation_time else {}
-        assert command == ({"readConcern": {**given.get("readConcern", {}), **follows}} if given or follows else {})
-    assert concern == {"level": "majority"}
-
-
-@pytest.mark.parametrize("reply", [{"atClusterTime": Timestamp(3, 1)}, {"cursor": {"atClusterTime": Timestamp(3, 1)}}])
-def test_snapshot_time_comes_from_first_reply(reply: dict[str, Any]) -> None:
-    session = make_session(make_executor(), snapshot=True)
-    hello: Any = SimpleNamespace(max_wire_version=13)
-    command: dict[str, Any] = {}
-    session.add_read_concern(command, True, hello)
-    assert command == {"readConcern": {"level": "snapshot"}}
-    session.observe(reply)
-    session.observe({"atClusterTime": Timestamp(9, 1)})
-    session.add_read_concern(command, False, hello)
-    assert command == {"readConcern": {"level": "snapshot", "atClusterTime": Timestamp(3, 1)}}
-    hello.max_wire_version = 12
-    with pytest.raises(ConfigurationError, match=r"^Snapshot reads require MongoDB 5.0 or later$"):
-        session.add_read_concern({}, True, hello)
-    plain = make_session(make_executor())
-    plain.observe(reply)
-    assert plain._snapshot_time is None

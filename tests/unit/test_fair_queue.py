@@ -26,10 +26,7 @@ def returned_items():
 
 
 def wait_like_check_out(queue, seconds, returned_items, make_error=WaitTimeout):
-    """Wait in the queue for an item, as a check-out waits for a connection.
-
-    :param returned_items: the list to which an interrupted waiter appends its unused item.
-    """
+    """Wait for an item. An interrupted waiter appends its unused item to `returned_items`."""
     waiter = queue.join()
     try:
         return waiter.sleep(seconds, make_error)
@@ -45,16 +42,6 @@ def start_waiters(queue, count, returned_items, seconds=None):
     gevent.sleep(0)
     assert len(queue.waiters) == count
     return waiters
-
-
-def test_waiters_receive_items_in_order_of_arrival(queue, returned_items):
-    waiters = start_waiters(queue, 3, returned_items)
-    for item in "abc":
-        queue.hand_over(item)
-    assert len(queue.waiters) == 0
-    gevent.joinall(waiters)
-    assert [waiter.value for waiter in waiters] == ["a", "b", "c"]
-    assert returned_items == []
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -84,36 +71,11 @@ def test_hand_over_to_all_keeps_order_of_waiters_that_already_woke(queue, times)
     assert order[6:] == ["c3", "d3"]
 
 
-def test_hand_over_returns_before_waiter_runs(queue, returned_items):
-    (waiter,) = start_waiters(queue, 1, returned_items)
-    queue.hand_over("a")
-    assert not waiter.ready()
-    assert waiter.get() == "a"
-
-
-def test_wait_raises_given_error_after_timeout(queue, returned_items):
-    error = WaitTimeout()
-    with pytest.raises(WaitTimeout) as caught:
-        wait_like_check_out(queue, 0.01, returned_items, lambda: error)
-    assert caught.value is error
-    assert len(queue.waiters) == 0
-
-
 @pytest.mark.parametrize("limit", [0, -1])
 def test_expired_timeout_raises_and_leaves_queue(queue, returned_items, limit):
     with pytest.raises(WaitTimeout):
         wait_like_check_out(queue, limit, returned_items)
     assert len(queue.waiters) == 0
-
-
-def test_killed_waiter_leaves_queue_immediately(queue, returned_items):
-    first, second, third = start_waiters(queue, 3, returned_items)
-    second.kill()
-    assert len(queue.waiters) == 2
-    queue.hand_over("a")
-    queue.hand_over("b")
-    gevent.joinall([first, third])
-    assert (first.value, third.value) == ("a", "b")
 
 
 @pytest.mark.parametrize("exception_class", [GreenletExit, Timeout, ValueError])
@@ -128,21 +90,6 @@ def test_item_of_interrupted_waiter_is_returned_once(queue, returned_items, exce
     assert len(queue.waiters) == 0
 
 
-def test_woken_waiter_keeps_item_despite_kill(queue, returned_items):
-    taken = []
-
-    def take_item_and_sleep():
-        taken.append(wait_like_check_out(queue, None, returned_items))
-        gevent.sleep(10)
-
-    waiter = gevent.spawn(take_item_and_sleep)
-    gevent.sleep(0)
-    queue.hand_over("a")
-    waiter.kill(block=False)
-    gevent.joinall([waiter])
-    assert (taken, returned_items) == (["a"], [])
-
-
 def test_eviction_raises_separate_error_in_each_waiter(queue, returned_items):
     waiters = start_waiters(queue, 3, returned_items)
     detached = queue.detach()
@@ -151,27 +98,6 @@ def test_eviction_raises_separate_error_in_each_waiter(queue, returned_items):
     gevent.joinall(waiters)
     assert [str(waiter.exception) for waiter in waiters] == ["cleared"] * 3
     assert len({id(waiter.exception) for waiter in waiters}) == 3
-
-
-def test_waiter_killed_after_detach_is_not_evicted(queue, returned_items):
-    first, second = start_waiters(queue, 2, returned_items)
-    detached = queue.detach()
-    first.kill()
-    queue.evict(detached, lambda: ConnectionError("cleared"))
-    gevent.joinall([second])
-    assert isinstance(second.exception, ConnectionError)
-    assert isinstance(first.value, GreenletExit)
-
-
-def test_waiter_after_detach_is_not_evicted(queue, returned_items):
-    (old,) = start_waiters(queue, 1, returned_items)
-    detached = queue.detach()
-    (new,) = start_waiters(queue, 1, returned_items)
-    queue.hand_over("a")
-    queue.evict(detached, ConnectionError)
-    gevent.joinall([old, new])
-    assert new.value == "a"
-    assert isinstance(old.exception, ConnectionError)
 
 
 def test_oldest_wait_is_waiting_time_of_first_waiter(queue, returned_items, monkeypatch):
@@ -188,14 +114,6 @@ def test_oldest_wait_is_waiting_time_of_first_waiter(queue, returned_items, monk
     assert queue.oldest_wait() == 4
     queue.hand_over("a")
     assert second.get() == "a" and queue.oldest_wait() is None
-
-
-def test_wait_without_timeout_keeps_event_loop_alive(queue, returned_items):
-    """Wait in the main greenlet, in which gevent raises LoopExit if no watcher is active."""
-    main = gevent.getcurrent()
-    gevent.get_hub().loop.timer(0.05, ref=False).start(lambda: queue.hand_over("a"))
-    assert wait_like_check_out(queue, None, returned_items) == "a"
-    assert gevent.getcurrent() is main
 
 
 def test_each_item_is_taken_or_returned_exactly_once(queue, returned_items):

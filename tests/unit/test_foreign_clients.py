@@ -26,10 +26,7 @@ NAMES = ("codec_options", "read_preference", "write_concern", "read_concern")
 
 
 class MongoClient:
-    """A foreign client. The class attributes are the client's options.
-
-    Any other attribute name selects a database.
-    """
+    """A foreign client with options. Any other attribute name selects a database."""
 
     codec_options = CodecOptions(tz_aware=True)
     read_preference = Nearest()

@@ -1,11 +1,11 @@
-"""Rules of style: short functions, few uses of `Any`, no forbidden words, only existing names in ARCHITECTURE.md."""
+"""Rules of style: short functions, few uses of `Any`, only existing names in ARCHITECTURE.md."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -66,81 +66,13 @@ UNTYPED = 41
 
 
 def uses_of_any(module: str) -> int:
-    """Count the uses of `Any` in a module.
-
-    For documents, the code uses the types of `gmongo._documents`.
-    """
+    """Count the uses of `Any` in a module. Documents have the types of `gmongo._documents` instead."""
     return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(_tree(module)))
 
 
 def test_number_of_any_does_not_increase() -> None:
     uses = Counter({module: uses_of_any(module) for module in MODULES if layer_or_package_of(module) != "testing"})
     assert uses.total() <= UNTYPED, f"reduce the uses of Any in {+uses}"
-
-
-# Words that describe a greenlet or a connection as a person, and words of other metaphors.
-METAPHORS = r"nobody|somebody|heirs?|bombs?|liars?|farewells?|lies?[ _]in[ _]wait|hangs?[ _]up|in[ _]passing"
-# Tests use two of these words as names of users, keys and authors.
-PROPER_NAMES = re.compile(r"""["'/.](nobody|somebody)["'-]""")
-
-
-def metaphors_in(text: str) -> list[str]:
-    return re.findall(rf"(?<![a-z])(?:{METAPHORS})(?![a-z])", PROPER_NAMES.sub("", text), flags=re.IGNORECASE)
-
-
-TEXTS = [
-    path
-    for folder in ("gmongo", "tests", "docs", "examples", "benchmarks", ".")
-    for path in sorted((ROOT.parent / folder).glob("*" if folder == "." else "**/*"))
-    if path.suffix in (".py", ".md") and path != Path(__file__)
-]
-
-
-# Texts about greenlets, connections and servers use no pronouns for persons. Texts about users may use the pronouns.
-PERSONS = re.compile(r"(?<![a-z$.\"])(?:who|whom|whoever|everybody)(?![a-z\"])(?!_am_i)", flags=re.IGNORECASE)
-ABOUT_PEOPLE = {"docs", "examples", "status", "testing", "CHANGELOG.md", "SECURITY.md", "openssl.py", "ocsp.py"}
-ABOUT_THINGS = [path for path in TEXTS if ABOUT_PEOPLE.isdisjoint(path.relative_to(ROOT.parent).parts)]
-
-
-def test_texts_about_things_use_no_pronouns_for_persons() -> None:
-    found = {str(path.relative_to(ROOT.parent)): PERSONS.findall(path.read_text("utf-8")) for path in ABOUT_THINGS}
-    assert {path: words for path, words in found.items() if words} == {}
-
-
-def test_texts_have_no_metaphors() -> None:
-    found = {str(path.relative_to(ROOT.parent)): metaphors_in(path.read_text("utf-8")) for path in TEXTS}
-    assert {path: words for path, words in found.items() if words} == {}
-
-
-@pytest.mark.parametrize("text", ["nobody waits", "test_an_heir_is_replaced", "Bombs", "it lies in wait"])
-def test_metaphor_is_found(text: str) -> None:
-    assert len(metaphors_in(text)) == 1
-
-
-def test_user_name_in_quotes_is_no_metaphor() -> None:
-    assert metaphors_in('login("nobody") at admin.nobody" and /nobody-1; anybody, bombarded, their') == []
-
-
-LONG, MAX_COPIES = 100, 15
-
-
-def repeated_descriptions(texts: Iterable[str]) -> dict[str, int]:
-    """Return the long parameter descriptions that more than MAX_COPIES docstrings repeat, and the
-    number of repetitions.
-    """
-    described = re.compile(r":param \w+: ((?:.|\n(?=\s+[^\s:\"]))*)")
-    found = Counter(" ".join(each.split()) for text in texts for each in described.findall(text))
-    return {each: times for each, times in found.items() if len(each) > LONG and times > MAX_COPIES}
-
-
-def test_long_parameter_description_is_not_repeated() -> None:
-    assert repeated_descriptions(path.read_text("utf-8") for path in MODULES.values()) == {}
-
-
-def test_repeated_long_description_is_found() -> None:
-    text = f"    :param one: {'word ' * 30}\n        continues\n    :param two: short\n"
-    assert list(repeated_descriptions([text] * (MAX_COPIES + 1)).values()) == [MAX_COPIES + 1]
-    assert repeated_descriptions([text] * MAX_COPIES) == {}
 
 
 def names_in(text: str) -> list[str]:

@@ -43,10 +43,7 @@ def layer_or_package_of(module: str) -> str:
 
 
 def imported_modules(path: Path, include_type_imports: bool = False) -> set[str]:
-    """Return the gmongo modules that a file imports at run time.
-
-    :param include_type_imports: True to include the imports under `TYPE_CHECKING`.
-    """
+    """Return the gmongo modules that a file imports at run time, or also under `TYPE_CHECKING`."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     branches = [] if include_type_imports else [node for node in ast.walk(tree) if _for_types_only(node)]
     skipped = {id(node) for branch in branches for node in ast.walk(branch)}
@@ -67,10 +64,7 @@ def _for_types_only(node: ast.AST) -> bool:
 
 
 def _module_of(name: str) -> str:
-    """Return the longest prefix of a dotted name that is a module.
-
-    For example, ``gmongo.errors.X`` belongs to the module ``gmongo.errors``.
-    """
+    """Return the module of a dotted name, such as ``gmongo.errors`` for ``gmongo.errors.X``."""
     return name if name in MODULES else name.rpartition(".")[0]
 
 

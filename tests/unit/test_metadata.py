@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gmongo import MongoClient
 from gmongo._version import __version__
 from gmongo.cmap.metadata import client_metadata
 from gmongo.driver_info import DriverInfo
@@ -23,8 +22,6 @@ VARIABLES = [
     "FUNCTIONS_WORKER_RUNTIME", "K_SERVICE", "FUNCTION_NAME", "FUNCTION_MEMORY_MB",
     "FUNCTION_TIMEOUT_SEC", "FUNCTION_REGION", "VERCEL", "VERCEL_REGION", "KUBERNETES_SERVICE_HOST",
 ]  # fmt: skip
-
-AWS = {"AWS_EXECUTION_ENV": "AWS_Lambda_java8"}
 
 
 @pytest.fixture(autouse=True)
@@ -128,28 +125,6 @@ def test_version_of_library_has_position_of_library_name() -> None:
     driver = client_metadata(None, (DriverInfo("A"), DriverInfo("B", "2"), DriverInfo("C")))["driver"]
     assert driver["name"] == "gmongo|A|B|C"
     assert driver["version"].split("|")[1:] == ["", "2"]
-
-
-@pytest.mark.parametrize("empty", [None, ""])
-def test_library_with_empty_version_equals_library_without_version(empty: str | None) -> None:
-    client: MongoClient = MongoClient(connect=False, driver=DriverInfo("A", empty))
-    client.append_metadata(DriverInfo("A"))
-    client.append_metadata(DriverInfo("A", ""))
-    metadata = client._topology.settings.connection.metadata
-    assert metadata["driver"]["name"] == "gmongo|A"
-
-
-@pytest.mark.parametrize(("name_length", "version_length"), [(600, 600), (600, 10), (10, 600), (350, 900), (900, 350)])
-def test_longer_text_of_name_and_version_is_cut_first(name_length: int, version_length: int) -> None:
-    document = client_metadata("a" * 100, (DriverInfo("n" * name_length, "v" * version_length),))
-    assert len(bson.encode(document)) == 512
-    driver = document["driver"]
-    if name_length < version_length:
-        assert driver["version"].count("v") < version_length
-        assert driver["name"] == f"gmongo|{'n' * name_length}" or driver["version"] == __version__
-    elif name_length > version_length:
-        assert driver["name"].count("n") < name_length
-        assert driver["version"].endswith("|" + "v" * version_length) or driver["name"] == "gmongo"
 
 
 @pytest.mark.parametrize("length", range(300, 304))

@@ -4,7 +4,7 @@ import pytest
 from bson.errors import InvalidBSON
 from bson.raw_bson import RawBSONDocument
 
-from gmongo.collation import Collation
+from gmongo.collation import Collation  # noqa: F401 - the case table uses the name
 from gmongo.operations import (
     DeleteMany,
     DeleteOne,
@@ -15,7 +15,6 @@ from gmongo.operations import (
     UpdateMany,
     UpdateOne,
 )
-from gmongo.operations.keys import DESCENDING, index_list
 from gmongo.operations.models import checked_change
 from tests.support.cases import with_cases
 
@@ -31,29 +30,11 @@ FILTERED_NAMES = ["DeleteOne", "DeleteMany", "ReplaceOne", "UpdateOne", "UpdateM
 filtered = pytest.mark.parametrize("make_model", FILTERED, ids=FILTERED_NAMES)
 
 
-def test_index_list_with_direction_accepts_only_one_field_name():
-    assert index_list("a", DESCENDING) == [("a", -1)]
-    with pytest.raises(TypeError, match="name of a key must be a string"):
-        index_list([("a", 1)], DESCENDING)
-
-
 @filtered
 def test_filter_that_is_no_mapping_raises(make_model):
     assert make_model({"a": 1}).filter == {"a": 1}
     with pytest.raises(TypeError, match=r"filter must be a mapping.*not None"):
         make_model(None)
-
-
-@filtered
-def test_model_converts_options_to_form_of_server(make_model):
-    bare = make_model({})
-    assert (bare.collation, bare.hint, bare.namespace) == (None, None, None)
-    model = make_model({}, collation=Collation("en"), hint=[("a", -1)], namespace="db.coll")
-    assert model.collation == {"locale": "en"}
-    assert model.hint == {"a": -1}
-    assert model.namespace == "db.coll"
-    assert make_model({}, hint="a_1").hint == "a_1"
-    assert make_model({}, hint={"$natural": 1}).hint == {"$natural": 1}
 
 
 @filtered

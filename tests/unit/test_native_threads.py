@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any
-from unittest.mock import Mock
 
 import gevent
 import pytest
@@ -130,38 +127,9 @@ def test_job_of_ended_hub_is_removed_from_running_jobs(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("outcome", [7, OSError("no")])
-def test_job_delivers_result_or_error_to_waiting_greenlet(outcome: object) -> None:
-    def function() -> object:
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    job = _native_threads._Job(function, True)
-    _native_threads._jobs.awaited.add(job)
-    job.run()
-    # The set keeps the job alive until the hub has closed its watcher.
-    assert job in _native_threads._jobs.awaited
-    assert job.wait() is outcome
-    assert job not in _native_threads._jobs.awaited
-
-
 def test_switch_by_other_greenlet_to_waiting_greenlet_raises_invalid_switch(gate: threading.Event) -> None:
     waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     gevent.spawn(waiting.switch, "something else")
     with pytest.raises(InvalidSwitchError, match=r"switched into <Greenlet .* with 'something else', expected <.*_Job"):
         waiting.get(timeout=5)
-
-
-@pytest.mark.parametrize(("running_jobs", "has_own_thread"), [(0, True), (31, True), (32, False)])
-def test_at_most_32_running_jobs_have_own_threads(
-    running_jobs: int, has_own_thread: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    others: Any = {object() for _ in range(running_jobs)}
-    started: list[Any] = []
-    monkeypatch.setattr(_native_threads, "_jobs", SimpleNamespace(running=others))
-    monkeypatch.setattr(_native_threads, "_start_job", lambda job, ref: started.append((job, ref)))
-    job = Mock(return_value=5)
-    assert _native_threads.run_in_native_thread(job, False) == 5
-    assert started == ([(job, False)] if has_own_thread else [])

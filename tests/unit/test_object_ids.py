@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 from bson import ObjectId
@@ -15,13 +14,6 @@ from gmongo._object_ids import new_object_id
 def parts_of(object_id):
     data = object_id.binary
     return data[:4], data[4:9], int.from_bytes(data[9:], "big")
-
-
-def test_object_id_contains_current_time():
-    before = int(time.time())
-    made = new_object_id()
-    assert before <= made.generation_time.timestamp() <= time.time()
-    assert type(made) is ObjectId
 
 
 def test_object_ids_of_one_process_share_random_part_and_count_up():

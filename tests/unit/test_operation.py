@@ -6,20 +6,17 @@ An encrypted operation delegates attributes and calls to the operation that it e
 from __future__ import annotations
 
 import importlib
-import inspect
 from inspect import isdatadescriptor
 from pkgutil import iter_modules
 from typing import Any
-from unittest.mock import Mock, PropertyMock
+from unittest.mock import Mock
 
-import bson
 import pytest
 
 from gmongo import operations
-from gmongo.execution.operation import CollectionOperation, Operation
+from gmongo.execution.operation import Operation
 from gmongo.execution.operation_context import OperationContext
 from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
-from gmongo.wire.message import encode_op_msg
 from tests.support.cases import rows, with_cases
 
 CONTEXT = OperationContext("db", "c")
@@ -27,26 +24,6 @@ CONTEXT = OperationContext("db", "c")
 
 class PlainOperation(Operation):
     name = "plain"
-
-
-def test_operation_without_overrides_has_defaults() -> None:
-    operation = PlainOperation(CONTEXT)
-    with pytest.raises(NotImplementedError):
-        operation.command(Mock())
-    document: dict[str, Any] = {"ok": 1}
-    body = bson.encode(document)
-    assert operation.title == "plain"
-    assert operation.message(7, 2, body, Mock()) == encode_op_msg(7, 2, body)
-    assert operation.for_monitoring(document) is document
-    assert operation.reply_for_monitoring(document) is document
-    assert operation.decode(body) == document
-    assert operation.result(document, ("h", 1)) is document
-    assert operation.unacknowledged_result() is None
-    assert operation.keeps_cursor_open(document) is False
-    assert operation.orphaned_cursor(document, ("h", 1)) is None
-    assert operation.late_cursor(body, ("h", 1)) is None
-    assert operation.pinned(document, Mock()) is document
-    assert CollectionOperation(CONTEXT, {"x": 1}).fields == {"x": 1}
 
 
 @with_cases
@@ -65,9 +42,6 @@ def test_write_or_operation_with_read_concern_is_causally_consistent(is_write: b
 
 # Encrypted operations
 
-# Attributes that `EncryptedOperation` defines itself, instead of delegating to the inner operation.
-OWN = {"command", "for_monitoring", "decode", "result", "pinned", "message"}
-
 
 def encrypted_operation(inner: Any) -> Any:
     pytest.importorskip("pymongocrypt")
@@ -79,39 +53,6 @@ def encrypted_operation(inner: Any) -> Any:
 def inner_operation() -> Any:
     inner = Mock(spec=PlainOperation(CONTEXT), context=CONTEXT)
     return inner
-
-
-PROPERTIES = [name for name, value in inspect.getmembers(Operation) if isinstance(value, property)]
-METHODS = [
-    name
-    for name, value in inspect.getmembers(Operation, inspect.isfunction)
-    if not name.startswith("_") and name not in OWN
-]
-
-
-@pytest.mark.parametrize("property_name", PROPERTIES)
-def test_encrypted_operation_has_property_values_of_inner_operation(property_name: str) -> None:
-    inner = inner_operation()
-    value = object()
-    setattr(type(inner), property_name, PropertyMock(return_value=value))
-    assert getattr(encrypted_operation(inner), property_name) is value
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_encrypted_operation_delegates_calls_to_inner_operation(method: str) -> None:
-    inner = inner_operation()
-    arguments = [object() for _ in inspect.signature(getattr(Operation, method)).parameters][1:]
-    inner.notify_transaction.return_value = None
-    assert getattr(encrypted_operation(inner), method)(*arguments) is getattr(inner, method).return_value
-    getattr(inner, method).assert_called_once_with(*arguments)
-
-
-@pytest.mark.parametrize("attribute", sorted(Operation.__annotations__))
-def test_encrypted_operation_has_attribute_values_of_inner_operation(attribute: str) -> None:
-    inner = inner_operation()
-    value = object()
-    setattr(inner, attribute, value)
-    assert getattr(encrypted_operation(inner), attribute) is value
 
 
 @pytest.mark.parametrize("has_encrypted_fields", [False, True])

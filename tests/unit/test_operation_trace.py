@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -12,9 +12,8 @@ from gevent import GreenletExit
 
 from gmongo import _clock
 from gmongo.errors import AutoReconnect
-from gmongo.execution.attempt import Attempt
 from gmongo.execution.operation_trace import Observer, Observers, OperationTrace, Phase
-from gmongo.execution.traced_executor import TracedCommands, trace_of
+from gmongo.execution.traced_executor import TracedCommands
 from gmongo.monitoring import CommandListener
 
 ADDRESS = ("h", 1)
@@ -55,18 +54,6 @@ def topology_with_round_trip_time(round_trip_time: float | None, server_is_known
 
 def connection_established_in(established_in: float, last_command: str | None) -> Any:
     return SimpleNamespace(established_in=established_in, last_command=last_command)
-
-
-def test_new_trace_is_empty(trace: OperationTrace, clock: AdjustableClock) -> None:
-    assert nonzero_durations(trace) == {} and trace.notes == {}
-    assert (trace.address, trace.cursor_id, trace.waits_for, trace.wait_started) == (None, None, None, 0.0)
-    assert (trace.sensitive, trace.attempts, trace.commands) == (False, 0, 0)
-    assert (trace.started, trace.elapsed()) == (1000.0, 0.0)
-    clock.now += 3
-    assert trace.elapsed() == 3
-    assert trace.summary == "find shop.orders"
-    assert OperationTrace("ping", "shop", "", Mock()).summary == "ping shop"
-    assert not [name for name in OperationTrace.__slots__ if not hasattr(trace, name)]
 
 
 @pytest.mark.parametrize("round_trip_time", [None, 0.25])
@@ -136,37 +123,6 @@ def test_failed_attempt_ends_current_phase_of_trace(
         calls.assert_not_called()
 
 
-@pytest.mark.parametrize("decoder_raises", [False, True])
-def test_decoding_time_is_added_to_trace_even_if_decoder_raises(
-    trace: OperationTrace, clock: AdjustableClock, decoder_raises: bool
-) -> None:
-    def decode(body: Any) -> str:
-        clock.now += 2
-        if decoder_raises:
-            raise ValueError
-        return f"decoded {body}"
-
-    for _ in range(2):
-        if decoder_raises:
-            with pytest.raises(ValueError):
-                trace.decode(decode, b"")
-        else:
-            assert trace.decode(decode, "body") == "decoded body"  # type: ignore[arg-type]
-    assert nonzero_durations(trace) == {"decoding": 4.0}
-
-
-def test_trace_has_operation_database_and_collection_names() -> None:
-    operation: Any = SimpleNamespace(
-        title="getMore", context=SimpleNamespace(database="d"), collection="c", cursor_id=7
-    )
-    calls: Any = Mock()
-    trace = trace_of(operation, calls)
-    assert (trace.name, trace.database, trace.collection, trace.cursor_id) == ("getMore", "d", "c", 7)
-    assert trace.observer is calls
-    del operation.cursor_id
-    assert trace_of(operation, calls).cursor_id is None
-
-
 # Observers
 
 CALLBACKS: dict[str, tuple[Any, ...]] = {
@@ -215,34 +171,6 @@ def test_each_observer_is_called_despite_error_of_another(method: str, capsys: p
     ):
         with pytest.raises(GreenletExit):
             getattr(Observers(each), method)(*arguments)
-
-
-def test_base_observer_methods_do_nothing() -> None:
-    plain = Observer()
-    assert plain.is_enabled() is True and plain.times_decoding is False
-    assert plain.bind_context(pytest.fail) is pytest.fail
-    for method, arguments in CALLBACKS.items():
-        assert getattr(plain, method)(*arguments) is None
-
-
-@pytest.mark.parametrize("enabled_observers", [(), (False,), (True,), (False, True), (True, False), (False, False)])
-def test_observers_are_enabled_if_any_observer_is_enabled(enabled_observers: tuple[bool, ...]) -> None:
-    each = tuple(make_observer(is_enabled=lambda _, want=want: want, times_decoding=want) for want in enabled_observers)
-    observers = Observers(each)
-    assert observers.is_enabled() is any(enabled_observers) is observers.times_decoding
-    assert observers.active is False and observers.all is each
-
-
-def test_bound_function_runs_in_contexts_of_all_observers() -> None:
-    def observer_that_records(name: str) -> Any:
-        def wrap_with_name(run: Callable[[], None]) -> Callable[[], None]:
-            return lambda: (ran.append(name), run())[0]  # type: ignore[func-returns-value]
-
-        return make_observer(bind_context=lambda _, run: wrap_with_name(run))
-
-    ran: list[str] = []
-    Observers((observer_that_records("a"), observer_that_records("b"))).bind_context(lambda: ran.append("run"))()
-    assert ran == ["b", "a", "run"]
 
 
 class RecordingListener(CommandListener):
@@ -317,16 +245,3 @@ def test_trace_stays_sensitive_after_sensitive_command(sent_command: Any, trace:
         sent_command.sensitive = sensitive
         commands.started(sent_command)
     assert trace.sensitive and trace.commands == 3
-
-
-@pytest.mark.parametrize("is_pinned", [False, True])
-def test_check_in_reports_use_of_connection_unless_connection_is_pinned(
-    trace: OperationTrace, clock: AdjustableClock, is_pinned: bool
-) -> None:
-    attempt = Attempt(Mock(trace=trace, is_write=True), None)
-    used, pool = Mock(checked_out_at=clock.now, address=ADDRESS), Mock()
-    clock.now += 7
-    attempt._check_in(pool, used, is_pinned)
-    assert pool.check_in.called is not is_pinned
-    calls = [call.args for call in trace.observer.connection_used.call_args_list]  # type: ignore[attr-defined]
-    assert calls == ([] if is_pinned else [(trace, ADDRESS, 7.0)])

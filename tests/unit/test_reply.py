@@ -101,10 +101,6 @@ def test_reply_fields_before_and_after_batch_are_decoded(before, after):
     assert reply == bson.decode(body)
 
 
-def test_small_reply_is_decoded_whole():
-    assert decode_cursor(reply_with([{"a": 1}]), PLAIN)["cursor"]["firstBatch"] == [{"a": 1}]
-
-
 class Money:
     def __init__(self, amount):
         self.amount = amount
@@ -152,28 +148,6 @@ def test_custom_types_do_not_change_reply_fields(options, kind, size):
     assert found[0]["price"] == (Money(3) if options is WITH_CODEC else 3)
 
 
-@pytest.mark.parametrize("value", [{"price": Int64(3), "in": {"price": Int64(4)}}, None], ids=["document", "none"])
-def test_find_and_modify_value_has_custom_types(value):
-    body = bson.encode({"lastErrorObject": {"n": Int64(1)}, "value": value, "ok": 1})
-    reply = decode_field(body, WITH_CODEC, "value")
-    assert type(reply["lastErrorObject"]["n"]) is Int64
-    assert reply["value"] == (value and {"price": Money(3), "in": {"price": Money(4)}})
-
-
-def test_distinct_values_have_custom_types():
-    body = bson.encode({"values": [Int64(1), "a", {"b": Int64(2)}], "n": Int64(5), "ok": 1})
-    reply = decode_field(body, WITH_CODEC, "values")
-    assert reply["values"] == [Money(1), "a", {"b": Money(2)}]
-    assert type(reply["n"]) is Int64
-
-
-@given(documents)
-def test_decode_field_equals_plain_decoding_of_reply(document):
-    body = bson.encode({"value": document, "ok": 1})
-    options = CodecOptions(document_class=OrderedDict)
-    assert decode_field(body, options, "value") == bson.decode(body)
-
-
 ACCEPTED = (ProtocolError, bson.errors.InvalidBSON)
 
 
@@ -215,29 +189,6 @@ def test_random_bytes_in_reply_raise_only_documented_errors(random_bytes):
         decode_whole_reply(bytes(body))
     except ACCEPTED:
         pass
-
-
-def test_batch_decoder_searches_end_of_array_key_only_if_key_length_changes(monkeypatch):
-    parsed = []
-
-    def value_start(array, element):
-        parsed.append(element)
-        return array.tobytes().index(b"\0", element) + 1
-
-    monkeypatch.setattr(reply, "_value_start", value_start)
-    for count, changes in ((10, 0), (11, 1), (100, 1), (101, 2), (150, 2)):
-        parsed.clear()
-        elements = b"".join(b"\x03%d\0" % number + bson.encode({"_id": number}) for number in range(count))
-        assert reply._run_end(memoryview(struct.pack("<i", len(elements) + 5) + elements + b"\0"), 4)
-        assert len(parsed) == changes
-
-
-@pytest.mark.parametrize("length", range(4))
-def test_document_with_truncated_length_raises_protocol_error(length):
-    elements = b"\x030\0" + b"\x05" * length
-    batch = Batch(struct.pack("<i", len(elements) + 5) + elements + b"\0", PLAIN)
-    with pytest.raises(ProtocolError):
-        batch.decode_run()
 
 
 @pytest.mark.parametrize(
@@ -325,19 +276,6 @@ def test_irregular_reply_raises_only_documented_errors(body):
             read()
         except ACCEPTED:
             pass
-
-
-@pytest.mark.parametrize("length", [-(2**31), -3, -1, 0, 4, 2**31 - 1])
-@pytest.mark.parametrize("document_index", [0, 1, 599])
-@pytest.mark.timeout(20)
-def test_document_with_invalid_length_raises_documented_error(length, document_index):
-    """Overwrite the length of one document of the batch. A negative length must not cause an endless loop."""
-    documents = [bson.encode({"_id": number, "x": "y" * 200}) for number in range(600)]
-    body = bytearray(reply_with([bson.decode(each) for each in documents]))
-    struct.pack_into("<i", body, body.index(documents[document_index]), length)
-    batch = cut_batch(bytes(body), PLAIN)["cursor"]["firstBatch"]
-    with pytest.raises(ACCEPTED):
-        decode_all(batch)
 
 
 @pytest.mark.parametrize("error_options", [None, CodecOptions(document_class=OrderedDict)])

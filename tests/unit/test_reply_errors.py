@@ -11,12 +11,10 @@ from bson import Int64, ObjectId
 from bson.codec_options import CodecOptions, TypeCodec, TypeRegistry
 
 from gmongo.errors import (
-    AutoReconnect,
     NotPrimaryError,
     OperationFailure,
     ProtocolError,
     PyMongoError,
-    ServerSelectionTimeoutError,
     WriteConcernError,
     WriteError,
 )
@@ -76,10 +74,7 @@ CUSTOM_CODEC = CodecOptions(type_registry=TypeRegistry([IdentityCodec()]))
 
 
 def error_raised_in(module: str) -> Exception:
-    """Return an error that a function of a module has raised.
-
-    :param module: the module name that the function's globals contain.
-    """
+    """Return an error that a function of the given module has raised."""
     space: dict[str, Any] = {"__name__": module}
     exec("def failing(): raise KeyError('x')", space)
     try:
@@ -110,12 +105,6 @@ def test_unreadable_reply_raises_protocol_error_except_codec_error(
     else:
         assert type(found) is ProtocolError and found.__cause__ is failure
         assert str(found) == "the reply to find cannot be read: KeyError: 'x'"
-
-
-def test_error_without_traceback_is_returned_unchanged() -> None:
-    operation: Any = SimpleNamespace(name="find", context=OperationContext("db", "c", codec_options=CUSTOM_CODEC))
-    failure = KeyError("x")
-    assert reply_errors.malformed_reply_error(failure, operation) is failure
 
 
 @pytest.mark.parametrize(
@@ -164,12 +153,6 @@ def test_bulk_error_has_labels_of_all_write_concern_errors() -> None:
     assert [error.has_error_label(label) for label in "ABCD"] == [True, True, True, False]
 
 
-def test_operation_failure_stores_max_wire_version() -> None:
-    with pytest.raises(OperationFailure) as caught:
-        reply_errors.raise_error_of({"ok": 0, "errmsg": "no"}, 21)
-    assert vars(caught.value)["_max_wire_version"] == 21
-
-
 @with_cases
 @pytest.mark.parametrize("ok", [0, 1])
 def test_malformed_write_concern_error_raises_protocol_error(
@@ -190,9 +173,3 @@ def test_retryable_write_error_of_old_server_is_labelled(
             fresh._error_labels = set()
             label_write_error(fresh, wire_version, is_mongos)
             assert fresh.has_error_label("RetryableWriteError") is labels
-
-
-def test_network_error_is_labelled_but_server_selection_error_is_not() -> None:
-    for error, expected in ((AutoReconnect("x"), True), (ServerSelectionTimeoutError("x"), False)):
-        label_write_error(error, 21, False)
-        assert error.has_error_label("RetryableWriteError") is expected

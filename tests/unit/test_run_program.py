@@ -38,24 +38,6 @@ def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reports:
     return reports
 
 
-def test_program_file_runs_as_main(reports: Reports, tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "app.py").write_text(PROGRAM)
-    (tmp_path / "link.py").symlink_to(folder / "app.py")
-    assert run_program(False, "link.py", ["a", "b"]) == 0
-    assert reports == [(["link.py", "a", "b"], str(folder), "__main__", True)]
-    assert "the current directory" not in sys.path
-
-
-def test_package_runs_as_main(reports: Reports, tmp_path: Path) -> None:
-    (tmp_path / "apps").mkdir()
-    (tmp_path / "apps" / "__main__.py").write_text(PROGRAM)
-    sys.path[0] = str(tmp_path)
-    assert run_program(True, "apps", ["a"]) == 0
-    assert reports == [([str(tmp_path / "apps" / "__main__.py"), "a"], str(tmp_path), "__main__", True)]
-
-
 @pytest.mark.parametrize("is_zip_file", [False, True])
 def test_folder_or_zip_file_runs_as_main(reports: Reports, is_zip_file: bool, tmp_path: Path) -> None:
     program = tmp_path / "program"
@@ -113,12 +95,6 @@ def test_argument_of_sys_exit_becomes_exit_status(
     (tmp_path / "app.py").write_text(f"import sys\n{last_statement}\n")
     assert run_program(False, "app.py", []) == status
     assert capsys.readouterr() == ("", expected_stderr)
-
-
-def test_exception_of_program_propagates(reports: object, tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text("1 / 0")
-    with pytest.raises(ZeroDivisionError):
-        run_program(False, "app.py", [])
 
 
 @with_cases

@@ -51,11 +51,7 @@ def _named_numbers(tree: ast.Module) -> Iterator[tuple[str, set[int]]]:
 
 
 def _numbers_in(expression: ast.expr, numbers_of_constants: dict[str, set[int]]) -> set[int]:
-    """Return the integers in an expression, except -1, 0 and 1.
-
-    :param numbers_of_constants: the integers in the definition of each constant. If the expression
-        names a constant, the result contains these integers.
-    """
+    """Return the integers in an expression and in the constants that it names, except -1, 0 and 1."""
     found: set[int] = set()
     for node in ast.walk(expression):
         if isinstance(node, ast.Name) and node.id.isupper():
@@ -125,9 +121,7 @@ def test_error_codes_match_server() -> None:
 
 
 def test_wire_versions_match_releases() -> None:
-    """Compare each wire version with the server release that the preceding comment in the module
-    names.
-    """
+    """Compare each wire version with the server release in the preceding comment of the module."""
     release = ""
     found = {}
     for line in (ROOT / "_server_facts/wire_versions.py").read_text("utf-8").splitlines():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import bson
 import pytest
@@ -12,10 +11,8 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS
 
 from gmongo._server_facts import sizes
 from gmongo.cmap.hello import Hello
-from gmongo.errors import ConfigurationError, DocumentTooLarge, ProtocolError
-from gmongo.execution.operation_context import OperationContext
-from gmongo.operations.find import Find, FindOne
-from gmongo.operations.write import Statements, check_unacknowledged
+from gmongo.errors import DocumentTooLarge
+from gmongo.operations.write import Statements
 
 DOCUMENTS = [{"_id": 0, "x": "y" * length} for length in (3, 0, 10, 4, 4, 1, 30, 2)]
 SIZES = [len(bson.encode(each)) for each in DOCUMENTS]
@@ -24,13 +21,7 @@ SIZES = [len(bson.encode(each)) for each in DOCUMENTS]
 def server_limits(
     statement_bytes: int, max_statements: int = 100, max_statement_size: int = 1 << 20, max_document_size: int = 1 << 20
 ) -> Any:
-    """Return the limits of a server.
-
-    :param statement_bytes: the bytes of a message that statements may occupy.
-    :param max_statements: the largest number of statements in a message.
-    :param max_statement_size: the largest statement, in bytes.
-    :param max_document_size: the largest document, in bytes.
-    """
+    """Return the limits of a server, without the overhead of a command. All sizes are in bytes."""
     return SimpleNamespace(
         max_batch_size=statement_bytes + sizes.COMMAND_OVERHEAD,
         max_write_batch_size=max_statements,
@@ -96,49 +87,3 @@ def test_too_large_document_raises_only_if_write_has_no_reply(excess_bytes: int,
         return
     with pytest.raises(DocumentTooLarge):
         statements.take(hello)
-
-
-def find_one_result(reply: Any) -> Any:
-    return FindOne(OperationContext("db", "c"), {}, {}).result(reply, ("h", 1))
-
-
-@pytest.mark.parametrize(
-    ("documents", "expected"), [([], None), ([{"_id": 1}], {"_id": 1}), ([{"a": 1}, {}], {"a": 1})]
-)
-def test_find_one_returns_first_document_of_batch(documents: list[Any], expected: Any) -> None:
-    assert find_one_result({"cursor": {"id": 0, "ns": "db.c", "firstBatch": documents}}) == expected
-
-
-BAD_REPLIES: list[Any] = [
-    {}, {"cursor": 5}, {"cursor": None}, {"cursor": []}, {"cursor": {}},
-    {"cursor": {"id": 0, "ns": "db.c"}}, {"cursor": {"id": 0, "ns": "db.c", "firstBatch": 5}},
-    {"cursor": {"id": 0, "ns": "db.c", "firstBatch": [5]}},
-    {"cursor": {"id": "0", "ns": "db.c", "firstBatch": {}}},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("reply", BAD_REPLIES, ids=str)
-def test_find_reply_without_valid_batch_raises_protocol_error(reply: Any) -> None:
-    for operation in (FindOne(OperationContext("db", "c"), {}, {}), Find(OperationContext("db", "c"), {}, {})):
-        with pytest.raises(
-            ProtocolError, match=r"^(a reply|a cursor|cursor|firstBatch|id) .*(must be|lacks the field) "
-        ):
-            operation.result(reply, ("h", 1))
-
-
-@pytest.mark.parametrize("option", ["hint", "sort", "let", "comment", "ordered"])
-@pytest.mark.parametrize("command", ["insert", "update", "delete", "findAndModify"])
-def test_unacknowledged_write_with_option_of_newer_server_raises(command: str, option: str) -> None:
-    releases = {
-        ("update", "sort"): (25, "8.0"),
-        **dict.fromkeys([(each, "hint") for each in ("delete", "findAndModify")], (9, "4.4")),
-        **dict.fromkeys([(each, "comment") for each in ("insert", "update", "delete", "findAndModify")], (9, "4.4")),
-        **dict.fromkeys([(each, "let") for each in ("update", "delete", "findAndModify")], (13, "5.0")),
-    }
-    version, release = releases.get((command, option), (0, ""))
-    check_unacknowledged(command, [option], Mock(max_wire_version=version))
-    check_unacknowledged(command, [], Mock(max_wire_version=0))
-    if version:
-        with pytest.raises(ConfigurationError) as caught:
-            check_unacknowledged(command, [option], Mock(max_wire_version=version - 1))
-        assert str(caught.value) == f"{option} of an unacknowledged {command} (w=0) needs MongoDB {release} or later"

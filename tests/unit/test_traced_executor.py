@@ -136,13 +136,6 @@ def test_result_of_operation_is_reaped_if_observer_is_interrupted(traced: Traced
     assert traced.reaped == ["result"]
 
 
-@pytest.mark.parametrize("times_decoding", [False, True])
-def test_decoding_is_timed_if_observer_requests_decoding_times(traced: TracedScenario, times_decoding: bool) -> None:
-    traced.executor.observers.times_decoding = times_decoding
-    traced.executor.run(traced.operation)
-    assert traced.traces[0][3] is times_decoding and "decode" not in traced.operation.__dict__
-
-
 def test_operation_has_no_trace_if_observer_is_disabled(traced: TracedScenario) -> None:
     traced.observer.enabled = False
     assert traced.executor.run(traced.operation) == "result"
@@ -180,51 +173,6 @@ def test_operation_inside_scope_uses_trace_of_scope(traced: TracedScenario) -> N
     assert traced.observer.received[2:] == [("started", None), ("ended", caught.value)]
 
 
-@pytest.mark.parametrize("caller", ["operation", "scope"])
-@pytest.mark.parametrize("has_bound_session", [False, True])
-@pytest.mark.parametrize("has_explicit_session", [False, True])
-def test_observer_receives_transaction_of_explicit_or_bound_session(
-    traced: TracedScenario,
-    monkeypatch: pytest.MonkeyPatch,
-    caller: str,
-    has_bound_session: bool,
-    has_explicit_session: bool,
-) -> None:
-    bound_session, explicit_session = session_with_transaction(True), session_with_transaction(True)
-    monkeypatch.setattr(observing, "binding", lambda: bound_session if has_bound_session else None)
-    monkeypatch.setattr(observing, "bound_session", lambda executor: bound_session if has_bound_session else None)
-    session = explicit_session if has_explicit_session else None
-    if caller == "operation":
-        traced.executor.run(traced.operation, session)
-        assert traced.traces[0][1] is (
-            explicit_session if has_explicit_session else bound_session if has_bound_session else None
-        )
-    else:
-        with traced.executor.operation_scope("x", traced.operation.context, session):
-            pass
-    expected = (
-        explicit_session.transaction
-        if has_explicit_session
-        else bound_session.transaction
-        if has_bound_session
-        else None
-    )
-    assert traced.observer.received[0] == ("started", expected)
-
-
-@pytest.mark.parametrize("ends_transaction", [False, True])
-@pytest.mark.parametrize("in_transaction", [False, True])
-def test_operation_belongs_to_active_or_ending_transaction(
-    traced: TracedScenario, ends_transaction: bool, in_transaction: bool
-) -> None:
-    session = session_with_transaction(in_transaction)
-    assert observing._transaction_of(ends_transaction, session) is (
-        session.transaction if ends_transaction or in_transaction else None
-    )
-    assert observing._transaction_of(ends_transaction, None) is None
-    assert observing._transaction_of(ends_transaction, SimpleNamespace(transaction=None)) is None  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("seconds", [0.0, 2.0])
 @pytest.mark.parametrize("interruption", [None, GreenletExit()])
 def test_observer_receives_backoff_between_attempts(traced: TracedScenario, seconds: float, interruption: Any) -> None:
@@ -248,33 +196,3 @@ def test_observer_receives_backoff_between_attempts(traced: TracedScenario, seco
             assert (
                 traced.observer.received == [("wait_ended", Phase.BACK_OFF, 0.0, interruption)] and trace.attempts == 1
             )
-
-
-def test_observer_receives_start_and_end_of_transaction(traced: TracedScenario) -> None:
-    transaction: Any = SimpleNamespace(observed="old")
-    traced.executor.transaction_started(transaction)
-    assert transaction.observed is None
-    traced.executor.transaction_ended(transaction, None)
-    transaction.observed = "span"
-    traced.executor.transaction_ended(transaction, error := AutoReconnect("x"))
-    assert traced.observer.received == [("transaction started",), ("transaction ended", error)]
-
-
-@pytest.mark.parametrize("has_listener", [False, True])
-def test_command_events_are_created_only_with_listeners(has_listener: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
-    for name in ("started", "succeeded", "failed"):
-        monkeypatch.setattr(CommandEvents, name, lambda *_, name=name: made.append(name))
-    events = observing.TracedCommands((Mock(),) if has_listener else (), Observers((RecordingObserver(),)))
-    sent: Any = Mock(trace=None)
-    events.started(sent)
-    events.succeeded(sent, 1.0, {})
-    events.failed(sent, 1.0, OSError())
-    assert made == (["started", "succeeded", "failed"] if has_listener else [])
-
-
-def test_operation_keeps_session_and_deadline_if_observer_is_disabled(traced: TracedScenario) -> None:
-    traced.observer.enabled = False
-    session = session_with_transaction(False)
-    assert traced.executor.run(traced.operation, session, 5.0) == "result"
-    assert traced.traces == [(None, session, 5.0, False)] and not traced.observer.received

@@ -14,7 +14,6 @@ from gmongo.engines.transaction import TransactionEnd
 from gmongo.errors import (
     AutoReconnect,
     InvalidOperation,
-    OperationFailure,
     PyMongoError,
 )
 from gmongo.execution.transaction import State, Transaction, TransactionSettings, is_result_unknown
@@ -51,13 +50,6 @@ def test_commit_error_with_unknown_result_has_label_and_unpins_transaction(
         assert pin.connection.purpose is Purpose.CURSOR
 
 
-def test_transient_commit_error_unpins_transaction() -> None:
-    transaction = started_transaction()
-    transaction.pinned_address = ("h", 1)
-    transaction.commit_failed(with_labels(OperationFailure("x", 8000), TRANSIENT), True)
-    assert transaction.pinned_address is None and transaction.commit_write_concern == {}
-
-
 @with_cases
 def test_network_error_of_operation_is_labelled_transient(error: PyMongoError, is_transient: bool) -> None:
     Transaction.failed(error)
@@ -68,42 +60,6 @@ def started_transaction(read_concern: Any = None, write_concern: Any = None) -> 
     transaction = Transaction()
     transaction.start(TransactionSettings(read_concern or {}, write_concern or {}, WRITABLE, None))
     return transaction
-
-
-@pytest.mark.parametrize("write_concern", [{}, {"w": 1}, {"w": 2, "wtimeout": 5, "j": True}])
-def test_repeated_commit_uses_majority_write_concern(write_concern: dict[str, Any]) -> None:
-    transaction = started_transaction(write_concern=write_concern)
-    assert transaction.commit_write_concern == write_concern
-    transaction.sent()
-    assert transaction.begin_commit() and transaction.commit_write_concern == write_concern
-    assert transaction.begin_commit()
-    assert transaction.commit_write_concern == {"wtimeout": 10_000, **write_concern, "w": "majority"}
-    transaction.start(transaction.settings)
-    assert transaction.commit_write_concern == write_concern
-
-
-@pytest.mark.parametrize("after_cluster_time", [None, 5])
-@pytest.mark.parametrize("read_concern", [{}, {"level": "majority"}])
-def test_first_command_starts_transaction_with_read_concern(
-    after_cluster_time: Any, read_concern: dict[str, Any]
-) -> None:
-    transaction = started_transaction(read_concern)
-
-    def command_with_fields() -> dict[str, Any]:
-        command: dict[str, Any] = {"find": "c"}
-        transaction.add_fields(command, after_cluster_time)
-        return command
-
-    expected = {**read_concern, **({} if after_cluster_time is None else {"afterClusterTime": after_cluster_time})}
-    for _ in range(2):
-        first = command_with_fields()
-        assert first.pop("readConcern", {}) == expected
-        assert first == {"find": "c", "autocommit": False, "startTransaction": True}
-    assert transaction.settings.read_concern == read_concern
-    transaction.sent()
-    assert command_with_fields() == {"find": "c", "autocommit": False}
-    transaction.restart()
-    assert "startTransaction" in command_with_fields()
 
 
 def test_interrupted_commit_or_abort_restarts_unless_command_was_sent() -> None:
@@ -130,29 +86,6 @@ def test_abort_sends_nothing_if_pinned_connection_is_broken(is_broken: bool) -> 
     transaction.pin = Mock()
     transaction.pin.connection.error = AutoReconnect("x") if is_broken else None
     assert transaction.begin_abort() is not is_broken
-
-
-def test_next_transaction_has_no_recovery_token_and_no_pin() -> None:
-    transaction = started_transaction()
-    transaction.observe({"ok": 1})
-    assert transaction.recovery_token is None
-    for token in ("one", "two"):
-        transaction.observe({"recoveryToken": token})
-        transaction.observe({"ok": 1})
-        assert transaction.recovery_token == token
-    transaction.reset_ended()
-    assert transaction.state is State.STARTING and transaction.recovery_token == "two"
-    transaction.sent()
-    transaction.begin_commit()
-    transaction.pinned_address = ("h", 1)
-    for _ in range(2):
-        transaction.reset_ended()
-        assert (transaction.state, transaction.recovery_token, transaction.pinned_address) == (State.NONE, None, None)
-    transaction.recovery_token, transaction.pinned_address = "old", ("h", 1)
-    transaction.start(transaction.settings)
-    assert (transaction.state, transaction.recovery_token, transaction.pinned_address) == (State.STARTING, None, None)
-    with pytest.raises(InvalidOperation, match=r"^Transaction already in progress$"):
-        transaction.start(transaction.settings)
 
 
 @with_cases

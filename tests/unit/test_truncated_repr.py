@@ -49,16 +49,6 @@ def test_truncated_text_is_prefix_of_whole_text(document: dict[str, Any], length
     assert document_text(document, length) == json_util.dumps(document)[:length]
 
 
-@pytest.mark.parametrize("length", range(0, 90, 7))
-@pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"": value}, lambda value: [[], value]])
-def test_truncated_text_of_nested_document_is_prefix(wrap: Callable[[Any], Any], length: int) -> None:
-    """Wrap a text 80 times, so that the text is cut at one of many levels of nesting."""
-    document: Any = "x" * 100
-    for _ in range(80):
-        document = wrap(document)
-    assert document_text(document, length) == json_util.dumps(document)[:length]
-
-
 class VisitCounter:
     def __init__(self) -> None:
         self.count = 0

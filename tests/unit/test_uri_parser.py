@@ -1,20 +1,16 @@
 from __future__ import annotations
 
 import sys
-import threading
-import warnings
 from types import SimpleNamespace
 from typing import Any
 
 import dns.resolver
-import gevent
 import pytest
 
 from gmongo._native_threads import result_or_exception
 from gmongo.errors import ConfigurationError, InvalidURI
-from gmongo.options import OPTIONS, Source, check_combination, read_preference, srv, uri_parts, validate_keyword_options
+from gmongo.options import OPTIONS, Source, check_combination, srv, uri_parts, validate_keyword_options
 from gmongo.options.uri import read_uri
-from gmongo.read_preferences import ReadPreference, Secondary
 from gmongo.uri_parser import parse_uri, split_options
 from tests.support.cases import with_cases
 
@@ -35,11 +31,6 @@ class TestMalformedUris:
 
 
 class TestOptions:
-    def test_option_lookup_ignores_case(self) -> None:
-        options = read_uri("mongodb://h/?maxPoolSize=5", None)["options"]
-        assert options["MAXPOOLSIZE"] == options["maxPoolSize"] == options.get("maxpoolsize") == 5
-        assert dict(options) == {"maxpoolsize": 5}
-
     def test_unknown_uri_option_raises_or_warns_or_is_accepted_as_requested(self) -> None:
         for read in (read_uri, parse_uri):
             with pytest.raises(ConfigurationError, match="Unknown option 'nosuch'"):
@@ -48,14 +39,6 @@ class TestOptions:
                 assert read("mongodb://h/?nosuch=5", warn=True)["options"] == {}
             assert read("mongodb://h/?nosuch=5", validate=False)["options"] == {"nosuch": "5"}
             assert read("mongodb://h/?ssl=true")["options"] == {"tls": True}
-
-    def test_read_preference_tags_become_list_of_tag_sets(self) -> None:
-        options = read_uri(
-            "mongodb://h/?readPreference=secondary&maxStalenessSeconds=100"
-            "&readPreferenceTags=dc:ny,rack:1&readPreferenceTags=",
-            None,
-        )["options"]
-        assert read_preference(options) == Secondary([{"dc": "ny", "rack": "1"}, {}], 100)
 
     def test_deprecated_option_sets_its_successor_with_warning(self) -> None:
         with pytest.warns(UserWarning, match="'wtimeout' is deprecated; use 'wTimeoutMS'"):
@@ -85,15 +68,6 @@ class TestOptions:
 
 
 class TestKeywords:
-    def test_option_alias_sets_option_and_conflicting_value_raises(self) -> None:
-        assert validate_keyword_options({"ssl": True, "j": False}) == {"tls": True, "journal": False}
-        assert validate_keyword_options({"max_adaptive_retries": 3, "enable_overload_retargeting": True}) == {
-            "maxadaptiveretries": 3,
-            "enableoverloadretargeting": True,
-        }
-        with pytest.raises(ConfigurationError, match="tls"):
-            validate_keyword_options({"tls": True, "ssl": False})
-
     def test_invalid_password_error_hides_password(self) -> None:
         with pytest.raises(ConfigurationError, match="password must be a string") as raised:
             validate_keyword_options({"password": SECRET.encode()})
@@ -117,25 +91,9 @@ class TestCombinations:
         with pytest.raises(ConfigurationError, match=option):
             check_combination(validate_keyword_options(options), hosts, is_srv)
 
-    def test_error_about_contradictory_options_states_values(self) -> None:
-        with pytest.raises(ConfigurationError, match="150 is above 100"):
-            check_combination({"minpoolsize": 150}, 1, False)
-        with pytest.raises(ConfigurationError, match="one host, not 3"):
-            check_combination({"directconnection": True}, 3, False)
-
     @with_cases
     def test_compatible_options_are_accepted(self, options: dict[str, Any], hosts: int, is_srv: bool) -> None:
         check_combination(validate_keyword_options(options), hosts, is_srv)
-
-
-class TestClientValues:
-    def test_read_preference_object_overrides_read_preference_name(self) -> None:
-        options = validate_keyword_options({"read_preference": ReadPreference.NEAREST, "readPreference": "secondary"})
-        assert read_preference(options) is ReadPreference.NEAREST
-
-    def test_tags_with_primary_raise_configuration_error(self) -> None:
-        with pytest.raises(ConfigurationError, match="tags"):
-            read_preference(validate_keyword_options({"readPreferenceTags": "dc:ny"}))
 
 
 class FixedDnsRecords:
@@ -163,36 +121,6 @@ def records(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 class TestSrv:
-    def test_srv_uri_reads_hosts_and_options_from_dns(self, records: Any) -> None:
-        resolver = records("A.example.com.", "b.sub.example.com.", texts=("replicaSet=rs&authSource=x",))
-        result = parse_uri("mongodb+srv://u:p@Cluster.example.com/db?authSource=mine&connectTimeoutMS=3000")
-        assert result["nodelist"] == [("a.example.com", 27017), ("b.sub.example.com", 27017)]
-        assert result["fqdn"] == "cluster.example.com"
-        assert result["options"] == {
-            "tls": True, "replicaSet": "rs", "authSource": "mine", "connectTimeoutMS": 3.0,
-        }  # fmt: skip
-        assert resolver.queries == [
-            ("_mongodb._tcp.cluster.example.com", "SRV", 3.0),
-            ("cluster.example.com", "TXT", 3.0),
-        ]
-
-    def test_keyword_arguments_override_srv_options_of_uri(self, records: Any) -> None:
-        resolver = records("a.example.com", "b.example.com", "c.example.com")
-        result = parse_uri(
-            "mongodb+srv://x.example.com/?srvServiceName=one&srvMaxHosts=1&connectTimeoutMS=0",
-            connect_timeout=2.5,
-            srv_service_name="two",
-            srv_max_hosts=2,
-        )
-        assert len(set(result["nodelist"])) == 2
-        assert resolver.queries[0] == ("_two._tcp.x.example.com", "SRV", 2.5)
-
-    def test_srv_uri_without_validation_still_reads_dns(self, records: Any) -> None:
-        records("a.example.com", "b.example.com")
-        result = parse_uri("mongodb+srv://x.example.com/?srvMaxHosts=1&ssl=false", validate=False, normalize=False)
-        assert len(result["nodelist"]) == 1
-        assert result["options"] == {"srvMaxHosts": "1", "ssl": "false"}
-
     @pytest.mark.requirement("LB-08", "LB-10", "LB-11")
     def test_load_balanced_txt_option_conflicts_with_replica_set_of_uri(self, records: Any) -> None:
         resolver = records("a.example.com", texts=("loadBalanced=true",))
@@ -215,11 +143,6 @@ class TestSrv:
         name.all_hosts()
         name.verified_hosts()
         assert resolver.refs == [True, False]
-
-    def test_empty_srv_response_raises_configuration_error(self, records: Any) -> None:
-        records()
-        with pytest.raises(ConfigurationError, match=r"no SRV records of _mongodb\._tcp\.x\.example\.com"):
-            parse_uri("mongodb+srv://x.example.com")
 
 
 class TestLookup:
@@ -291,24 +214,6 @@ class TestLookup:
                 srv.lookup("x.example.com", "SRV", 5)
         assert ended == [True]
 
-    def test_event_loop_runs_during_dns_query(self, query_place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        if query_place == "in place":
-            pytest.skip("only the thread leaves the event loop free")
-        may_answer = threading.Event()
-        threads: list[int] = []
-
-        def resolve(name: str, record_type: str, lifetime: float) -> Any:
-            threads.append(threading.get_ident())
-            assert may_answer.wait(30)
-            return self.reply("SRV", "0 0 1 a.example.com.")
-
-        monkeypatch.setattr(dns.resolver, "resolve", resolve)
-        # The resolver returns only after another greenlet has run.
-        other = gevent.spawn(may_answer.set)
-        assert srv.lookup("x.example.com", "SRV", 5).records == [("a.example.com.", 1)]
-        assert other.ready()
-        assert threads != [threading.get_ident()]
-
 
 def _resolver_that_raises(error: Exception) -> Any:
     def raise_error(name: str, record_type: str, lifetime: float) -> Any:
@@ -321,13 +226,6 @@ def test_plain_uri_does_not_import_dnspython(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "dns", None)
     monkeypatch.setitem(sys.modules, "dns.resolver", None)
     assert parse_uri("mongodb://localhost")["nodelist"] == [("localhost", 27017)]
-
-
-def test_uri_with_two_invalid_options_warns_twice() -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        parse_uri("mongodb://h/?journal=1&foo=2", warn=True)
-    assert len(caught) == 2
 
 
 @pytest.mark.parametrize("uri", ["mongodb://", "mongodb:///db", "mongodb://ann:x@/?tls=true"])

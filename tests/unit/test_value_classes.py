@@ -19,9 +19,8 @@ from gmongo.collation import Collation
 from gmongo.options import Options
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import Nearest, Primary, Secondary
-from gmongo.results import InsertOneResult, UpdateResult
+from gmongo.results import UpdateResult
 from gmongo.sdam.server_description import ServerDescription
-from gmongo.server_api import ServerApi
 from gmongo.server_type import SERVER_TYPE
 from gmongo.write_concern import WriteConcern
 from tests.support.cases import with_cases
@@ -102,13 +101,6 @@ def test_hedge_warns_of_deprecation_and_is_part_of_read_preference() -> None:
 def test_collation_error_names_option_of_wrong_type(options: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=f"collation {next(iter(options))} must be"):
         Collation("en", **options)
-
-
-@pytest.mark.parametrize("value", [ServerApi("1"), InsertOneResult(1, True)])
-def test_assignment_to_public_value_raises(value: Any) -> None:
-    for name in ("version", "inserted_id"):
-        with pytest.raises(AttributeError):
-            setattr(value, name, None)
 
 
 @with_cases

@@ -125,23 +125,6 @@ def test_malformed_reply_raises_protocol_error(opcode: int, payload: bytes, mess
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(
-    ("opcode", "payload", "more_to_come"),
-    [
-        (OP_MSG, op_msg_payload(BODY), False),
-        (OP_MSG, op_msg_payload(BODY, flags=2), True),
-        (OP_MSG, op_msg_payload(BODY, flags=1 << 16), False),
-        (OP_MSG, op_msg_payload(BODY, SEQUENCE), False),
-        (OP_MSG, op_msg_payload(SEQUENCE, BODY, flags=2), True),
-        (OP_MSG, op_msg_payload(SEQUENCE, SEQUENCE, BODY, SEQUENCE), False),
-        (OP_REPLY, op_reply_payload(1, EMPTY), False),
-    ],
-)
-def test_reply_decoding_returns_body_and_more_to_come(opcode: int, payload: bytes, more_to_come: bool) -> None:
-    body, follows = decode_reply(opcode, memoryview(payload))
-    assert bytes(body) == EMPTY and follows is more_to_come
-
-
 def test_op_query_is_encoded_with_its_header_and_fields() -> None:
     [query] = encode_op_query(7, "admin.$cmd", EMPTY)
     assert query == struct.pack("<iiiii", 44, 7, 0, 2004, 4) + b"admin.$cmd\x00" + struct.pack("<ii", 0, -1) + EMPTY
@@ -207,38 +190,11 @@ class CustomDict(dict[str, Any]):
     """A custom document class."""
 
 
-@pytest.mark.parametrize("document_class", [dict, CustomDict])
-def test_error_reply_has_document_class_if_it_is_a_dict(document_class: Any) -> None:
-    reply = bson.encode({"ok": 0, "errmsg": "no"})
-    options = DEFAULT_CODEC_OPTIONS.with_options(document_class=document_class)
-    assert type(cut_batch(reply, options)) is document_class
-    assert type(cut_batch(reply, DEFAULT_CODEC_OPTIONS, options)) is document_class
-
-
 def test_error_reply_is_dict_if_document_class_is_no_dict() -> None:
     reply = bson.encode({"ok": 0, "errmsg": "no"})
     options = DEFAULT_CODEC_OPTIONS.with_options(document_class=RawBSONDocument)
     assert type(cut_batch(reply, options)) is dict
     assert cut_batch(reply, DEFAULT_CODEC_OPTIONS, options) == {"ok": 0, "errmsg": "no"}
-
-
-class UnreadableDict(dict[str, Any]):
-    """A dict whose iteration methods raise an error."""
-
-    def values(self) -> Any:
-        raise AssertionError
-
-    __iter__ = keys = items = values  # type: ignore[assignment]
-
-
-@pytest.mark.parametrize("document_class", [dict, CustomDict, UnreadableDict])
-def test_document_class_applies_to_batch_but_not_to_reply(document_class: Any) -> None:
-    options = DEFAULT_CODEC_OPTIONS.with_options(document_class=document_class)
-    reply = cut_batch(bson.encode({"cursor": {"firstBatch": [{"a": {"b": 1}}, {}], "id": 5}}), options)
-    assert type(reply) is dict and type(reply["cursor"]) is dict
-    for documents in (reply["cursor"]["firstBatch"].decode_run(), reply["cursor"]["firstBatch"].documents()):
-        assert [type(document) for document in documents] == [document_class, document_class]
-        assert type(documents[0]["a"]) is document_class and documents[0]["a"]["b"] == 1
 
 
 def batch_of(*sizes: int) -> Batch:
