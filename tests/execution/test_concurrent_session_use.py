@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
 
 import gevent
 import pytest
 
-from gmongo import MongoClient
 from gmongo.client_session import ClientSession
 from gmongo.errors import InvalidOperation
 from gmongo.testing import Deployment
@@ -62,17 +60,6 @@ def test_dropped_session_returns_to_the_session_pool(client: Client) -> None:
     gc.collect()
     assert_no_resource_in_use(client)
     assert idle_sessions(client) == [lsid]
-
-
-def test_client_close_sends_end_sessions(deployment: Deployment) -> None:
-    with MongoClient[Any](deployment.uri) as client:
-        sessions = [client.start_session() for _ in range(3)]
-        used = {bytes(session.session_id["id"]) for session in sessions}
-        for session in sessions:
-            client.db.command("ping", session=session)
-            session.end_session()
-    (end,) = deployment.commands.named("endSessions")
-    assert {bytes(lsid["id"]) for lsid in end.body["endSessions"]} == used
 
 
 def test_bound_session_applies_only_in_the_greenlet_that_called_bind(deployment: Deployment, client: Client) -> None:

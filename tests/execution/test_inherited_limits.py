@@ -8,10 +8,8 @@ import pytest
 
 import gmongo
 from gmongo.cursor import CursorType
-from gmongo.engines.server_cursor import ServerCursor
-from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
+from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.testing import Deployment
-from tests.execution.harness import delay_replies
 from tests.support.clients import Client, Connect
 
 CLIENT, DATABASE, COLLECTION, OPERATION, BLOCK = 64_000, 32_000, 16_000, 8_000, 4_000
@@ -106,22 +104,6 @@ def test_timeout_ms_in_transaction_callback_raises_invalid_operation(is_bound, c
     assert no_operation_sent(deployment)
 
 
-def test_collection_with_timeout_accepts_only_sessions_of_own_client(client, connect, deployment):
-    limited = client.db.get_collection("c", timeout_ms=COLLECTION)
-    with client.start_session() as session:
-        limited.insert_one({}, session=session)
-        with session.bind(end_session=False):
-            limited.find_one()
-        with pytest.raises(InvalidOperation, match="MongoClient that started it"):
-            connect(deployment).db.get_collection("c", timeout_ms=1000).find_one(session=session)
-    lsids = {
-        bytes(command.body["lsid"]["id"])
-        for command in deployment.commands.named("insert", "find")
-        if "lsid" in command.body
-    }
-    assert len(lsids) == 1
-
-
 def test_unsupported_timeout_mode_raises_error(client, deployment):
     with pytest.raises(ValueError, match="timeout_mode must be"):
         client.db.c.find(timeout_mode="for ever")
@@ -133,27 +115,3 @@ def test_unsupported_timeout_mode_raises_error(client, deployment):
         with pytest.raises(ConfigurationError, match=r"a pipeline with \$out"):
             client.db.c.aggregate([stage], timeout_mode="iteration")
     assert no_operation_sent(deployment)
-
-
-def test_all_get_more_commands_of_one_iteration_share_one_timeout(connect, monkeypatch):
-    """Check an iteration that reads empty batches, and therefore sends several ``getMore`` commands."""
-    with Deployment.replica_set(1) as deployment:
-        client = connect(deployment)
-        client.db.c.insert_many([{"_id": number} for number in range(3)])
-        cursor = client.db.c.find({}, batch_size=1, timeout_ms=100, timeout_mode="iteration")
-        next(cursor)
-        requests = 0
-        fetch = ServerCursor._fetch
-
-        def fetch_empty_batch(engine: ServerCursor, deadline: float | None) -> bool:
-            nonlocal requests
-            requests += 1
-            fetch(engine, deadline)
-            engine.documents = iter(())
-            return False
-
-        monkeypatch.setattr(ServerCursor, "_fetch", fetch_empty_batch)
-        delay_replies(deployment, "getMore", milliseconds=60)
-        with pytest.raises(PyMongoError) as raised:
-            next(cursor)
-        assert raised.value.timeout and requests == 2

@@ -107,17 +107,6 @@ def test_session_with_two_users_returns_to_pool_after_both_have_ended(pool: Serv
     assert pool.acquire() is taken
 
 
-def test_second_end_of_implicit_session_has_no_effect(pool: ServerSessionPool) -> None:
-    implicit = ImplicitSession(pool)
-    implicit.end_implicit()
-    assert (len(pool), pool.in_use) == (0, 0)
-    first = implicit.server_session
-    assert implicit.server_session is first and pool.in_use == 1
-    for _ in range(2):
-        implicit.end_implicit()
-    assert (len(pool), pool.in_use) == (1, 0)
-
-
 def test_forked_child_neither_reuses_nor_ends_sessions_of_parent(pool: ServerSessionPool) -> None:
     implicit, used = ImplicitSession(pool), pool.acquire()
     parents = implicit.server_session

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import weakref
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import partial
@@ -14,7 +13,6 @@ import pytest
 from gevent.event import Event
 
 import gmongo
-from gmongo import MongoClient
 from gmongo.client_session import ClientSession
 from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.read_preferences import ReadPreference
@@ -92,14 +90,6 @@ def test_session_is_reused_after_late_reply(milliseconds, kills, deployment, con
     assert session in idle_sessions(client)
 
 
-def test_session_is_dropped_if_kill_sessions_fails(deployment, connect):
-    client = connect(deployment, drainLateReplies=True)
-    session = run_and_kill(deployment, "find", lambda: client.db.c.find_one({}), 300)
-    fail(deployment, "killSessions", code=11601, labels=None)
-    gevent.sleep(5)
-    assert session not in idle_sessions(client)
-
-
 def test_client_close_kills_sessions_of_interrupted_commands_immediately(deployment, connect):
     client = connect(deployment)
     session = run_and_kill(deployment, "update", lambda: OPERATIONS["write"][1](client))
@@ -107,19 +97,6 @@ def test_client_close_kills_sessions_of_interrupted_commands_immediately(deploym
     assert killed_sessions(deployment) == [[session]]
     gevent.sleep(5)
     assert killed_sessions(deployment) == [[session]]
-
-
-def test_close_waits_for_the_greenlet_that_closes_cursors(deployment, connect):
-    client = connect(deployment)
-    client.db.c.insert_many([{} for _ in range(5)])
-    cursor = client.db.c.find(batch_size=2)
-    next(cursor)
-    delay_replies(deployment, "killCursors", milliseconds=500)
-    del cursor
-    eventually(lambda: deployment.commands.named("killCursors"))
-    assert open_on_servers(deployment)["cursors"] == 1
-    client.close()
-    assert open_on_servers(deployment)["cursors"] == 0
 
 
 def test_strict_stable_api_sends_no_kill_sessions(deployment, connect):
@@ -174,17 +151,6 @@ def test_session_of_closed_change_stream_is_killed_if_cursor_stays_open(deployme
     reading.join()
     eventually(lambda: open_on_servers(deployment)["cursors"] == 0)
     assert killed_sessions(deployment)
-
-
-def test_dropped_client_is_collected_while_a_session_waits_to_be_killed(deployment):
-    client: Client = MongoClient(deployment.uri)
-    run_and_kill(deployment, "find", partial(client.db.c.find_one, {}))
-    gevent.sleep(0.01)
-    reaper = weakref.ref(client._session_reaper)
-    del client
-    gevent.sleep(0.01)
-    gc.collect()
-    assert reaper() is None
 
 
 def write(client: Client, session: ClientSession) -> None:
