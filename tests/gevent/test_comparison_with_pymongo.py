@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import gevent
 import pytest
 
-from gmongo.testing import Deployment, DeploymentProcess
-from tests.apps.hosting import Load, hosted, open_connections
-from tests.gevent.comparison.driver_programs import DriverProgram, run_both, run_program, warnings
+from gmongo.testing import Deployment
+from tests.gevent.comparison.driver_programs import DriverProgram, run_both, run_program
 from tests.support.wait import until
 
 pytestmark = pytest.mark.long
@@ -103,25 +101,6 @@ def test_application_timeouts_in_outage_raise_only_their_own_exception():
     outcomes = run_both(lambda driver: run_outage(driver, "30000", "foreign"))
     assert outcomes["gmongo"]["errors"] == {"its own Timeout": WAITERS}
     assert outcomes["gmongo"]["CPU"] < outcomes["pymongo"]["CPU"]
-
-
-BLOCKED_SCENARIOS = (
-    ("polled checks", "dead server"),
-    ("streamed checks",),
-    ("operation with socketTimeoutMS", "handshake", "served waiter"),
-)
-
-
-def test_blocked_loop_causes_no_failures_of_operations_and_checks():
-    def run_blocked(driver):
-        with DeploymentProcess("--replica-set", "1") as one:
-            return run_groups("blocked_loop", driver, one.uri.partition("?")[0], groups=BLOCKED_SCENARIOS)
-
-    outcomes = run_both(run_blocked)["gmongo"]
-    assert [outcomes[name] for group in BLOCKED_SCENARIOS[:2] for name in group] == [{}, {"found": True}, {}]
-    for name in BLOCKED_SCENARIOS[2]:
-        assert outcomes[name].pop("pending") > 0, name
-        assert list(outcomes[name]) == ["answered"], name
 
 
 FORK_FUNCTIONS = ("os", "gevent", "multiprocessing")
@@ -214,26 +193,3 @@ def test_open_client_does_not_prevent_end_of_hub_or_process():
     for scenario, output in ENDS.items():
         assert [line[: len(start)] for line, start in zip(outcomes[scenario]["output"], output, strict=True)] == output
         assert outcomes[scenario]["warnings"] == {}
-
-
-COMMAND = ("-m", "gunicorn", "-k", "gevent", "-b", "127.0.0.1:0", "--graceful-timeout", "5", "-w", "2", "--preload")
-SETTINGS = ("-c", str(Path(__file__).parents[1] / "apps" / "gunicorn_settings.py"))
-
-
-def test_gunicorn_with_preload_ends_without_warnings(tmp_path):
-    """With ``--preload``, gunicorn forks its workers after the application has used the client."""
-    pytest.importorskip("gunicorn")
-    pytest.importorskip("packaging", reason="gunicorn's gevent worker needs it")
-
-    def run_gunicorn(driver):
-        application = "tests.gevent.comparison.application:application"
-        with Deployment.replica_set(members=1) as deployment:
-            log = tmp_path / driver
-            with hosted(deployment, log, *COMMAND, *SETTINGS, application, BESIDE_DRIVER=driver) as host:
-                with Load(host.port()) as load:
-                    until(lambda: len(set(load.answered_by)) == 2)
-                status = host.end()
-                until(lambda: not open_connections(deployment))
-                return {"status": status, "warnings": warnings("\n".join(host.lines))}
-
-    assert run_both(run_gunicorn)["gmongo"] == {"status": 0, "warnings": {}}

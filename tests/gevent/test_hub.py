@@ -13,8 +13,7 @@ import pytest
 from gevent.event import Event
 
 from gmongo import MongoClient
-from gmongo.errors import AutoReconnect
-from tests.support.server import ScriptedServer, cut_reply, hold_reply, send_no_reply
+from tests.support.server import ScriptedServer, hold_reply, send_no_reply
 from tests.support.wait import WAIT_LIMIT, eventually
 
 
@@ -98,23 +97,6 @@ def test_pauses_shorter_than_millisecond_cause_no_loop_warning(monkeypatch, loop
     output_of_program(program)
 
 
-CLOSED_AT_THE_END = """
-
-class Holder:
-    client = MongoClient(sys.argv[1])
-
-    def __del__(self):
-        self.client.close()
-
-holder = Holder()
-holder.client.db.c.find_one()
-"""
-
-
-def test_close_at_interpreter_exit_prints_nothing(server):
-    assert output_of_program(CLOSED_AT_THE_END, server.name) == ""
-
-
 LOOKUP = """
 from gmongo.wire import connect
 
@@ -150,13 +132,6 @@ def test_hub_join_returns_with_idle_client(server):
     assert output_of_program(JOIN, server.name) == "joined True True\n"
 
 
-def test_hub_join_returns_while_servers_are_unreachable():
-    with ScriptedServer() as dead:
-        name = dead.name
-    program = "client = MongoClient(sys.argv[1]); print(gevent.get_hub().join(timeout=5))"
-    assert output_of_program(program, name) == "True\n"
-
-
 def test_hub_join_waits_for_operation(server):
     program = """
 client = MongoClient(sys.argv[1])
@@ -173,16 +148,6 @@ print(client.db.c.find_one({"_id": 5}))
 """
     assert output_of_program(program, server.name) == "{'_id': 5}\n"
     eventually(lambda: not server.peers)
-
-
-def test_process_ends_during_operation_that_receives_no_reply(server):
-    program = """
-client = MongoClient(sys.argv[1])
-gevent.spawn(client.db.c.find_one)
-gevent.sleep(0.2)
-"""
-    server.fail("find", send_no_reply)
-    assert output_of_program(program, server.name) == ""
 
 
 def test_hub_join_returns_while_upkeep_populates_pool(server):
@@ -227,18 +192,6 @@ except ServerSelectionTimeoutError as error:
     assert output_of_program(program, name) == "ServerSelectionTimeoutError\n"
 
 
-def test_operation_in_progress_succeeds_after_close_of_client(server):
-    gate = Event()
-    server.fail("find", lambda peer, message: (gate.wait(), peer.send(message)))
-    client = MongoClient(server.name)
-    reader = gevent.spawn(client.db.c.find_one, {"_id": 1})
-    eventually(lambda: server.commands("find"))
-    client.close()
-    gate.set()
-    assert reader.get(timeout=WAIT_LIMIT) == {"_id": 1}
-    eventually(lambda: not server.peers)
-
-
 def test_dropped_client_is_released_without_garbage_collector(server):
     gc.collect()
     gc.disable()
@@ -249,17 +202,6 @@ def test_dropped_client_is_released_without_garbage_collector(server):
         eventually(lambda: not server.peers)
     finally:
         gc.enable()
-
-
-def test_client_dropped_after_network_error_is_collected(server):
-    client = MongoClient(server.name, retryReads=False)
-    client.db.c.find_one()
-    server.fail("find", cut_reply(0))
-    with pytest.raises(AutoReconnect):
-        client.db.c.find_one()
-    del client
-    gc.collect()
-    eventually(lambda: gc.collect() is not None and not server.peers)
 
 
 THREAD = """
