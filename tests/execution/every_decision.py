@@ -239,11 +239,7 @@ class Comparison(NamedTuple):
 
 
 def compare_decisions(max_errors: int) -> Comparison:
-    """Compare the decisions of the driver with the required decisions.
-
-    :param max_errors: the maximum number of errors in a sequence. A sequence also ends if the driver
-        decides against a retry.
-    """
+    """Compare the decisions of the driver with the required decisions."""
     compared, different = 0, []
     for setting in all_settings():
         sequences: list[tuple[str, ...]] = [()]

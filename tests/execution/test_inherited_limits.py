@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 import gmongo
-from gmongo.cursor import CursorType
-from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.testing import Deployment
 from tests.support.clients import Client, Connect
 
@@ -80,38 +76,4 @@ def test_invalid_timeout_ms_raises_at_creation_of_object(create_object, client, 
     for wrong in (-1, float("nan")):
         with pytest.raises(ValueError, match="timeout_ms must be 0 or more milliseconds"):
             create_object(client, wrong)
-    assert no_operation_sent(deployment)
-
-
-@pytest.mark.parametrize("is_bound", [False, True])
-def test_timeout_ms_in_transaction_callback_raises_invalid_operation(is_bound, client, deployment):
-    def callback(session: Any) -> None:
-        arguments = {} if is_bound else {"session": session}
-        for operate in (client.db.c.find, client.db.c.find_one, client.db.c.watch):
-            with pytest.raises(InvalidOperation, match="limit inside the callback"):
-                operate(timeout_ms=OPERATION, **arguments)
-        with pytest.raises(InvalidOperation, match="limit inside the callback"):
-            client.db.c.aggregate([], timeout_ms=OPERATION, **arguments)
-        with pytest.raises(InvalidOperation, match="limit inside the callback"):
-            session.commit_transaction(timeout_ms=OPERATION)
-
-    with client.start_session() as session:
-        if is_bound:
-            with session.bind(end_session=False):
-                session.with_transaction(callback)
-        else:
-            session.with_transaction(callback)
-    assert no_operation_sent(deployment)
-
-
-def test_unsupported_timeout_mode_raises_error(client, deployment):
-    with pytest.raises(ValueError, match="timeout_mode must be"):
-        client.db.c.find(timeout_mode="for ever")
-    with pytest.raises(ConfigurationError, match="a tailable cursor has no end"):
-        client.db.c.find(cursor_type=CursorType.TAILABLE, timeout_mode="cursor_lifetime")
-    with pytest.raises(ConfigurationError, match="a tailable cursor has no end"):
-        client.db.cursor_command("find", "c", tailable=True, timeout_mode="cursor_lifetime")
-    for stage in ({"$out": "d"}, {"$merge": "d"}):
-        with pytest.raises(ConfigurationError, match=r"a pipeline with \$out"):
-            client.db.c.aggregate([stage], timeout_mode="iteration")
     assert no_operation_sent(deployment)

@@ -39,10 +39,7 @@ OPERATIONS: dict[str, tuple[str, Callable[[Client], Any]]] = {
 
 
 def run_and_kill(deployment: Deployment, command: str, run: Callable[[], Any], milliseconds: int = 10_000) -> bytes:
-    """Run a command in a greenlet, and kill the greenlet after the server has received the command.
-
-    :returns: the session ID of the command.
-    """
+    """Run a command in a greenlet, and kill the greenlet after the server has received the command."""
     delay_replies(deployment, command, milliseconds=milliseconds, times=1)
     received = len(deployment.commands.named(command))
     running = gevent.spawn(run)
@@ -132,25 +129,6 @@ def test_session_is_killed_on_each_server_that_has_an_interrupted_command(connec
         reads, kills = (deployment.commands.named(name) for name in ("find", "killSessions"))
         assert [kill.member for kill in kills] == [read.member for read in reads] * 3
         assert len({read.member for read in reads}) == 2
-
-
-def test_session_of_closed_change_stream_is_killed_if_cursor_stays_open(deployment, connect):
-    client = connect(deployment, maxPoolSize=1)
-    client.db.create_collection("c")
-    stream = client.db.c.watch(max_await_time_ms=1)
-    stream.try_next()
-    delay_replies(deployment, "find", milliseconds=200)
-    reading = gevent.spawn(client.db.c.find_one, {})
-    eventually(lambda: deployment.commands.named("find"))
-    closing = gevent.spawn(stream.close)
-    gevent.sleep(0.01)
-    # Kill `close` during the wait for a connection. `close` has returned the session, but has not
-    # sent `killCursors`.
-    closing.kill()
-    fail(deployment, "killCursors", closeConnection=True)
-    reading.join()
-    eventually(lambda: open_on_servers(deployment)["cursors"] == 0)
-    assert killed_sessions(deployment)
 
 
 def write(client: Client, session: ClientSession) -> None:

@@ -116,14 +116,8 @@ def test_callback_that_exceeds_the_timeout_is_not_called_again(
 
 WRITES: dict[str, Any] = {
     "insert_one": lambda c, **s: c.insert_one({"_id": 9}, **s).acknowledged,
-    "insert_many": lambda c, **s: c.insert_many([{"_id": 9}], **s).acknowledged,
-    "update_one": lambda c, **s: c.update_one({"_id": 1}, {"$set": {"a": 1}}, **s).modified_count == 1,
-    "replace_one": lambda c, **s: c.replace_one({"_id": 1}, {"a": 1}, **s).matched_count == 1,
-    "delete_many": lambda c, **s: c.delete_many({}, **s).deleted_count == 1,
     "find_one_and_update": lambda c, **s: c.find_one_and_update({}, {"$set": {"a": 1}}, **s) == {"_id": 1},
-    "find_one_and_delete": lambda c, **s: c.find_one_and_delete({}, **s) == {"_id": 1},
     "bulk_write": lambda c, **s: c.bulk_write([gmongo.DeleteOne({})], **s).deleted_count == 1,
-    "bulk_write with hint": lambda c, **s: c.bulk_write([gmongo.DeleteOne({}, hint="_id_")], **s).deleted_count == 1,
     "client bulk_write": lambda c, **s: (
         c.database.client.bulk_write([gmongo.DeleteOne({}, namespace="db.c")], **s).deleted_count == 1
     ),

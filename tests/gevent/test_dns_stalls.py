@@ -119,11 +119,7 @@ def client_with_srv_uri() -> MongoClient[Any]:
 
 
 def start_during_lookup(use: Callable[[], Any], delayed: Callable[[], Any]) -> gevent.Greenlet:
-    """Start a greenlet that calls `use`. Check that the event loop runs while the lookup waits.
-
-    :param delayed: function that returns a true value when a lookup waits for ``gate``.
-    :returns: the greenlet, which still waits for the lookup.
-    """
+    """Start a greenlet that calls `use`. Check that the event loop runs while the lookup waits."""
     user = gevent.spawn(use)
     eventually(delayed)
     for _ in range(20):

@@ -10,10 +10,9 @@ from contextlib import contextmanager
 import gevent
 import gevent.subprocess
 import pytest
-from gevent.event import Event
 
 from gmongo import MongoClient
-from tests.support.server import ScriptedServer, hold_reply, send_no_reply
+from tests.support.server import ScriptedServer, send_no_reply
 from tests.support.wait import WAIT_LIMIT, eventually
 
 
@@ -46,10 +45,7 @@ def started_program(program, *arguments):
 
 
 def output_of(child, stdin=None):
-    """Wait for the end of a program, and return its output.
-
-    :param stdin: the text that the program reads from standard input, or None.
-    """
+    """Wait for the end of a program, and return its output."""
     output, errors = child.communicate(stdin, timeout=WAIT_LIMIT)
     assert (child.returncode, errors) == (0, "")
     return output
@@ -141,15 +137,6 @@ gevent.get_hub().join()
     assert output_of_program(program, server.name) == "{'_id': 5}\n"
 
 
-def test_process_ends_with_open_client(server):
-    program = """
-client = MongoClient(sys.argv[1])
-print(client.db.c.find_one({"_id": 5}))
-"""
-    assert output_of_program(program, server.name) == "{'_id': 5}\n"
-    eventually(lambda: not server.peers)
-
-
 def test_hub_join_returns_while_upkeep_populates_pool(server):
     program = """
 client = MongoClient(sys.argv[1], minPoolSize=1, serverMonitoringMode="poll")
@@ -159,23 +146,6 @@ print(client.pool_stats()[0]["pending"], gevent.get_hub().join(timeout=5))
 """
     server.fail("handshake", lambda peer, message: peer.send(message), send_no_reply)
     assert output_of_program(program, server.name) == "1 True\n"
-
-
-def test_operation_that_waits_for_connection_of_upkeep_keeps_event_loop_alive(server):
-    program = """
-client = MongoClient(sys.argv[1], minPoolSize=1, maxConnecting=1, serverMonitoringMode="poll")
-while not client.pool_stats()[0]["pending"]:
-    gevent.sleep(0.01)
-gevent.spawn(print, client.pool_stats()[0]["pending"])  # runs when the main greenlet waits
-print(client.db.c.find_one({"_id": 5}))
-"""
-    gate = Event()
-    server.fail("handshake", lambda peer, message: peer.send(message), hold_reply(gate))
-    server.fail("find", lambda peer, message: (gevent.sleep(0.3), peer.send(message)))
-    with started_program(program, server.name) as child:
-        assert child.stdout.readline() == "1\n"
-        gate.set()
-        assert output_of(child) == "{'_id': 5}\n"
 
 
 def test_server_selection_in_main_greenlet_raises_no_loop_exit():

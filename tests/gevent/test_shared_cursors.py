@@ -166,10 +166,6 @@ def read_concurrently(
     """Read a cursor in one greenlet.
 
     At switch `switch_number` of this greenlet, start other greenlets that read the same cursor.
-
-    :param switch_number: the number of the switch from 0.
-    :param kills: True to kill the first greenlet at the switch.
-    :returns: True if the first greenlet has reached the switch.
     """
     cursor, taken = KINDS[kind](setup), list[int]()
     iterator = iter(cursor)

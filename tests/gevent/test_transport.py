@@ -105,22 +105,6 @@ def test_send_continues_until_all_bytes_are_sent(transport_and_peer, sizes, buff
     assert not transport.out_of_step
 
 
-def test_large_message_length_allocates_no_memory_before_bytes_arrive(transport_and_peer):
-    """The header of the message claims a length of 40 MB."""
-    import tracemalloc
-
-    transport, peer = transport_and_peer
-    send_all(peer, message(b"abc", length=40_000_000))
-    tracemalloc.start()
-    try:
-        with gevent.Timeout(0.02, False):
-            transport.receive(1)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 4_000_000
-
-
 class Interruption(Exception):
     pass
 
@@ -137,13 +121,6 @@ def test_first_of_two_interruptions_is_raised(transport_and_peer):
     assert (type(reader.exception), str(reader.exception)) == (Interruption, "first")
 
 
-def listening_socket():
-    sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-    sock.bind(("127.0.0.1", 0))
-    sock.listen(5)
-    return sock, sock.getsockname()[1]
-
-
 def test_connect_to_unix_socket_succeeds(tmp_path):
     path = str(tmp_path / "server.sock")
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -153,20 +130,6 @@ def test_connect_to_unix_socket_succeeds(tmp_path):
     connect((path, None), attached.append)
     assert not attached[0].closed
     attached[0].close()
-    sock.close()
-
-
-def test_interrupt_before_connect_closes_transport():
-    sock, port = listening_socket()
-    attached = []
-
-    def attach(transport):
-        attached.append(transport)
-        transport.interrupt(Interruption())
-
-    with pytest.raises((Interruption, OSError)):
-        connect(("127.0.0.1", port), attach)
-    assert attached[0].closed
     sock.close()
 
 
@@ -265,40 +228,6 @@ def test_interrupted_request_raises_copy_of_interruption(transport_and_peer, met
         requesting.get()
     assert caught.value is not error and error.__traceback__ is None
     assert transport.closed
-
-
-@pytest.mark.parametrize("call", ["round trip", "receive", "send", "connect"])
-def test_transport_marked_as_forked_while_waiting_raises_fork_error(transport_and_peer, call):
-    """In a forked child, the copy of a waiting greenlet wakes up when the reply for the parent arrives."""
-    transport, peer = transport_and_peer
-    calls = {
-        "round trip": lambda: transport.round_trip([b"request"], 1),
-        "receive": lambda: transport.receive(1),
-        "send": lambda: transport.send([bytes(5_000_000)]),
-    }
-    if call == "connect":
-        transport.mark_forked(Interruption())
-        with pytest.raises(Interruption):
-            transport.connect(("127.0.0.1", 1))
-        return
-    waiting = gevent.spawn(calls[call])
-    gevent.sleep(0)
-    assert not waiting.ready()
-    transport.mark_forked(Interruption())
-    if call == "send":
-        receive_exactly(peer, 1000)
-        while not waiting.ready():
-            try:
-                peer.recv(1_000_000)
-            except BlockingIOError:
-                pass
-            gevent.sleep(0)
-    else:
-        send_all(peer, message(b"abc"))
-    waiting.join()
-    assert type(waiting.exception) is Interruption
-    with pytest.raises(Interruption):
-        transport.send([b"more"])
 
 
 def test_released_buffer_does_not_change_received_message(transport_and_peer):

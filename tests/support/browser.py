@@ -101,10 +101,7 @@ class Page:
 
 @contextmanager
 def browser(seconds: float = 90) -> Iterator[Page]:
-    """Start Chromium, yield a page, and kill Chromium at the end of the block.
-
-    :param seconds: Time limit of the whole block.
-    """
+    """Start Chromium, yield a page, and kill Chromium at the end of the block."""
     assert CHROMIUM is not None
     (there_reading, write_descriptor), (read_descriptor, there_writing) = os.pipe(), os.pipe()
     make_nonblocking(read_descriptor)

@@ -55,12 +55,7 @@ class Exploration(NamedTuple):
 
 
 def explore(create_system: Callable[[], ExploredSystem], depth: int, until_violation: str | None = None) -> Exploration:
-    """Execute every possible sequence of at most `depth` steps.
-
-    :param create_system: Function that creates a system in its first state.
-    :param until_violation: Description of the violated invariant at which the exploration ends, or None to explore all
-        sequences.
-    """
+    """Execute every possible sequence of at most `depth` steps."""
     seen: set[Any] = set()
     violations: dict[str, tuple[Step, ...]] = {}
     paths: deque[tuple[Step, ...]] = deque([()])

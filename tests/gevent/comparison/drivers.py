@@ -13,8 +13,6 @@ def import_driver(name: str) -> Any:
     """Import a driver. Call ``monkey.patch_all()`` before the import of PyMongo.
 
     A program must call this function before its other imports.
-
-    :param name: ``gmongo`` or ``pymongo``.
     """
     if name == "pymongo":
         from gevent import monkey

@@ -192,11 +192,7 @@ def run(
     kind: InterruptionKind | None,
     yields_in_events: bool = False,
 ) -> RunResult:
-    """Run the scenario once, interrupt the greenlet at one switch, and check the invariants.
-
-    :param switch_number: the number of the switch from 0, or None for a run without interruption.
-    :param yields_in_events: True if the event listener switches to the hub in each event.
-    """
+    """Run the scenario once, interrupt the greenlet at one switch, and check the invariants."""
     faults: list[str] = []
     with gevent.Timeout(20):
         before = checks.Resources(deployment)

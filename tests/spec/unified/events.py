@@ -147,10 +147,7 @@ class EventMatcher:
         self._matcher = matcher
 
     def check(self, expected: Mapping[str, Any], recorded: Recorded) -> None:
-        """Compare one recorded event with an expected event.
-
-        :raises Mismatch: The recorded event does not match.
-        """
+        """Compare one recorded event with an expected event."""
         ((required, fields),) = expected.items()
         name, event = recorded
         if name != required:
@@ -172,10 +169,7 @@ class EventMatcher:
         return True
 
     def check_all(self, expected: Mapping[str, Any], recorder: Observer) -> None:
-        """Compare the events that a client recorded with an element of ``expectEvents``.
-
-        :raises Mismatch: An event is missing or surplus, or does not match.
-        """
+        """Compare the events that a client recorded with an element of ``expectEvents``."""
         kind = expected.get("eventType", "command")
         actual, required = recorder.events_of_kind(kind), expected["events"]
         text = "".join(f"\n  {event_text(recorded)}" for recorded in actual)

@@ -80,10 +80,7 @@ class LogCollector(logging.Handler):
 
 
 def check_logs(expected: Mapping[str, Any], records: list[logging.LogRecord], matcher: Matcher) -> None:
-    """Compare the log messages of a client with an element of ``expectLogMessages``.
-
-    :raises Mismatch: A message is missing or surplus, or does not match.
-    """
+    """Compare the log messages of a client with an element of ``expectLogMessages``."""
     ignored = expected.get("ignoreMessages", [])
     actual = [record for record in records if not any(_matches(each, record, matcher) for each in ignored)]
     required = expected["messages"]

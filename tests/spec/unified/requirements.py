@@ -53,11 +53,7 @@ class Setting:
 
 
 def settings(*levels: Sequence[Mapping[str, Any]] | None) -> list[Setting]:
-    """Return the preferred setting for each topology that can satisfy the requirements.
-
-    :param levels: The lists ``runOnRequirements`` of the file and of the case, or None. A
-        deployment must satisfy one element of each list.
-    """
+    """Return the preferred setting for each topology that can satisfy the requirements."""
     # The cache needs a hashable argument.
     return _settings(json.dumps(levels))
 
