@@ -31,10 +31,7 @@ NAME, CLUSTER = "db.example.test", "cluster.example.test"
 
 
 class SlowNameServer(NameServer):
-    """Name server that delays its replies to queries of one record type until the test sets ``gate``.
-
-    :ivar delayed: the record type of each query that the name server has delayed.
-    """
+    """Name server that delays its replies to queries of one record type until the test sets ``gate``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,10 +55,6 @@ class SlowResolver(Resolver):
     """Thread resolver of gevent.
 
     Each lookup blocks its native thread until the test sets ``gate``, as the C library may do.
-
-    :ivar queries: the host names of all lookups.
-    :ivar gave_up: True if a lookup has timed out. A timeout means that the lookup blocked the event
-        loop, so that the test could not set ``gate``.
     """
 
     def __init__(self) -> None:

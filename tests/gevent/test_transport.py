@@ -134,10 +134,7 @@ def test_connect_to_unix_socket_succeeds(tmp_path):
 
 
 class ScriptedSocket:
-    """Socket whose methods raise errors.
-
-    :param script: for each method name, the errors that the next calls of the method raise.
-    """
+    """Socket whose methods raise errors."""
 
     def __init__(self, sock, **script):
         self._sock = sock

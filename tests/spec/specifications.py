@@ -64,12 +64,7 @@ _BESIDE = Path(__file__).parents[3] / "shared"
 
 @dataclass(frozen=True, eq=False)
 class SpecFile:
-    """A file of the official tests.
-
-    :param path: Path of the file.
-    :param folder: Name of the folder that contains the tests of the specification.
-    :param document: The parsed JSON content of the file.
-    """
+    """A file of the official tests."""
 
     path: Path
     folder: str

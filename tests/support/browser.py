@@ -38,11 +38,7 @@ _OPTIONS = (
 
 
 class Page:
-    """Page in Chromium.
-
-    :param read_descriptor: File descriptor from which the test reads messages of Chromium.
-    :param write_descriptor: File descriptor to which the test writes messages for Chromium.
-    """
+    """Page in Chromium."""
 
     def __init__(self, read_descriptor: int, write_descriptor: int) -> None:
         self._read_descriptor, self._write_descriptor = read_descriptor, write_descriptor

@@ -26,11 +26,7 @@ _NO_SECTIONS = frozenset({"_publish_ready"})
 
 
 class CriticalSections:
-    """Records of the critical sections that run in a block of :func:`record_switches`.
-
-    :ivar count: Number of entries of all greenlets into critical sections.
-    :ivar faults: A text for each forbidden switch, with the stack of the greenlet that switched.
-    """
+    """Records of the critical sections that run in a block of :func:`record_switches`."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -35,12 +35,7 @@ class ExploredSystem(Protocol):
 
 
 class Exploration(NamedTuple):
-    """Result of :func:`explore`.
-
-    :ivar states: Number of states that the exploration reached and whose views differ.
-    :ivar steps: Number of executed steps, without the steps that repeat the path to a state.
-    :ivar violations: The shortest sequence of steps to each violated invariant.
-    """
+    """Result of :func:`explore`."""
 
     states: int
     steps: int

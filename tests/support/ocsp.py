@@ -187,10 +187,7 @@ def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
 
 
 class Responder:
-    """Context manager of an OCSP responder: an HTTP server on the loopback interface.
-
-    :param answer: Function that receives the socket after each request and sends the response. None sends ``body``.
-    """
+    """Context manager of an OCSP responder: an HTTP server on the loopback interface."""
 
     def __init__(self, answer: Callable[[Any], None] | None = None) -> None:
         self.body = b""
@@ -224,12 +221,7 @@ class Responder:
 
 
 class StaplingServer(ScriptedServer):
-    """Scripted server with TLS that staples an OCSP response to its certificate.
-
-    :param certificate: Path of a PEM file with the certificate and the private key.
-    :param staple: Encoded OCSP response. Empty bytes staple nothing.
-    :param version: Highest TLS version that the server accepts.
-    """
+    """Scripted server with TLS that staples an OCSP response to its certificate."""
 
     def __init__(self, certificate: str, staple: bytes = b"", version: int = SSL.TLS1_3_VERSION) -> None:
         super().__init__()

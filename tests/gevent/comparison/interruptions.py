@@ -39,14 +39,7 @@ _numbers = itertools.count()
 
 
 class Scenario:
-    """The operation that the interrupted greenlet executes, and the state of the pool before this operation.
-
-    :param operation: function that executes the operation with a client.
-    :param options: the options of the client.
-    :param starts_with_connection: True if the pool has an available connection at the start.
-    :param pool_is_full: True if a second greenlet uses the only connection, and a third greenlet
-        also waits for the connection.
-    """
+    """The operation that the interrupted greenlet executes, and the state of the pool before this operation."""
 
     def __init__(
         self,
@@ -83,8 +76,6 @@ class Run:
     """One run of a scenario.
 
     The run uses a new client, and interrupts the greenlet at one of its switches.
-
-    :ivar losses: a text for each kind of resource that the driver has lost.
     """
 
     def __init__(self, deployment: Deployment, scenario: Scenario) -> None:

@@ -139,10 +139,7 @@ class Scenario:
 
 
 class ScenarioRun:
-    """State of one run of a scenario.
-
-    :ivar kept: objects and results that the methods of the scenario pass to each other.
-    """
+    """State of one run of a scenario."""
 
     def __init__(self, scenario: Scenario, deployment: Deployment | RealDeployment, yields_in_events: bool) -> None:
         self.deployment: Any = deployment
@@ -172,12 +169,7 @@ class ScenarioRun:
 
 
 class RunResult:
-    """The result of a run, which :func:`explore` uses.
-
-    :ivar reached: True if the greenlet has reached the chosen switch.
-    :ivar thrown: True if the harness has thrown an error.
-    :ivar switches: number of switches of the greenlet to the hub.
-    """
+    """The result of a run, which :func:`explore` uses."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.reached = tracer.reached

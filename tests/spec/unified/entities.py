@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entity:
-    """A named entity of a case.
-
-    :param kind: Type of the entity: client, clientEncryption, database, collection, session,
-        bucket, thread, cursor, topologyDescription or value.
-    :param value: Object of the driver or the runner that the entity contains.
-    :param client: Name of the client entity that this entity uses, or None.
-    """
+    """A named entity of a case."""
 
     kind: str
     value: Any

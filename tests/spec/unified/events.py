@@ -54,12 +54,7 @@ Recorded = tuple[str, Any]
 
 
 class Observer(ForwardingListener):
-    """Listener that records the events that a client entity observes.
-
-    :param observed: Names of the events to record.
-    :param ignored: Names of the commands whose command events are not recorded.
-    :param sensitive: True to record the events of sensitive commands, such as ``saslStart``.
-    """
+    """Listener that records the events that a client entity observes."""
 
     def __init__(self, observed: Iterable[str], ignored: Iterable[str], sensitive: bool) -> None:
         self._observed = frozenset(observed)

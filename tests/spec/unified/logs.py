@@ -33,8 +33,6 @@ class LogCollector(logging.Handler):
     All clients log to the same loggers. Messages of other clients are excluded by the topology ID
     that most messages contain. For messages without a topology ID, :meth:`pausing` stops the
     collection while another client runs an operation.
-
-    :param levels: ``observeLogMessages``: the minimum log level of each component.
     """
 
     def __init__(self, levels: Mapping[str, str]) -> None:

@@ -22,11 +22,7 @@ class Mismatch(AssertionError):
 
 
 class Matcher:
-    """Compares actual values with expected values.
-
-    :param entity: Function that receives the name of a ``value`` entity, and returns its value.
-    :param lsid: Function that receives the name of a session entity, and returns its session ID.
-    """
+    """Compares actual values with expected values."""
 
     def __init__(self, entity: Callable[[str], Any], lsid: Callable[[str], Any]) -> None:
         self._entity = entity

@@ -45,13 +45,7 @@ _PATIENCE = 5  # Seconds for which the runner waits for expected events after th
 
 
 class Run:
-    """Execution of one case on one deployment.
-
-    :param deployment: Deployment on which the case runs.
-    :param document: Content of the file.
-    :param case: Element of the array ``tests`` in the file.
-    :param client_options: Default options of all client entities.
-    """
+    """Execution of one case on one deployment."""
 
     def __init__(
         self,
