@@ -12,7 +12,7 @@ from gmongo.errors import InvalidOperation
 from gmongo.testing import Deployment
 from tests.execution.harness import assert_no_resource_in_use, delay_replies, idle_sessions, run_in_greenlet
 from tests.execution.operations import WITH_SESSION
-from tests.support.clients import Client, Connect
+from tests.support.clients import Client
 from tests.support.wait import eventually
 
 
@@ -30,24 +30,6 @@ def test_concurrent_use_of_session_raises_invalid_operation(
         WITH_SESSION[operation][1](client, session)
     assert len(deployment.commands.named(WITH_SESSION[operation][0])) == 1
     assert_no_resource_in_use(client)
-
-
-def test_kill_of_waiting_operation_keeps_session_usable(deployment: Deployment, connect: Connect) -> None:
-    client = connect(deployment, maxPoolSize=1)
-    client.db.command("ping")
-    before = idle_sessions(client)
-    delay_replies(deployment, "find", milliseconds=200)
-    with client.start_session() as session:
-        first = gevent.spawn(client.db.c.find_one)
-        eventually(lambda: deployment.commands.named("find"))
-        waiting = gevent.spawn(client.db.c.insert_one, {}, session=session)
-        eventually(lambda: client.pool_stats()[0]["waiting"] == 1)
-        waiting.kill()
-        first.get(timeout=5)
-        client.db.c.insert_one({}, session=session)
-    assert_no_resource_in_use(client)
-    assert set(before) <= set(idle_sessions(client))
-    assert bytes(deployment.commands.named("insert")[0].body["lsid"]["id"]) in idle_sessions(client)
 
 
 def test_dropped_session_returns_to_the_session_pool(client: Client) -> None:

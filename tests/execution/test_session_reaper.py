@@ -195,24 +195,6 @@ def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployme
     assert_document_unlocked_and_unchanged(second_client)
 
 
-@pytest.mark.parametrize("how_session_ends", ["error", "commit"])
-def test_running_operation_succeeds_when_another_greenlet_ends_transaction(
-    how_session_ends, deployment, client, second_client
-):
-    delay_replies(deployment, "update", milliseconds=300, times=1)
-    raises_invalid_operation = pytest.raises(InvalidOperation, match="in use by another greenlet")
-    with raises_invalid_operation, client.start_session() as session, session.start_transaction():
-        first = gevent.spawn(write, client, session)
-        eventually(lambda: deployment.commands.named("update"))
-        if how_session_ends == "error":
-            write(client, session)
-    first.get(timeout=5)
-    assert session.has_ended
-    gevent.sleep(1)
-    assert_document_unlocked_and_unchanged(second_client)
-    assert_no_resource_in_use(client)
-
-
 def test_client_close_aborts_open_transaction_of_another_greenlet(deployment: Deployment, client: Client) -> None:
     def transact() -> None:
         with client.start_session() as session, session.start_transaction():

@@ -65,19 +65,6 @@ def test_overload_error_in_callback_retries_only_the_operation(
     assert backoffs == [0.1, 0.2, 0.4]
 
 
-def test_end_of_transaction_block_commits_or_aborts(deployment: Deployment, client: Client) -> None:
-    with client.start_session() as session:
-        with pytest.raises(ZeroDivisionError), session.start_transaction():
-            client.db.c.insert_one({"_id": 1}, session=session)
-            raise ZeroDivisionError
-        with session.start_transaction():
-            client.db.c.insert_one({"_id": 2}, session=session)
-        with session.start_transaction():
-            pass  # sends no command, because the transaction has no operation
-    assert [document["_id"] for document in client.db.c.find()] == [2]
-    assert len(deployment.commands.named("commitTransaction")) == 1
-
-
 @pytest.mark.parametrize(
     ("time_limit", "error_class", "message"),
     [

@@ -12,7 +12,7 @@ import gevent.subprocess
 import pytest
 
 from gmongo import MongoClient
-from tests.support.server import ScriptedServer, send_no_reply
+from tests.support.server import ScriptedServer
 from tests.support.wait import WAIT_LIMIT, eventually
 
 
@@ -135,17 +135,6 @@ gevent.spawn(lambda: print(client.db.c.find_one({"_id": 5})))
 gevent.get_hub().join()
 """
     assert output_of_program(program, server.name) == "{'_id': 5}\n"
-
-
-def test_hub_join_returns_while_upkeep_populates_pool(server):
-    program = """
-client = MongoClient(sys.argv[1], minPoolSize=1, serverMonitoringMode="poll")
-while not client.pool_stats()[0]["pending"]:
-    gevent.sleep(0.01)
-print(client.pool_stats()[0]["pending"], gevent.get_hub().join(timeout=5))
-"""
-    server.fail("handshake", lambda peer, message: peer.send(message), send_no_reply)
-    assert output_of_program(program, server.name) == "1 True\n"
 
 
 def test_server_selection_in_main_greenlet_raises_no_loop_exit():

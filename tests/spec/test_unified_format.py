@@ -106,27 +106,7 @@ def create_entities(*entities: dict[str, Any]) -> dict[str, Any]:
     return {"name": "createEntities", "object": "testRunner", "arguments": {"entities": list(entities)}}
 
 
-@pytest.mark.parametrize(
-    ("operations", "fields"),
-    [
-        ([{**PING, "expectResult": {"ok": 2}}], {}),
-        ([{**PING, "expectError": {"isError": True}}], {}),
-        ([{**PING, "arguments": {"commandName": "pong", "command": {"ping": 1}}}], {}),
-        ([{**PING, "arguments": {"commandName": "ping"}}], {}),
-        ([{**PING, "object": "database1"}], {}),
-        ([{**PING, "object": "testRunner"}], {}),
-        ([{**PING, "saveResultAsEntity": "collection0"}], {}),
-        ([PING], {"expectEvents": [{"client": "client0", "events": []}]}),
-        ([PING], {"expectEvents": [{"client": "client0", "events": [{"commandFailedEvent": {}}]}]}),
-        ([], {"expectEvents": [{"client": "client0", "events": [{"commandStartedEvent": {}}]}]}),
-        ([], {"outcome": [{"databaseName": "own", "collectionName": "own", "documents": [{"_id": 1}]}]}),
-        ([create_entities({"stream": {"id": "stream0"}})], {}),
-        ([create_entities({"client": {"id": "client0"}})], {}),
-        ([create_entities({"client": {"id": "client1", "unknown": 1}})], {}),
-        ([create_entities({"client": {"id": "client1", "observeEvents": ["unknownEvent"]}})], {}),
-        ([create_entities({"session": {"id": "session0", "client": "database0"}})], {}),
-    ],
-)
+@with_cases
 def test_unmet_expectation_fails_case(operations: list[Any], fields: dict[str, Any], deployments: Deployments) -> None:
     document, case = case_of(*operations, **fields)
     with pytest.raises((FormatError, AssertionError)):
