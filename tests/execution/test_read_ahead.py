@@ -212,10 +212,6 @@ def test_timeout_block_around_next_ends_wait_for_batch(server: ScriptedServer, c
     gate.set()
 
 
-def reads_ahead(client: Any) -> bool:
-    return bool(client._cursor_killer.reading)
-
-
 def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: ScriptedServer, connect: Any) -> None:
     """Close a cursor during a getMore.
 
