@@ -10,6 +10,11 @@ from gmongo.testing import Deployment
 from tests.support.clients import Client, Connect
 
 
+def test_session_of_other_type_raises_value_error(client: Client) -> None:
+    with pytest.raises(ValueError, match="must be a ClientSession or None, not an instance of int"):
+        client.db.c.find_one(session=5)  # type: ignore[arg-type]
+
+
 def test_operation_of_other_client_in_bound_session_raises_invalid_operation(
     deployment: Deployment, client: Client, connect: Connect
 ) -> None:
