@@ -33,13 +33,7 @@ _SELECTION = ServerSelectionTimeoutError
 
 
 class ErrorKind(NamedTuple):
-    """A kind of error, and the rules of the specifications for this kind.
-
-    :param labels: the error labels that the server sends with the error.
-    :param read: True if the driver retries a retryable read after the error.
-    :param write: True if the driver retries a retryable write after the error, even if the server
-        sent no error label.
-    """
+    """A kind of error, and the rules of the specifications for this kind."""
 
     make: Any
     labels: tuple[str, ...] = ()
@@ -87,11 +81,7 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """An operation, the client options for retries, the deadline and the token bucket.
-
-    :param seconds: the seconds until the deadline, or None if the operation has no deadline.
-    :param tokens: the number of tokens in the token bucket.
-    """
+    """An operation, the client options for retries, the deadline and the token bucket."""
 
     operation: str
     retry_reads: bool = True
@@ -114,11 +104,7 @@ def all_settings() -> Iterator[Setting]:
 
 
 class Outcome(NamedTuple):
-    """The decision of the driver after a sequence of failed attempts.
-
-    :param delay: the seconds before the next attempt, or None if no attempt follows.
-    :param shown: the index of the error that the driver raises if no attempt succeeds.
-    """
+    """The decision of the driver after a sequence of failed attempts."""
 
     delay: float | None
     shown: int
@@ -239,11 +225,7 @@ class Comparison(NamedTuple):
 
 
 def compare_decisions(max_errors: int) -> Comparison:
-    """Compare the decisions of the driver with the required decisions.
-
-    :param max_errors: the maximum number of errors in a sequence. A sequence also ends if the driver
-        decides against a retry.
-    """
+    """Compare the decisions of the driver with the required decisions."""
     compared, different = 0, []
     for setting in all_settings():
         sequences: list[tuple[str, ...]] = [()]

@@ -68,10 +68,7 @@ _OLDEST_WIRE_VERSION = {"client bulk_write": CLIENT_BULK_WRITE, "aggregate of a 
 
 
 def skip_if_too_old(client: Any, operation: str) -> None:
-    """Skip the test if the server does not support the operation.
-
-    :param operation: a key of :data:`WITH_SESSION`.
-    """
+    """Skip the test if the server does not support the operation."""
     actual, required = client.admin.command("hello")["maxWireVersion"], _OLDEST_WIRE_VERSION.get(operation, 0)
     if actual < required:
         pytest.skip(f"version: {operation} needs a server with wire version {required}, this server has {actual}")

@@ -11,9 +11,8 @@ from gmongo import MongoClient, _clock
 from gmongo.errors import OperationFailure
 from gmongo.execution.backpressure import backoff
 from gmongo.testing import Deployment
-from tests.execution.harness import OVERLOADED, RETRYABLE, error_reply, fail, reply_in_sequence
+from tests.execution.harness import fail
 from tests.support.clients import Client, Connect
-from tests.support.server import ScriptedServer
 
 
 @pytest.mark.requirement("BP-20", "BP-21", "BP-23", "BP-25", "BP-45")
@@ -69,16 +68,7 @@ def test_retry_is_sent_after_backoff(deployment: Deployment, connect: Connect) -
     assert third - second == pytest.approx(0.06)
 
 
-@pytest.mark.requirement("BP-02", "BP-03")
-def test_retry_after_any_error_with_overload_labels_waits_for_backoff(
-    server: ScriptedServer, scripted_client: Client, backoffs: list[float]
-) -> None:
-    reply_in_sequence(server, "ping", error_reply(1, OVERLOADED, RETRYABLE))
-    scripted_client.db.command("ping")
-    assert backoffs == [0.1]
-
-
-@pytest.mark.requirement("BP-03", "BP-25")
+@pytest.mark.requirement("BP-02", "BP-03", "BP-25")
 def test_random_jitter_shortens_exponential_backoff(deployment: Deployment, client: Client) -> None:
     """Run prose test 1 of the Client Backpressure specification."""
     fail(deployment, "insert", code=2)

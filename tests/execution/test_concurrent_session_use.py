@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
 
 import gevent
 import pytest
 
-from gmongo import MongoClient
 from gmongo.client_session import ClientSession
 from gmongo.errors import InvalidOperation
 from gmongo.testing import Deployment
 from tests.execution.harness import assert_no_resource_in_use, delay_replies, idle_sessions, run_in_greenlet
 from tests.execution.operations import WITH_SESSION
-from tests.support.clients import Client, Connect
+from tests.support.clients import Client
 from tests.support.wait import eventually
 
 
@@ -34,24 +32,6 @@ def test_concurrent_use_of_session_raises_invalid_operation(
     assert_no_resource_in_use(client)
 
 
-def test_kill_of_waiting_operation_keeps_session_usable(deployment: Deployment, connect: Connect) -> None:
-    client = connect(deployment, maxPoolSize=1)
-    client.db.command("ping")
-    before = idle_sessions(client)
-    delay_replies(deployment, "find", milliseconds=200)
-    with client.start_session() as session:
-        first = gevent.spawn(client.db.c.find_one)
-        eventually(lambda: deployment.commands.named("find"))
-        waiting = gevent.spawn(client.db.c.insert_one, {}, session=session)
-        eventually(lambda: client.pool_stats()[0]["waiting"] == 1)
-        waiting.kill()
-        first.get(timeout=5)
-        client.db.c.insert_one({}, session=session)
-    assert_no_resource_in_use(client)
-    assert set(before) <= set(idle_sessions(client))
-    assert bytes(deployment.commands.named("insert")[0].body["lsid"]["id"]) in idle_sessions(client)
-
-
 def test_dropped_session_returns_to_the_session_pool(client: Client) -> None:
     session: ClientSession | None = client.start_session()
     assert session is not None
@@ -62,17 +42,6 @@ def test_dropped_session_returns_to_the_session_pool(client: Client) -> None:
     gc.collect()
     assert_no_resource_in_use(client)
     assert idle_sessions(client) == [lsid]
-
-
-def test_client_close_sends_end_sessions(deployment: Deployment) -> None:
-    with MongoClient[Any](deployment.uri) as client:
-        sessions = [client.start_session() for _ in range(3)]
-        used = {bytes(session.session_id["id"]) for session in sessions}
-        for session in sessions:
-            client.db.command("ping", session=session)
-            session.end_session()
-    (end,) = deployment.commands.named("endSessions")
-    assert {bytes(lsid["id"]) for lsid in end.body["endSessions"]} == used
 
 
 def test_bound_session_applies_only_in_the_greenlet_that_called_bind(deployment: Deployment, client: Client) -> None:

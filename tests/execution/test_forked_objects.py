@@ -13,8 +13,7 @@ import pytest
 from gevent.event import Event
 
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure
-from gmongo.testing import Deployment
-from tests.execution.harness import assert_no_resource_in_use, fail, overload_reply
+from tests.execution.harness import assert_no_resource_in_use, overload_reply
 from tests.support.clients import Client
 from tests.support.server import ScriptedServer, hold_reply
 
@@ -79,19 +78,3 @@ def test_forked_child_repeats_only_reads_in_implicit_sessions(
     else:
         assert type(waiting.exception) is (AutoReconnect if fork_moment == "reply" else OperationFailure)
     scripted_client.db.command("ping")
-
-
-def test_cursor_of_parent_raises_in_forked_child_and_stays_open_on_server(
-    deployment: Deployment, client: Client
-) -> None:
-    client.db.c.insert_many([{} for _ in range(5)])
-    cursor = client.db.c.find(batch_size=2)
-    next(cursor)
-    next(cursor)
-    simulate_fork(client)
-    with pytest.raises(AutoReconnect):
-        next(cursor)
-    cursor.close()
-    assert deployment.commands.named("killCursors") == []
-    fail(deployment, "find", times=1)
-    assert client.db.c.find_one() is not None

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 import gmongo
-from gmongo.cursor import CursorType
-from gmongo.engines.server_cursor import ServerCursor
-from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.testing import Deployment
-from tests.execution.harness import delay_replies
 from tests.support.clients import Client, Connect
 
 CLIENT, DATABASE, COLLECTION, OPERATION, BLOCK = 64_000, 32_000, 16_000, 8_000, 4_000
@@ -83,77 +77,3 @@ def test_invalid_timeout_ms_raises_at_creation_of_object(create_object, client, 
         with pytest.raises(ValueError, match="timeout_ms must be 0 or more milliseconds"):
             create_object(client, wrong)
     assert no_operation_sent(deployment)
-
-
-@pytest.mark.parametrize("is_bound", [False, True])
-def test_timeout_ms_in_transaction_callback_raises_invalid_operation(is_bound, client, deployment):
-    def callback(session: Any) -> None:
-        arguments = {} if is_bound else {"session": session}
-        for operate in (client.db.c.find, client.db.c.find_one, client.db.c.watch):
-            with pytest.raises(InvalidOperation, match="limit inside the callback"):
-                operate(timeout_ms=OPERATION, **arguments)
-        with pytest.raises(InvalidOperation, match="limit inside the callback"):
-            client.db.c.aggregate([], timeout_ms=OPERATION, **arguments)
-        with pytest.raises(InvalidOperation, match="limit inside the callback"):
-            session.commit_transaction(timeout_ms=OPERATION)
-
-    with client.start_session() as session:
-        if is_bound:
-            with session.bind(end_session=False):
-                session.with_transaction(callback)
-        else:
-            session.with_transaction(callback)
-    assert no_operation_sent(deployment)
-
-
-def test_collection_with_timeout_accepts_only_sessions_of_own_client(client, connect, deployment):
-    limited = client.db.get_collection("c", timeout_ms=COLLECTION)
-    with client.start_session() as session:
-        limited.insert_one({}, session=session)
-        with session.bind(end_session=False):
-            limited.find_one()
-        with pytest.raises(InvalidOperation, match="MongoClient that started it"):
-            connect(deployment).db.get_collection("c", timeout_ms=1000).find_one(session=session)
-    lsids = {
-        bytes(command.body["lsid"]["id"])
-        for command in deployment.commands.named("insert", "find")
-        if "lsid" in command.body
-    }
-    assert len(lsids) == 1
-
-
-def test_unsupported_timeout_mode_raises_error(client, deployment):
-    with pytest.raises(ValueError, match="timeout_mode must be"):
-        client.db.c.find(timeout_mode="for ever")
-    with pytest.raises(ConfigurationError, match="a tailable cursor has no end"):
-        client.db.c.find(cursor_type=CursorType.TAILABLE, timeout_mode="cursor_lifetime")
-    with pytest.raises(ConfigurationError, match="a tailable cursor has no end"):
-        client.db.cursor_command("find", "c", tailable=True, timeout_mode="cursor_lifetime")
-    for stage in ({"$out": "d"}, {"$merge": "d"}):
-        with pytest.raises(ConfigurationError, match=r"a pipeline with \$out"):
-            client.db.c.aggregate([stage], timeout_mode="iteration")
-    assert no_operation_sent(deployment)
-
-
-def test_all_get_more_commands_of_one_iteration_share_one_timeout(connect, monkeypatch):
-    """Check an iteration that reads empty batches, and therefore sends several ``getMore`` commands."""
-    with Deployment.replica_set(1) as deployment:
-        client = connect(deployment)
-        client.db.c.insert_many([{"_id": number} for number in range(3)])
-        cursor = client.db.c.find({}, batch_size=1, timeout_ms=100, timeout_mode="iteration")
-        next(cursor)
-        requests = 0
-        fetch = ServerCursor._fetch
-
-        def fetch_empty_batch(engine: ServerCursor, deadline: float | None) -> bool:
-            nonlocal requests
-            requests += 1
-            fetch(engine, deadline)
-            engine.documents = iter(())
-            return False
-
-        monkeypatch.setattr(ServerCursor, "_fetch", fetch_empty_batch)
-        delay_replies(deployment, "getMore", milliseconds=60)
-        with pytest.raises(PyMongoError) as raised:
-            next(cursor)
-        assert raised.value.timeout and requests == 2

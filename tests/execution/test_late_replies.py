@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import struct
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -215,59 +213,33 @@ def test_drain_late_replies_bytes_does_not_limit_the_next_reply(create_client, s
     assert pool_recorder.lines_starting_with("Created") == ["Created 1"]
 
 
-def test_tls_connection_is_reused_after_late_reply(connect):
-    with Deployment.standalone(tls=True) as deployment:
-        client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=10_000)
-        client.db.c.insert_one({"_id": 1})
-        delay_replies(deployment, "find", milliseconds=60, times=1)
-        with pytest.raises(gevent.Timeout), gevent.Timeout(0.02):
-            client.db.c.find_one({"_id": 1})
-        assert connection_counts(client) == (1, 0, 0, 1)
-        eventually(lambda: pool_stats_of(client)["draining"] == 0)
-        assert connection_counts(client) == (1, 1, 0, 0)
-        assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+# For each cause: client options, and attributes of the server.
+CLOSING: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
+    "drainLateRepliesMS": ({"drainLateRepliesMS": 30}, {}),
+    "drainLateRepliesBytes": ({"drainLateRepliesBytes": LARGE}, {"filling": bytes(LARGE)}),
+    "first part of a large reply": ({"drainLateRepliesBytes": LARGE}, {"filling": bytes(LARGE), "pieces": [70_000]}),
+    "maxMessageSizeBytes": (
+        {"drainLateRepliesBytes": 10 * LARGE},
+        {"filling": bytes(LARGE), "hello_extra": {"maxMessageSizeBytes": LARGE // 2}},
+    ),
+    "moreToCome": ({}, {"flags": 2}),
+    "byte after the reply": ({}, {"suffix": b"\0"}),
+    "disconnect": ({}, {}),
+}
 
 
-def test_draining_connection_is_closed_after_drain_late_replies_ms(create_client, server, pool_recorder):
-    client = create_client(drainLateReplies=True, drainLateRepliesMS=30)
+@pytest.mark.parametrize("cause", CLOSING)
+def test_draining_connection_is_closed(cause, create_client, server, pool_recorder):
+    options, attributes = CLOSING[cause]
+    for name, value in attributes.items():
+        setattr(server, name, value)
+    client = create_client(drainLateReplies=True, **{"drainLateRepliesMS": 10_000, **options})
     interrupt_late_find(client, server)
-    assert connection_counts(client) == (1, 0, 0, 1)
+    if cause == "disconnect":
+        server.peers[server.connections_of("find")[0]].close()
+    elif cause not in ("drainLateRepliesMS", "first part of a large reply"):
+        server.release()
     eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
-    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
-    eventually(lambda: server.connections_of("find")[0] not in server.peers)
-
-
-@pytest.mark.parametrize(("max_message_size", "drain_bytes"), [(48_000_000, LARGE), (LARGE // 2, 10 * LARGE)])
-def test_late_reply_above_drain_limit_or_max_message_size_closes_connection(
-    max_message_size, drain_bytes, create_client, server, pool_recorder
-):
-    server.hello_extra, server.filling = {"maxMessageSizeBytes": max_message_size}, bytes(LARGE)
-    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=drain_bytes)
-    interrupt_late_find(client, server)
-    server.release()
-    eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
-    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
-
-
-def test_partly_received_reply_above_drain_limit_closes_connection_immediately(create_client, server):
-    server.pieces, server.filling = [70_000], bytes(LARGE)
-    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=LARGE)
-    interrupt_late_find(client, server)
-    eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
-
-
-MORE_TO_COME = 2
-
-
-@pytest.mark.parametrize(
-    ("flags", "suffix"), [(MORE_TO_COME, b""), (0, b"\0")], ids=["moreToCome", "byte after the reply"]
-)
-def test_extra_data_after_late_reply_closes_connection(flags, suffix, client, server, pool_recorder):
-    server.flags, server.suffix = flags, suffix
-    interrupt_late_find(client, server)
-    server.release()
-    eventually(lambda: pool_stats_of(client)["draining"] == 0)
-    assert connection_counts(client) == (0, 0, 0, 0)
     assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
 
 
@@ -300,44 +272,6 @@ def test_kill_of_greenlet_that_drains_closes_connection(client, server, pool_rec
     eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
     assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
-
-
-def test_disconnect_by_server_closes_draining_connection(client, server, pool_recorder):
-    interrupt_late_find(client, server)
-    server.peers[server.connections_of("find")[0]].close()
-    eventually(lambda: connection_counts(client)[3] == 0)
-    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
-
-
-def test_dropped_client_with_draining_connection_is_freed_immediately(server):
-    client: Any = MongoClient(f"mongodb://{server.name}/?replicaSet=rs&drainLateReplies=true")
-    interrupt_late_find(client, server)
-    assert connection_counts(client)[3] == 1
-    gc.collect()
-    gc.disable()
-    try:
-        references = [weakref.ref(each) for each in (client._topology, *client._topology.pools(), client._executor)]
-        del client
-        gevent.sleep(0)
-        assert [each() for each in references] == [None, None, None]
-    finally:
-        gc.enable()
-    server.release()
-
-
-@pytest.mark.real_time
-def test_partly_sent_large_request_closes_connection(create_client, server, pool_recorder):
-    client = create_client(drainLateReplies=True, drainLateRepliesMS=10_000)
-    client.d.c.find_one({"_id": 5})
-    (pool,) = client._topology.pools()
-    (connection,) = pool.machine.available
-    assert connection._transport is not None
-    sending = gevent.spawn(client.d.c.insert_many, [{"x": bytes(15_000_000)}] * 3)
-    eventually(lambda: connection.mid_message and connection._transport._waiting is not None)
-    sending.kill()
-    assert connection.unanswered is None
-    assert connection_counts(client) == (0, 0, 0, 0)
-    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
 
 
 def test_timeout_before_first_byte_of_request_keeps_connection(create_client, server, pool_recorder, monkeypatch):
@@ -373,16 +307,6 @@ def test_pinned_connection_of_load_balancer_is_not_drained(pin_owner, connect, p
         assert pool_stats_of(client)["draining"] == 0
 
 
-def test_undecodable_late_reply_closes_connection(client, server, pool_recorder, monkeypatch):
-    monkeypatch.setattr(
-        "gmongo.execution.late_reply.LateReply.__call__", lambda *_: (_ for _ in ()).throw(bson.errors.InvalidBSON())
-    )
-    interrupt_late_find(client, server)
-    server.release()
-    eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
-    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
-
-
 def test_drain_limits_without_drain_late_replies_raise_configuration_error():
     for limit in ({"drainLateRepliesMS": 100}, {"drainLateRepliesBytes": 100}):
         with pytest.raises(ConfigurationError, match="limits of drainLateReplies=true"):
@@ -390,21 +314,3 @@ def test_drain_limits_without_drain_late_replies_raise_configuration_error():
     for wrong in ({"drainLateRepliesMS": 0}, {"drainLateRepliesBytes": 0}):
         with pytest.raises((ConfigurationError, ValueError), match=next(iter(wrong))):
             MongoClient("127.0.0.1", connect=False, drainLateReplies=True, **wrong)
-
-
-@pytest.mark.parametrize("interruption", [gevent.Timeout(), gevent.GreenletExit(), ValueError("x")])
-def test_interruption_during_compression_closes_connection_without_draining(
-    connect: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, interruption: BaseException
-) -> None:
-    def raise_interruption(*_arguments: object) -> None:
-        raise interruption
-
-    with ScriptedServer() as scripted_client:
-        scripted_client.hello_extra = {"compression": ["zlib"]}
-        client = connect(scripted_client, compressors="zlib", drainLateReplies=True)
-        monkeypatch.setattr("gmongo.cmap.server_connection.compressed", raise_interruption)
-        with pytest.raises(type(interruption)) as caught:
-            client.db.command("ping")
-        assert caught.value is interruption
-        (pool,) = client.pool_stats()
-        assert (pool["draining"], pool["available"], pool["in_use"]) == (0, 0, 0)

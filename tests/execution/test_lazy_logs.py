@@ -48,12 +48,6 @@ def test_every_access_to_structured_message_returns_formatted_values(access: str
     assert ACCESSES[access](structured_message()) == WHOLE
 
 
-def test_structured_message_equals_dictionary_of_formatted_values() -> None:
-    assert structured_message() == WHOLE
-    assert structured_message() != {**WHOLE, "lazy": (len, 2)}
-    assert repr(structured_message()) == repr(WHOLE)
-
-
 def test_structured_message_formats_each_value_once_at_first_access() -> None:
     formatted: list[str] = []
     fields = structured_message(formatted)
@@ -80,17 +74,3 @@ def test_log_record_is_formatted_only_when_a_handler_reads_it(caplog: pytest.Log
     logs.log(logger, Details(fields), fields, logging.CRITICAL)
     assert caplog.messages == ["Hello: a=1, lazy=text 2"]
     assert caplog.records[0].structured == WHOLE  # type: ignore[attr-defined]
-
-
-def test_custom_log_record_factory_creates_log_records(caplog: pytest.LogCaptureFixture) -> None:
-    factory = logging.getLogRecordFactory()
-
-    class Record(logging.LogRecord):
-        pass
-
-    logging.setLogRecordFactory(Record)
-    try:
-        logs.log(logging.getLogger("gmongo.command"), "text", {"message": "text"}, logging.CRITICAL)
-    finally:
-        logging.setLogRecordFactory(factory)
-    assert type(caplog.records[0]) is Record

@@ -80,22 +80,6 @@ def test_overloaded_command_fails_after_six_attempts(
     assert len(backoffs) == 5
 
 
-@pytest.mark.requirement("BP-14", "BP-17")
-def test_get_more_that_fails_six_times_closes_cursor(
-    deployment: Deployment, client: Client, backoffs: list[float]
-) -> None:
-    client.db.c.insert_many([{} for _ in range(5)])
-    fail(deployment, "getMore")
-    cursor = client.db.c.find(batch_size=2)
-    with pytest.raises(OperationFailure) as raised:
-        list(cursor)
-    assert raised.value.code == 462
-    assert len(deployment.commands.named("getMore")) == 6
-    (kill,) = deployment.commands.named("killCursors")
-    assert kill.body["cursors"] == [deployment.commands.named("getMore")[0].body["getMore"]]
-    assert not cursor.alive
-
-
 @pytest.mark.requirement("BP-04")
 def test_rate_limit_error_has_overload_labels(deployment: Deployment, client: Client, backoffs: list[float]) -> None:
     client.db.command("ping")
@@ -140,32 +124,6 @@ def test_number_of_retries_is_limited_for_each_batch(
     assert backoffs == [0.1, 0.2, 0.4, 0.8] * 2
     numbers = [command["txnNumber"] for command in server.commands("insert")]
     assert numbers == [numbers[0]] * 5 + [numbers[0] + 1] * 5
-
-
-@pytest.mark.requirement("BP-39", "BP-43")
-@pytest.mark.parametrize(
-    ("option", "case", "is_retried"),
-    [
-        *(("retryReads", case, False) for case in ("find", "getMore", "command")),
-        *(("retryReads", case, True) for case in ("update_many", "create_collection", "aggregate with $out")),
-        *(("retryWrites", case, True) for case in ("find", "getMore")),
-        *(("retryWrites", case, False) for case in ("update_many", "create_collection", "aggregate with $out")),
-        ("retryWrites", "command", False),
-    ],
-)
-def test_retry_reads_and_retry_writes_control_overload_retries(
-    deployment: Deployment, connect: Connect, backoffs: list[float], option: str, case: str, is_retried: bool
-) -> None:
-    name, run = COMMANDS[case]
-    client = connect(deployment, **{option: False})
-    client.db.c.insert_many([{} for _ in range(3)])
-    fail(deployment, name, times=2)
-    if is_retried:
-        run(client)
-    else:
-        with pytest.raises(OperationFailure):
-            run(client)
-    assert len(deployment.commands.named(name)) == (3 if is_retried else 1)
 
 
 @pytest.mark.requirement("BP-15", "BP-34", "BP-46")

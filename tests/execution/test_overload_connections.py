@@ -5,18 +5,13 @@ Network errors of a handshake count as overload errors.
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable
 from typing import Any
 
-import gevent
 import pytest
 
 from gmongo import MongoClient
-from gmongo.cmap.connect_error_labels import label_connect_error
-from gmongo.errors import AutoReconnect, OperationFailure
-from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, overload_reply, reply_in_sequence, tokens_of
+from tests.execution.harness import overload_reply, reply_in_sequence, tokens_of
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut_reply
 from tests.support.wait import eventually
@@ -67,32 +62,3 @@ def test_operation_is_retried_after_closed_handshake_without_token(
     assert backoffs == [0.1]
     assert tokens_of(client) == 1000
     assert client.retry_stats()["retries"] == 1
-
-
-@pytest.mark.requirement("BP-05")
-def test_dropped_tls_handshake_raises_error_with_overload_labels(connect: Connect, backoffs: list[float]) -> None:
-    pytest.importorskip("trustme")
-    with Deployment.standalone(tls=True) as deployment:
-        client = connect(deployment, maxAdaptiveRetries=0)
-        client.db.command("ping")
-        deployment.rate_limit(connections=1e-6, burst=0)
-        deployment.members[0].drop_connections()
-        for _ in range(3):
-            with pytest.raises(AutoReconnect) as raised:
-                client.db.command("ping")
-            if raised.value.has_error_label(OVERLOADED):
-                break
-        assert raised.value.has_error_label(OVERLOADED)
-        assert raised.value.has_error_label(RETRYABLE)
-
-
-@pytest.mark.requirement("BP-05")
-@pytest.mark.parametrize("cause", [ConnectionResetError(), TimeoutError(), EOFError(), ssl.SSLEOFError()])
-def test_only_network_error_of_handshake_has_overload_labels(cause: Exception) -> None:
-    error = AutoReconnect("connection closed")
-    error.__cause__ = cause
-    label_connect_error(error)
-    assert all(error.has_error_label(label) for label in BOTH)
-    for other in (OperationFailure("authentication failed", 18), KeyboardInterrupt(), gevent.Timeout()):
-        label_connect_error(other)
-        assert not getattr(other, "_error_labels", None)

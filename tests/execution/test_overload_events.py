@@ -28,17 +28,6 @@ CASES: dict[str, tuple[list[Any], int, bool]] = {
 }
 
 
-def assert_event_pairs(recorder: Recorder, name: str, count: int) -> None:
-    started = {event.request_id for event in recorder.events_named("CommandStarted") if event.command_name == name}
-    ended = [
-        event.request_id
-        for event in recorder.events_named("CommandSucceeded") + recorder.events_named("CommandFailed")
-        if event.command_name == name
-    ]
-    assert len(started) == count
-    assert sorted(ended) == sorted(started)
-
-
 @pytest.mark.requirement("BP-65", "BP-66", "BP-67", "BP-68", "BP-69")
 @pytest.mark.parametrize("case", CASES)
 def test_each_attempt_publishes_and_logs_start_and_end_of_command(
@@ -55,7 +44,9 @@ def test_each_attempt_publishes_and_logs_start_and_end_of_command(
                 scripted_client.db.c.update_many({}, {"$set": {"x": 1}})
     ending = "CommandSucceeded" if succeeds else "CommandFailed"
     assert events_of_command(recorder, "update") == PAIRS * (attempts - 1) + ["CommandStarted", ending]
-    assert_event_pairs(recorder, "update", attempts)
+    ended = recorder.events_named("CommandSucceeded") + recorder.events_named("CommandFailed")
+    started = [event.request_id for event in recorder.events_named("CommandStarted")]
+    assert sorted(event.request_id for event in ended) == sorted(set(started))
     assert len(server.commands("update")) == attempts
     logged = [each.structured for each in caplog.records if each.name == "gmongo.command"]
     messages = [each["message"] for each in logged if each["commandName"] == "update"]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from gmongo.errors import OperationFailure
 from gmongo.execution.retry import RetryPolicy, with_retry_writes_hint
-from gmongo.sdam.server_description import ServerDescription
 from gmongo.testing import Deployment
 from tests.execution.harness import (
     BOTH,
@@ -20,7 +17,7 @@ from tests.execution.harness import (
     reply_in_sequence,
 )
 from tests.support.clients import Client, Connect
-from tests.support.server import ScriptedServer, cut_reply
+from tests.support.server import ScriptedServer
 
 
 @pytest.mark.requirement("BP-07", "BP-39")
@@ -113,39 +110,3 @@ def test_retry_writes_hint_replaces_message_of_error_without_reply() -> None:
     assert isinstance(hinted, OperationFailure) and hinted.code == 20 and hinted.__cause__ is error
     (text,) = (hinted.details or {}).values()
     assert str(hinted).startswith(text) and "retryWrites=false" in text
-
-
-@pytest.mark.parametrize("case", ["other message", "other code", "retryWrites=false"])
-def test_error_of_other_kind_keeps_message_without_retry_writes_hint(
-    server: ScriptedServer, connect: Connect, backoffs: list[float], case: str
-) -> None:
-    message = "not allowed" if case == "other message" else "Transaction numbers are only allowed on a replica set"
-    code = 72 if case == "other code" else 20
-    server.replies["insert"] = {"ok": 0, "code": code, "errmsg": message}
-    client = connect(f"mongodb://{server.name}", retryWrites=case != "retryWrites=false")
-    with pytest.raises(OperationFailure) as raised:
-        client.db.c.insert_one({})
-    assert str(raised.value).startswith(message)
-
-
-@pytest.mark.requirement("BP-51")
-def test_possibly_executed_write_is_never_retried_without_transaction_number(
-    server: ScriptedServer, connect: Connect, backoffs: list[float]
-) -> None:
-    def reject_insert(_command: Any) -> dict[str, Any]:
-        calls.append(1)
-        if len(calls) == 2:  # In the third attempt, the server supports no sessions.
-            known = client._topology.description.get(server.address)
-            client._topology.server_checked(
-                ServerDescription(server.address, {**known._hello, "logicalSessionTimeoutMinutes": None}, 0.001)
-            )
-        return overload_reply()
-
-    calls: list[int] = []
-    client = connect(f"mongodb://{server.name}")
-    client.db.c.find_one()
-    server.fail("insert", cut_reply(0))
-    server.replies["insert"] = reject_insert
-    with pytest.raises(OperationFailure, match="Selected server does not support retryable writes"):
-        client.db.c.insert_one({})
-    assert ["txnNumber" in command for command in server.commands("insert")] == [True, True]

@@ -1,11 +1,13 @@
-"""Prose tests of the Causal Consistency specification. The specification has no test 10."""
+"""Prose tests of the Causal Consistency specification, which has no test 10.
+
+Test 3 of the Driver Sessions specification contains test 12.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from bson import Timestamp
 
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
@@ -28,7 +30,6 @@ WRITES = (
     "find_one_and_replace",
     "find_one_and_delete",
 )
-LABELS = {"labels": None, "code": 2}
 
 
 def last_command(deployment: Deployment, name: str) -> dict[str, Any]:
@@ -52,31 +53,11 @@ def test_1_2_first_read_sends_no_after_cluster_time(deployment: Deployment, clie
         assert "readConcern" not in last_command(deployment, "find")
 
 
-@pytest.mark.parametrize("operation_fails", [False, True])
-def test_3_first_operation_sets_operation_time(
-    deployment: Deployment, client: Client, collection: Any, recorder: Recorder, operation_fails: bool
+@pytest.mark.parametrize("operation", [*READS, *WRITES])
+def test_4_13_operation_sends_operation_time_of_find_one(
+    deployment: Deployment, client: Client, collection: Any, operation: str
 ) -> None:
-    """Check that the first read sets the operationTime of the session, even if the read fails (test
-    3).
-    """
-    with client.start_session() as session:
-        if operation_fails:
-            fail(deployment, "find", times=1, **LABELS)
-            with pytest.raises(OperationFailure):
-                collection.find_one({}, session=session)
-            reply = recorder.events_named("CommandFailed")[-1].failure
-        else:
-            collection.find_one({}, session=session)
-            reply = recorder.events_named("CommandSucceeded")[-1].reply
-        assert session.operation_time == reply["operationTime"]
-        assert isinstance(session.operation_time, Timestamp)
-
-
-@pytest.mark.parametrize("read", READS)
-def test_4_read_sends_operation_time_of_find_one(
-    deployment: Deployment, client: Client, collection: Any, read: str
-) -> None:
-    name, run = WITH_SESSION[read]
+    name, run = WITH_SESSION[operation]
     with client.start_session(causal_consistency=True) as session:
         collection.find_one({}, session=session)
         time = session.operation_time
@@ -85,23 +66,25 @@ def test_4_read_sends_operation_time_of_find_one(
         assert last_command(deployment, name)["readConcern"] == {"afterClusterTime": time}
 
 
-@pytest.mark.parametrize("write_fails", [False, True])
-@pytest.mark.parametrize("write", WRITES)
-def test_5_find_one_sends_operation_time_of_write(
-    deployment: Deployment, client: Client, collection: Any, write: str, write_fails: bool
+@pytest.mark.parametrize("operation_fails", [False, True])
+@pytest.mark.parametrize("operation", ["find_one", *WRITES])
+def test_3_5_find_one_sends_operation_time_of_previous_operation(
+    deployment: Deployment, client: Client, collection: Any, recorder: Recorder, operation: str, operation_fails: bool
 ) -> None:
-    name, run = WITH_SESSION[write]
+    """Check that an operation sets the operationTime of the session, even if the operation fails."""
+    name, run = WITH_SESSION[operation]
     with client.start_session(causal_consistency=True) as session:
-        if write_fails:
-            fail(deployment, name, times=1, **LABELS)
+        if operation_fails:
+            fail(deployment, name, times=1, labels=None, code=2)
             with pytest.raises(OperationFailure):
                 run(client, session)
+            reply = recorder.events_named("CommandFailed")[-1].failure
         else:
             run(client, session)
-        time = session.operation_time
-        assert time is not None
+            reply = recorder.events_named("CommandSucceeded")[-1].reply
+        assert session.operation_time == reply["operationTime"]
         collection.find_one({}, session=session)
-        assert last_command(deployment, "find")["readConcern"] == {"afterClusterTime": time}
+        assert last_command(deployment, "find")["readConcern"] == {"afterClusterTime": reply["operationTime"]}
 
 
 @pytest.mark.parametrize("read", READS)
@@ -146,20 +129,3 @@ def test_8_9_read_concern_level_is_merged_with_after_cluster_time(
         run(client, session)
         expected: dict[str, Any] = {"afterClusterTime": time} | ({"level": level} if level else {})
         assert last_command(deployment, name)["readConcern"] == expected
-
-
-def test_12_commands_have_cluster_time(deployment: Deployment, client: Client, collection: Any) -> None:
-    collection.find_one({})
-    assert isinstance(last_command(deployment, "find")["$clusterTime"]["clusterTime"], Timestamp)
-
-
-@pytest.mark.parametrize("write", WRITES)
-def test_13_write_sends_operation_time_of_find_one(
-    deployment: Deployment, client: Client, collection: Any, write: str
-) -> None:
-    name, run = WITH_SESSION[write]
-    with client.start_session(causal_consistency=True) as session:
-        collection.find_one({}, session=session)
-        time = session.operation_time
-        run(client, session)
-        assert last_command(deployment, name)["readConcern"] == {"afterClusterTime": time}

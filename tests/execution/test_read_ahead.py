@@ -11,23 +11,18 @@ import gevent
 import gevent.subprocess
 import pytest
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
-from bson.errors import InvalidBSON
 from gevent.event import Event
 
 import gmongo
 from gmongo import MongoClient
 from gmongo.errors import (
     AutoReconnect,
-    CursorNotFound,
     InvalidOperation,
     NetworkTimeout,
-    OperationFailure,
-    PyMongoError,
 )
 from gmongo.gridfs import GridFS
 from gmongo.testing import Deployment
 from tests.execution.harness import count_open_cursors, no_connection_or_session_in_use
-from tests.support.fail_points import fail
 from tests.support.programs import TIMEOUT
 from tests.support.server import ScriptedServer, cursor_reply, cut_reply, hold_reply
 from tests.support.wait import eventually
@@ -160,8 +155,6 @@ class RecordingNumberDecoder(TypeDecoder):  # type: ignore[misc]
         self.decoded: list[int] = []
 
     def transform_bson(self, value: Any) -> Any:
-        if value < 0:
-            raise ValueError("negative")
         self.decoded.append(int(value))
         return value
 
@@ -189,51 +182,6 @@ def test_buffered_batch_is_decoded_while_the_application_waits(numbers: tuple[An
     assert sorted(codec.decoded) == list(range(200))
 
 
-def test_undecodable_document_raises_after_all_previous_batches(numbers: tuple[Any, RecordingNumberDecoder]) -> None:
-    collection, codec = numbers
-    collection.update_one({"_id": 150}, {"$set": {"at": -1.0}})
-    for cursor in (collection.find(batch_size=100), collection.find(batch_size=100).read_ahead()):
-        codec.decoded.clear()
-        seen = []
-        with pytest.raises(InvalidBSON, match="negative"):
-            for each in cursor:
-                seen.append(each["_id"])
-                if each["_id"] == 0 and cursor._ahead:
-                    eventually(lambda: max(codec.decoded) > 100)
-        assert seen[-1] < 150
-        assert seen[:101] == list(range(101))
-        cursor.close()
-
-
-def test_large_buffered_batch_is_not_decoded_ahead(
-    numbers: tuple[Any, RecordingNumberDecoder], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    collection, codec = numbers
-    monkeypatch.setattr("gmongo.engines.read_ahead._DECODED", 100_000)
-    cursor = collection.find(batch_size=100).read_ahead()
-    next(cursor)
-    eventually(lambda: not collection.database.client._cursor_killer.reading)
-    gevent.sleep(0.02)
-    assert max(codec.decoded) < 100
-    assert len(list(cursor)) == 199
-
-
-def test_get_more_error_is_raised_after_all_previous_documents(many_documents: Any, deployment: Deployment) -> None:
-    cursor = many_documents.find(batch_size=5).read_ahead(10)
-    fail(deployment, "getMore", errorCode=11601)
-    seen = []
-    with pytest.raises(OperationFailure) as caught:
-        seen.extend(each["_id"] for each in cursor)
-    assert caught.value.code == 11601
-    assert seen == list(range(5))
-    assert not cursor.alive
-    with pytest.raises(StopIteration):
-        next(cursor)
-    eventually(
-        lambda: no_connection_or_session_in_use(many_documents.database.client) and count_open_cursors(deployment) == 0
-    )
-
-
 def test_buffered_batch_is_returned_before_network_error_is_raised(server: ScriptedServer, connect: Any) -> None:
     server.fail("getMore", lambda peer, message: peer.send(message), cut_reply(5))
     client = connect(server)
@@ -246,30 +194,6 @@ def test_buffered_batch_is_returned_before_network_error_is_raised(server: Scrip
         seen.extend(each["_id"] for each in cursor)
     assert seen == [0, 1, 2, 3]
     assert not cursor.alive
-
-
-@pytest.mark.parametrize(
-    ("reply", "error_class"),
-    [
-        ({"ok": 0, "code": 43, "errmsg": "gone"}, CursorNotFound),
-        ({"ok": 1, "cursor": {"id": "x", "ns": "db.c", "nextBatch": []}}, PyMongoError),
-        ({"ok": 1, "cursor": {"id": 7, "ns": "db.c", "nextBatch": [1]}}, PyMongoError),
-        ({"ok": 1}, PyMongoError),
-    ],
-)
-def test_malformed_get_more_reply_raises_the_error_of_a_plain_cursor(
-    server: ScriptedServer, connect: Any, reply: dict[str, Any], error_class: type[Exception]
-) -> None:
-    server.replies["getMore"] = reply
-    client = connect(server)
-    raised = []
-    for cursor in (client.db.c.find(), client.db.c.find().read_ahead()):
-        with pytest.raises(error_class) as caught:
-            list(cursor)
-        raised.append((type(caught.value), str(caught.value)))
-        cursor.close()
-    assert raised[0] == raised[1]
-    eventually(lambda: no_connection_or_session_in_use(client))
 
 
 def test_timeout_block_around_next_ends_wait_for_batch(server: ScriptedServer, connect: Any) -> None:
@@ -286,10 +210,6 @@ def test_timeout_block_around_next_ends_wait_for_batch(server: ScriptedServer, c
     assert len(server.commands("killCursors")) == 1
     eventually(lambda: no_connection_or_session_in_use(client))
     gate.set()
-
-
-def reads_ahead(client: Any) -> bool:
-    return bool(client._cursor_killer.reading)
 
 
 def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: ScriptedServer, connect: Any) -> None:
@@ -329,17 +249,6 @@ def test_client_close_interrupts_pending_get_more(server: ScriptedServer, connec
     client.close()
     reader.get(timeout=1)
     assert not client._cursor_killer.reading
-
-
-def test_cursor_of_closed_client_returns_buffered_documents_then_raises(server: ScriptedServer, connect: Any) -> None:
-    client = connect(server)
-    cursor = client.db.c.find().read_ahead()
-    next(cursor)
-    eventually(lambda: not reads_ahead(client))
-    client.close()
-    assert [next(cursor)["_id"] for _ in range(3)] == [1, 2, 3]
-    with pytest.raises(InvalidOperation, match="after close"):
-        next(cursor)
 
 
 def test_pending_get_more_of_read_ahead_does_not_keep_event_loop_alive(server: ScriptedServer, connect: Any) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.execution.backpressure import BASE_BACKOFF, MAX_RETRIES, TokenBucket, backoff
-from gmongo.options.table import OPTIONS
 from gmongo.testing import Deployment
 
 PAGE = (Path(__file__).parents[2] / "docs" / "retries.md").read_text("utf-8")
@@ -36,13 +35,6 @@ def test_numbers_on_retries_page_equal_constants() -> None:
     assert f"{TokenBucket.CAPACITY} tokens" in PAGE
     assert f"| `maxAdaptiveRetries` | {MAX_RETRIES} |" in PAGE
     assert f"| `baseBackoffMS` | {BASE_BACKOFF * 1000:g} |" in PAGE
-
-
-def test_retries_page_names_only_existing_options() -> None:
-    section = PAGE.split("### Options")[1].split("\n## ")[0]
-    named = re.findall(r"`([a-zA-Z]+)`", section)
-    assert named
-    assert {name.lower() for name in named} <= {option.key for option in OPTIONS}
 
 
 def test_retries_page_lists_keys_of_retry_stats() -> None:

@@ -50,17 +50,6 @@ def test_interrupted_operation_ends_on_the_server(interruption, name, client, se
     eventually(lambda: running_commands(second_client) == [])
 
 
-def test_interrupted_operation_runs_on_server_while_connection_drains(deployment, connect, second_client):
-    client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=300)
-    delay_replies(deployment, "find")
-    finding = gevent.spawn(client.db.c.find_one, {})
-    eventually(lambda: running_commands(second_client) == ["find"])
-    finding.kill()
-    gevent.sleep(0.1)
-    assert running_commands(second_client) == ["find"]
-    eventually(lambda: running_commands(second_client) == [])
-
-
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("drains", [False, True])
 def test_operation_that_times_out_ends_on_server_and_keeps_connection(

@@ -1,12 +1,10 @@
-"""The pool of server sessions, and the cluster time that the driver sends with a command."""
+"""The pool of server sessions."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from bson import Timestamp
 
 from gmongo import _clock
 from gmongo._topology_type import TOPOLOGY_TYPE
@@ -16,8 +14,6 @@ from gmongo.monitoring.listeners import EventListeners
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology_description import TopologyDescription
-from gmongo.testing import Deployment
-from tests.support.clients import Client
 
 LIFETIME = 30  # the `logicalSessionTimeoutMinutes` of the server
 
@@ -69,29 +65,6 @@ def test_dirty_session_is_not_returned_to_the_pool(pool: ServerSessionPool) -> N
     assert pool.in_use == 0
 
 
-def cluster_time(seconds: int) -> dict[str, Any]:
-    return {"clusterTime": Timestamp(seconds, 1), "signature": {"hash": b"\x00" * 20, "keyId": 0}}
-
-
-NOW = 4_000_000_000  # seconds since 1970, later than any cluster time of the servers
-
-
-@pytest.mark.parametrize(
-    ("client_time", "session_time", "sent_time"), [(1, 2, 2), (2, 1, 2), (None, 2, 2), (2, None, 2), (2, 2, 2)]
-)
-def test_command_sends_newer_cluster_time_of_client_and_session(
-    deployment: Deployment, client: Client, client_time: int | None, session_time: int | None, sent_time: int
-) -> None:
-    client.db.command("ping")
-    with client.start_session() as session:
-        client._topology.cluster_time = None if client_time is None else cluster_time(NOW + client_time)
-        if session_time is not None:
-            session.advance_cluster_time(cluster_time(NOW + session_time))
-        client.db.command("ping", session=session)
-    command = deployment.commands.named("ping")[-1].body
-    assert command["$clusterTime"]["clusterTime"].time == NOW + sent_time
-
-
 def test_session_with_two_users_returns_to_pool_after_both_have_ended(pool: ServerSessionPool) -> None:
     implicit = ImplicitSession(pool)
     taken = implicit.server_session
@@ -105,17 +78,6 @@ def test_session_with_two_users_returns_to_pool_after_both_have_ended(pool: Serv
     shared.end_implicit()
     assert (len(pool), pool.in_use) == (1, 0)
     assert pool.acquire() is taken
-
-
-def test_second_end_of_implicit_session_has_no_effect(pool: ServerSessionPool) -> None:
-    implicit = ImplicitSession(pool)
-    implicit.end_implicit()
-    assert (len(pool), pool.in_use) == (0, 0)
-    first = implicit.server_session
-    assert implicit.server_session is first and pool.in_use == 1
-    for _ in range(2):
-        implicit.end_implicit()
-    assert (len(pool), pool.in_use) == (1, 0)
 
 
 def test_forked_child_neither_reuses_nor_ends_sessions_of_parent(pool: ServerSessionPool) -> None:

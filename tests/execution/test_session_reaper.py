@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import weakref
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import partial
@@ -14,7 +13,6 @@ import pytest
 from gevent.event import Event
 
 import gmongo
-from gmongo import MongoClient
 from gmongo.client_session import ClientSession
 from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.read_preferences import ReadPreference
@@ -41,10 +39,7 @@ OPERATIONS: dict[str, tuple[str, Callable[[Client], Any]]] = {
 
 
 def run_and_kill(deployment: Deployment, command: str, run: Callable[[], Any], milliseconds: int = 10_000) -> bytes:
-    """Run a command in a greenlet, and kill the greenlet after the server has received the command.
-
-    :returns: the session ID of the command.
-    """
+    """Run a command in a greenlet, and kill the greenlet after the server has received the command."""
     delay_replies(deployment, command, milliseconds=milliseconds, times=1)
     received = len(deployment.commands.named(command))
     running = gevent.spawn(run)
@@ -92,14 +87,6 @@ def test_session_is_reused_after_late_reply(milliseconds, kills, deployment, con
     assert session in idle_sessions(client)
 
 
-def test_session_is_dropped_if_kill_sessions_fails(deployment, connect):
-    client = connect(deployment, drainLateReplies=True)
-    session = run_and_kill(deployment, "find", lambda: client.db.c.find_one({}), 300)
-    fail(deployment, "killSessions", code=11601, labels=None)
-    gevent.sleep(5)
-    assert session not in idle_sessions(client)
-
-
 def test_client_close_kills_sessions_of_interrupted_commands_immediately(deployment, connect):
     client = connect(deployment)
     session = run_and_kill(deployment, "update", lambda: OPERATIONS["write"][1](client))
@@ -107,19 +94,6 @@ def test_client_close_kills_sessions_of_interrupted_commands_immediately(deploym
     assert killed_sessions(deployment) == [[session]]
     gevent.sleep(5)
     assert killed_sessions(deployment) == [[session]]
-
-
-def test_close_waits_for_the_greenlet_that_closes_cursors(deployment, connect):
-    client = connect(deployment)
-    client.db.c.insert_many([{} for _ in range(5)])
-    cursor = client.db.c.find(batch_size=2)
-    next(cursor)
-    delay_replies(deployment, "killCursors", milliseconds=500)
-    del cursor
-    eventually(lambda: deployment.commands.named("killCursors"))
-    assert open_on_servers(deployment)["cursors"] == 1
-    client.close()
-    assert open_on_servers(deployment)["cursors"] == 0
 
 
 def test_strict_stable_api_sends_no_kill_sessions(deployment, connect):
@@ -155,36 +129,6 @@ def test_session_is_killed_on_each_server_that_has_an_interrupted_command(connec
         reads, kills = (deployment.commands.named(name) for name in ("find", "killSessions"))
         assert [kill.member for kill in kills] == [read.member for read in reads] * 3
         assert len({read.member for read in reads}) == 2
-
-
-def test_session_of_closed_change_stream_is_killed_if_cursor_stays_open(deployment, connect):
-    client = connect(deployment, maxPoolSize=1)
-    client.db.create_collection("c")
-    stream = client.db.c.watch(max_await_time_ms=1)
-    stream.try_next()
-    delay_replies(deployment, "find", milliseconds=200)
-    reading = gevent.spawn(client.db.c.find_one, {})
-    eventually(lambda: deployment.commands.named("find"))
-    closing = gevent.spawn(stream.close)
-    gevent.sleep(0.01)
-    # Kill `close` during the wait for a connection. `close` has returned the session, but has not
-    # sent `killCursors`.
-    closing.kill()
-    fail(deployment, "killCursors", closeConnection=True)
-    reading.join()
-    eventually(lambda: open_on_servers(deployment)["cursors"] == 0)
-    assert killed_sessions(deployment)
-
-
-def test_dropped_client_is_collected_while_a_session_waits_to_be_killed(deployment):
-    client: Client = MongoClient(deployment.uri)
-    run_and_kill(deployment, "find", partial(client.db.c.find_one, {}))
-    gevent.sleep(0.01)
-    reaper = weakref.ref(client._session_reaper)
-    del client
-    gevent.sleep(0.01)
-    gc.collect()
-    assert reaper() is None
 
 
 def write(client: Client, session: ClientSession) -> None:
@@ -249,24 +193,6 @@ def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployme
         session.abort_transaction(timeout_ms=50)
     gevent.sleep(2)
     assert_document_unlocked_and_unchanged(second_client)
-
-
-@pytest.mark.parametrize("how_session_ends", ["error", "commit"])
-def test_running_operation_succeeds_when_another_greenlet_ends_transaction(
-    how_session_ends, deployment, client, second_client
-):
-    delay_replies(deployment, "update", milliseconds=300, times=1)
-    raises_invalid_operation = pytest.raises(InvalidOperation, match="in use by another greenlet")
-    with raises_invalid_operation, client.start_session() as session, session.start_transaction():
-        first = gevent.spawn(write, client, session)
-        eventually(lambda: deployment.commands.named("update"))
-        if how_session_ends == "error":
-            write(client, session)
-    first.get(timeout=5)
-    assert session.has_ended
-    gevent.sleep(1)
-    assert_document_unlocked_and_unchanged(second_client)
-    assert_no_resource_in_use(client)
 
 
 def test_client_close_aborts_open_transaction_of_another_greenlet(deployment: Deployment, client: Client) -> None:

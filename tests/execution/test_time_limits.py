@@ -7,28 +7,12 @@ import pytest
 
 import gmongo
 from gmongo.errors import PyMongoError
-from gmongo.testing import Deployment, VirtualTime
-from tests.execution.harness import assert_no_resource_in_use, delay_replies, overload_reply, reply_in_sequence
-from tests.execution.operations import WITH_SESSION
+from gmongo.testing import VirtualTime
+from tests.execution.harness import overload_reply, reply_in_sequence
 from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, send_no_reply
 from tests.support.wait import eventually
-
-
-@pytest.mark.parametrize("operation", WITH_SESSION)
-def test_each_command_times_out_and_has_max_time_ms(deployment: Deployment, connect: Connect, operation: str) -> None:
-    name, run = WITH_SESSION[operation]
-    client = connect(deployment)
-    client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
-    deployment.commands.clear()
-    delay_replies(deployment, name)
-    with pytest.raises(PyMongoError) as raised, gmongo.timeout(0.05):
-        run(client, None)
-    assert raised.value.timeout
-    sent = deployment.commands.named(name)[0].body
-    assert 0 < sent["maxTimeMS"] <= 50
-    assert_no_resource_in_use(client)
 
 
 def test_timeout_block_overrides_timeout_ms(server: ScriptedServer, connect: Connect) -> None:

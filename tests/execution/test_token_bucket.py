@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import gevent
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,20 +101,6 @@ def test_each_batch_of_cursor_and_insert_many_deposits_a_tenth_of_a_token(
         set_tokens(other, 10)
         other.db.c.insert_many([{"_id": number} for number in range(5)])
         assert tokens_of(other) == pytest.approx(10.3)
-
-
-@pytest.mark.requirement("BP-08")
-def test_kill_cursors_and_end_sessions_deposit_no_token(deployment: Deployment, connect: Connect) -> None:
-    client = connect(deployment)
-    client.db.c.insert_many([{"_id": number} for number in range(5)])
-    cursor = client.db.c.find(batch_size=2)
-    next(cursor)
-    set_tokens(client, 10)
-    cursor.close()
-    gevent.sleep(0.02)
-    client.close()
-    assert [command.name for command in deployment.commands[-2:]] == ["killCursors", "endSessions"]
-    assert tokens_of(client) == 10
 
 
 @pytest.mark.requirement("BP-55")

@@ -65,19 +65,6 @@ def test_overload_error_in_callback_retries_only_the_operation(
     assert backoffs == [0.1, 0.2, 0.4]
 
 
-def test_end_of_transaction_block_commits_or_aborts(deployment: Deployment, client: Client) -> None:
-    with client.start_session() as session:
-        with pytest.raises(ZeroDivisionError), session.start_transaction():
-            client.db.c.insert_one({"_id": 1}, session=session)
-            raise ZeroDivisionError
-        with session.start_transaction():
-            client.db.c.insert_one({"_id": 2}, session=session)
-        with session.start_transaction():
-            pass  # sends no command, because the transaction has no operation
-    assert [document["_id"] for document in client.db.c.find()] == [2]
-    assert len(deployment.commands.named("commitTransaction")) == 1
-
-
 @pytest.mark.parametrize(
     ("time_limit", "error_class", "message"),
     [
@@ -116,14 +103,8 @@ def test_callback_that_exceeds_the_timeout_is_not_called_again(
 
 WRITES: dict[str, Any] = {
     "insert_one": lambda c, **s: c.insert_one({"_id": 9}, **s).acknowledged,
-    "insert_many": lambda c, **s: c.insert_many([{"_id": 9}], **s).acknowledged,
-    "update_one": lambda c, **s: c.update_one({"_id": 1}, {"$set": {"a": 1}}, **s).modified_count == 1,
-    "replace_one": lambda c, **s: c.replace_one({"_id": 1}, {"a": 1}, **s).matched_count == 1,
-    "delete_many": lambda c, **s: c.delete_many({}, **s).deleted_count == 1,
     "find_one_and_update": lambda c, **s: c.find_one_and_update({}, {"$set": {"a": 1}}, **s) == {"_id": 1},
-    "find_one_and_delete": lambda c, **s: c.find_one_and_delete({}, **s) == {"_id": 1},
     "bulk_write": lambda c, **s: c.bulk_write([gmongo.DeleteOne({})], **s).deleted_count == 1,
-    "bulk_write with hint": lambda c, **s: c.bulk_write([gmongo.DeleteOne({}, hint="_id_")], **s).deleted_count == 1,
     "client bulk_write": lambda c, **s: (
         c.database.client.bulk_write([gmongo.DeleteOne({}, namespace="db.c")], **s).deleted_count == 1
     ),

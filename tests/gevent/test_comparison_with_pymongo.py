@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import gevent
 import pytest
 
-from gmongo.testing import Deployment, DeploymentProcess
-from tests.apps.hosting import Load, hosted, open_connections
-from tests.gevent.comparison.driver_programs import DriverProgram, run_both, run_program, warnings
+from gmongo.testing import Deployment
+from tests.gevent.comparison.driver_programs import DriverProgram, run_both, run_program
 from tests.support.wait import until
 
 pytestmark = pytest.mark.long
@@ -57,71 +55,22 @@ def test_interruption_at_any_switch_loses_nothing():
         assert tally == {"runs with a loss": 0}, name
 
 
-def run_outage(driver, selection_timeout, ended_by, recovers=False):
-    """Run 1,000 waiting greenlets.
-
-    Return the outcomes of the greenlets, the CPU time, and the maximum number of concurrent
-    handshakes.
-
-    :param selection_timeout: the server selection timeout in milliseconds.
-    """
+def run_outage(driver):
+    """Run 1,000 waiting greenlets, and return the outcomes of the greenlets and the CPU time."""
     with (
         Deployment.replica_set(members=1) as deployment,
-        DriverProgram("outage_reads", driver, deployment.uri, selection_timeout, ended_by) as each,
+        DriverProgram("outage_reads", driver, deployment.uri) as each,
     ):
         assert each.line() == "ready", each.stderr
-        (member,) = deployment.members
-        member.kill()
+        deployment.members[0].kill()
         each.send_line()
-        outcomes = {"CPU": float(each.line())}
-        if recovers:
-            member.restart()
-            member.delay(0.002)
-        outcomes["handshakes"] = max_concurrent_handshakes(member, each)
-        return {**outcomes, **json.loads(each.remaining_output())}
-
-
-def max_concurrent_handshakes(member, program):
-    most = 0
-    while program.process.poll() is None:
-        handshaking = [each for each in member.connections.values() if not each.operations["find"]]
-        most = max(most, len(handshaking) - 2)  # without the two connections of the monitor
-        gevent.sleep(0.0005)
-    return most
-
-
-def test_waiting_reads_succeed_after_outage():
-    outcomes = run_both(lambda driver: run_outage(driver, "30000", "own", recovers=True))["gmongo"]
-    assert outcomes["errors"] == {}
-    assert outcomes["answered"] == WAITERS
-    # The pool permits two concurrent handshakes. The count also contains connections between the
-    # end of the handshake and the first find.
-    assert outcomes["handshakes"] <= 5
+        return {"CPU": float(each.line()), **json.loads(each.remaining_output())}
 
 
 def test_application_timeouts_in_outage_raise_only_their_own_exception():
-    outcomes = run_both(lambda driver: run_outage(driver, "30000", "foreign"))
+    outcomes = run_both(run_outage)
     assert outcomes["gmongo"]["errors"] == {"its own Timeout": WAITERS}
     assert outcomes["gmongo"]["CPU"] < outcomes["pymongo"]["CPU"]
-
-
-BLOCKED_SCENARIOS = (
-    ("polled checks", "dead server"),
-    ("streamed checks",),
-    ("operation with socketTimeoutMS", "handshake", "served waiter"),
-)
-
-
-def test_blocked_loop_causes_no_failures_of_operations_and_checks():
-    def run_blocked(driver):
-        with DeploymentProcess("--replica-set", "1") as one:
-            return run_groups("blocked_loop", driver, one.uri.partition("?")[0], groups=BLOCKED_SCENARIOS)
-
-    outcomes = run_both(run_blocked)["gmongo"]
-    assert [outcomes[name] for group in BLOCKED_SCENARIOS[:2] for name in group] == [{}, {"found": True}, {}]
-    for name in BLOCKED_SCENARIOS[2]:
-        assert outcomes[name].pop("pending") > 0, name
-        assert list(outcomes[name]) == ["answered"], name
 
 
 FORK_FUNCTIONS = ("os", "gevent", "multiprocessing")
@@ -177,63 +126,3 @@ def test_fork_keeps_pending_replies_of_parent():
         assert not set(outcomes.pop("sent")) - {"hello", "ismaster"}
         output = ["child: works", "child ended with 0", {"answered": 8}, "parent: answered"]
         assert outcomes == {"output": output, "lost": 0, "warnings_and_tracebacks": {"tracebacks": 0}}
-
-
-def run_client_end(driver, scenario):
-    """Run the scenario of a client's end. Return the output and the warnings of the program.
-
-    With PyMongo, some scenarios never end, so the program is killed after a time limit.
-    """
-    limit = 3 if driver == "pymongo" else 60
-    with (
-        Deployment.replica_set(members=1) as deployment,
-        DriverProgram("client_end", driver, deployment.uri, scenario) as each,
-    ):
-        assert each.line() == "opened", each.stderr
-        each.send_line()
-        remaining_output = gevent.spawn(each.remaining_output)
-        if scenario == "drop":
-            until(lambda: remaining_output.ready() or not deployment.members[0].connections)
-            each.send_line()
-        remaining_output.join(timeout=limit)
-        output = remaining_output.value.splitlines() if remaining_output.ready() else "does not return"
-        remaining_output.kill()
-        return {"output": output, "warnings": each.warnings}
-
-
-ENDS = {
-    "join": ["returned"],
-    "end": [],
-    "drop": ["collected"],
-    "thread": ["other thread: InvalidOperation: a MongoClient belongs to the native thread", "own thread: works"],
-}
-
-
-def test_open_client_does_not_prevent_end_of_hub_or_process():
-    outcomes = run_both(lambda driver: run_each(ENDS, lambda scenario: run_client_end(driver, scenario)))["gmongo"]
-    for scenario, output in ENDS.items():
-        assert [line[: len(start)] for line, start in zip(outcomes[scenario]["output"], output, strict=True)] == output
-        assert outcomes[scenario]["warnings"] == {}
-
-
-COMMAND = ("-m", "gunicorn", "-k", "gevent", "-b", "127.0.0.1:0", "--graceful-timeout", "5", "-w", "2", "--preload")
-SETTINGS = ("-c", str(Path(__file__).parents[1] / "apps" / "gunicorn_settings.py"))
-
-
-def test_gunicorn_with_preload_ends_without_warnings(tmp_path):
-    """With ``--preload``, gunicorn forks its workers after the application has used the client."""
-    pytest.importorskip("gunicorn")
-    pytest.importorskip("packaging", reason="gunicorn's gevent worker needs it")
-
-    def run_gunicorn(driver):
-        application = "tests.gevent.comparison.application:application"
-        with Deployment.replica_set(members=1) as deployment:
-            log = tmp_path / driver
-            with hosted(deployment, log, *COMMAND, *SETTINGS, application, BESIDE_DRIVER=driver) as host:
-                with Load(host.port()) as load:
-                    until(lambda: len(set(load.answered_by)) == 2)
-                status = host.end()
-                until(lambda: not open_connections(deployment))
-                return {"status": status, "warnings": warnings("\n".join(host.lines))}
-
-    assert run_both(run_gunicorn)["gmongo"] == {"status": 0, "warnings": {}}

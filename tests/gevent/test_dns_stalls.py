@@ -31,10 +31,7 @@ NAME, CLUSTER = "db.example.test", "cluster.example.test"
 
 
 class SlowNameServer(NameServer):
-    """Name server that delays its replies to queries of one record type until the test sets ``gate``.
-
-    :ivar delayed: the record type of each query that the name server has delayed.
-    """
+    """Name server that delays its replies to queries of one record type until the test sets ``gate``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,10 +55,6 @@ class SlowResolver(Resolver):
     """Thread resolver of gevent.
 
     Each lookup blocks its native thread until the test sets ``gate``, as the C library may do.
-
-    :ivar queries: the host names of all lookups.
-    :ivar gave_up: True if a lookup has timed out. A timeout means that the lookup blocked the event
-        loop, so that the test could not set ``gate``.
     """
 
     def __init__(self) -> None:
@@ -119,11 +112,7 @@ def client_with_srv_uri() -> MongoClient[Any]:
 
 
 def start_during_lookup(use: Callable[[], Any], delayed: Callable[[], Any]) -> gevent.Greenlet:
-    """Start a greenlet that calls `use`. Check that the event loop runs while the lookup waits.
-
-    :param delayed: function that returns a true value when a lookup waits for ``gate``.
-    :returns: the greenlet, which still waits for the lookup.
-    """
+    """Start a greenlet that calls `use`. Check that the event loop runs while the lookup waits."""
     user = gevent.spawn(use)
     eventually(delayed)
     for _ in range(20):

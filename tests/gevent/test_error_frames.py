@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import gevent
 import pytest
@@ -37,28 +37,19 @@ def raise_eviction() -> None:
     waiter.sleep(None, AssertionError)
 
 
-def connect_to_closed_port() -> None:
-    connecting.connect(("127.0.0.1", 1), lambda transport: None)
+def connect_with(getaddrinfo: Callable[..., Any]) -> Callable[[], None]:
+    """Return a function that connects to a host name, which `getaddrinfo` resolves."""
+
+    def connect() -> None:
+        hub = SimpleNamespace(resolver=SimpleNamespace(getaddrinfo=getaddrinfo))
+        with patch.object(connecting, "get_hub", lambda: hub):
+            connecting.connect(("no.example", 1), lambda transport: None)
+
+    return connect
 
 
-def connect_to_host_without_address() -> None:
-    resolver = SimpleNamespace(getaddrinfo=lambda *_: [])
-    hub, connecting.get_hub = connecting.get_hub, lambda: SimpleNamespace(resolver=resolver)
-    try:
-        connecting.connect(("no.example", 1), lambda transport: None)
-    finally:
-        connecting.get_hub = hub
-
-
-def connect_to_unknown_host() -> None:
-    def fail(*_: Any) -> None:
-        raise _socket.gaierror(-2, "unknown")
-
-    hub, connecting.get_hub = connecting.get_hub, lambda: SimpleNamespace(resolver=SimpleNamespace(getaddrinfo=fail))
-    try:
-        connecting.connect(("no.example", 1), lambda transport: None)
-    finally:
-        connecting.get_hub = hub
+def fail_to_resolve(*_: Any) -> None:
+    raise _socket.gaierror(-2, "unknown")
 
 
 def establish_after_deadline() -> None:
@@ -76,12 +67,11 @@ def fail_in_encryption_step() -> None:
         context.step(fail)
 
 
-ERRORS: dict[Callable[[], None], Any] = {
-    raise_eviction: TimeLimitError,
-    connect_to_closed_port: TransportError,
-    connect_to_host_without_address: TransportError,
-    connect_to_unknown_host: TransportError,
-    establish_after_deadline: NetworkTimeout,
+ERRORS: dict[str, tuple[Callable[[], None], Any]] = {
+    "eviction": (raise_eviction, TimeLimitError),
+    "host without address": (connect_with(lambda *_: []), TransportError),
+    "unknown host": (connect_with(fail_to_resolve), TransportError),
+    "deadline": (establish_after_deadline, NetworkTimeout),
 }
 
 
@@ -105,9 +95,9 @@ def releases_locals(call: Callable[[], None], error: Any) -> bool:
     return gevent.spawn(run).get()() is None
 
 
-@pytest.mark.parametrize("call", ERRORS, ids=lambda call: call.__name__)
-def test_handled_error_releases_locals(call: Callable[[], None]) -> None:
-    assert releases_locals(call, ERRORS[call])
+@pytest.mark.parametrize("case", ERRORS)
+def test_handled_error_releases_locals(case: str) -> None:
+    assert releases_locals(*ERRORS[case])
 
 
 def test_handled_encryption_error_releases_locals() -> None:

@@ -13,7 +13,6 @@ import pytest
 from gevent.event import Event
 
 from tests.support.server import ScriptedServer, cursor_reply, hold_reply, send_no_reply
-from tests.support.wait import eventually
 
 # The beginning of each program. A program calls FORK() to fork. Parent and child print to the
 # output of the parent. If the child fails, the parent also fails.
@@ -273,23 +272,6 @@ print(reader.get()["_id"])
     assert "child" not in requested_ids_by_connection(server)[first]
 
 
-def test_grandchild_uses_own_connection(fork, server):
-    program = """
-client.db.c.find_one({"_id": "parent"})
-def grandchild():
-    print(client.db.c.find_one({"_id": "grandchild"})["_id"])
-def work():
-    client.db.c.find_one({"_id": "child"})
-    in_child(grandchild)
-    print(client.db.c.find_one({"_id": "child"})["_id"])
-in_child(work)
-print(client.db.c.find_one({"_id": "parent"})["_id"])
-"""
-    assert fork(program).splitlines() == ["grandchild", "child", "parent"]
-    for requests in requested_ids_by_connection(server).values():
-        assert len(set(requests)) == 1
-
-
 INHERITED = "AutoReconnect the cursor was opened before a fork, and belongs to the parent process"
 CURSOR = """
 cursor = client.db.c.find({"_id": "parent"})
@@ -312,31 +294,6 @@ in_child(work)
 print(next(cursor))
 """
     assert fork(CURSOR + program).splitlines() == [INHERITED, "{'_id': 2}"]
-    assert len(server.commands("getMore")) == 1
-    assert not server.commands("killCursors")
-
-
-def test_only_parent_reads_pending_batch_of_read_ahead(fork, server):
-    server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
-    server.replies["getMore"] = cursor_reply([{"_id": 2}], field="nextBatch")
-    gate = gevent.event.Event()
-    server.fail("getMore", hold_reply(gate))
-    gevent.spawn(lambda: (server.wait_for("ping"), gate.set()))
-    program = """
-cursor = client.db.c.find({"_id": "parent"}).read_ahead()
-next(cursor)
-def work():
-    client.admin.command("ping")
-    gevent.sleep(0.05)
-    try:
-        next(cursor)
-    except Exception as error:
-        print(type(error).__name__, error)
-    cursor.close()
-in_child(work)
-print(next(cursor), next(cursor, None))
-"""
-    assert fork(program).splitlines() == [INHERITED, "{'_id': 2} None"]
     assert len(server.commands("getMore")) == 1
     assert not server.commands("killCursors")
 
@@ -378,25 +335,6 @@ in_child(lambda: print(client.db.c.find_one({"_id": "child"})["_id"]))
     assert fork(program) == "child\n"
 
 
-def test_each_of_several_children_uses_own_connection(fork, server):
-    """The parent forks several children, as an application server with the option ``preload`` does."""
-    program = """
-client.db.c.find_one({"_id": "parent"})
-for number in range(4):
-    in_child(lambda: print(client.db.c.find_one({"_id": number})["_id"]))
-print(client.db.c.find_one({"_id": "parent"})["_id"])
-"""
-    assert fork(program).splitlines() == ["0", "1", "2", "3", "parent"]
-    assert sorted(map(str, requested_ids_by_connection(server).values())) == [
-        "['parent', 'parent']",
-        "[0]",
-        "[1]",
-        "[2]",
-        "[3]",
-    ]
-    eventually(lambda: not server.peers)
-
-
 @pytest.mark.parametrize("child", ["active", "idle"])
 def test_only_parent_reads_late_reply(fork, server, delayed_find, child):
     """The child closes its copy of the connection on which the late reply arrives, and does not read the reply.
@@ -425,27 +363,3 @@ print([client.db.c.find_one({{"_id": "parent"}}) for _ in range(2)] and pool())
     options = {"drainLateReplies": True, "drainLateRepliesMS": 10_000}
     used = ["[1, 1, 0]"] if child == "active" else []
     assert fork(program, **options).splitlines() == ["[1, 0, 1]", *used, "[2, 1, 1]", "[2, 2, 0]", "[2, 2, 0]"]
-
-
-def test_parent_reads_late_reply_that_arrives_during_life_of_child(fork, server, delayed_find):
-    program = """
-cut = gevent.spawn(client.db.c.find_one, {"_id": "cut"})
-until_sent()
-cut.kill()
-parent = os.getpid()
-def release():
-    gevent.sleep(0.2)
-    if os.getpid() == parent:
-        client.admin.command("release")
-gevent.spawn(release)
-(pool,) = client._topology.pools()
-(draining,) = pool.machine.draining
-def work():
-    gevent.sleep(0.5)
-    print(draining.inherited, draining.mid_message)
-in_child(work)
-eventually(lambda: not client.pool_stats()[0]["draining"])
-print([client.pool_stats()[0][name] for name in ("total", "available", "draining")])
-"""
-    options = {"drainLateReplies": True, "drainLateRepliesMS": 10_000}
-    assert fork(program, **options).splitlines() == ["True True", "[2, 2, 0]"]

@@ -10,11 +10,9 @@ from contextlib import contextmanager
 import gevent
 import gevent.subprocess
 import pytest
-from gevent.event import Event
 
 from gmongo import MongoClient
-from gmongo.errors import AutoReconnect
-from tests.support.server import ScriptedServer, cut_reply, hold_reply, send_no_reply
+from tests.support.server import ScriptedServer
 from tests.support.wait import WAIT_LIMIT, eventually
 
 
@@ -47,10 +45,7 @@ def started_program(program, *arguments):
 
 
 def output_of(child, stdin=None):
-    """Wait for the end of a program, and return its output.
-
-    :param stdin: the text that the program reads from standard input, or None.
-    """
+    """Wait for the end of a program, and return its output."""
     output, errors = child.communicate(stdin, timeout=WAIT_LIMIT)
     assert (child.returncode, errors) == (0, "")
     return output
@@ -98,23 +93,6 @@ def test_pauses_shorter_than_millisecond_cause_no_loop_warning(monkeypatch, loop
     output_of_program(program)
 
 
-CLOSED_AT_THE_END = """
-
-class Holder:
-    client = MongoClient(sys.argv[1])
-
-    def __del__(self):
-        self.client.close()
-
-holder = Holder()
-holder.client.db.c.find_one()
-"""
-
-
-def test_close_at_interpreter_exit_prints_nothing(server):
-    assert output_of_program(CLOSED_AT_THE_END, server.name) == ""
-
-
 LOOKUP = """
 from gmongo.wire import connect
 
@@ -150,13 +128,6 @@ def test_hub_join_returns_with_idle_client(server):
     assert output_of_program(JOIN, server.name) == "joined True True\n"
 
 
-def test_hub_join_returns_while_servers_are_unreachable():
-    with ScriptedServer() as dead:
-        name = dead.name
-    program = "client = MongoClient(sys.argv[1]); print(gevent.get_hub().join(timeout=5))"
-    assert output_of_program(program, name) == "True\n"
-
-
 def test_hub_join_waits_for_operation(server):
     program = """
 client = MongoClient(sys.argv[1])
@@ -164,53 +135,6 @@ gevent.spawn(lambda: print(client.db.c.find_one({"_id": 5})))
 gevent.get_hub().join()
 """
     assert output_of_program(program, server.name) == "{'_id': 5}\n"
-
-
-def test_process_ends_with_open_client(server):
-    program = """
-client = MongoClient(sys.argv[1])
-print(client.db.c.find_one({"_id": 5}))
-"""
-    assert output_of_program(program, server.name) == "{'_id': 5}\n"
-    eventually(lambda: not server.peers)
-
-
-def test_process_ends_during_operation_that_receives_no_reply(server):
-    program = """
-client = MongoClient(sys.argv[1])
-gevent.spawn(client.db.c.find_one)
-gevent.sleep(0.2)
-"""
-    server.fail("find", send_no_reply)
-    assert output_of_program(program, server.name) == ""
-
-
-def test_hub_join_returns_while_upkeep_populates_pool(server):
-    program = """
-client = MongoClient(sys.argv[1], minPoolSize=1, serverMonitoringMode="poll")
-while not client.pool_stats()[0]["pending"]:
-    gevent.sleep(0.01)
-print(client.pool_stats()[0]["pending"], gevent.get_hub().join(timeout=5))
-"""
-    server.fail("handshake", lambda peer, message: peer.send(message), send_no_reply)
-    assert output_of_program(program, server.name) == "1 True\n"
-
-
-def test_operation_that_waits_for_connection_of_upkeep_keeps_event_loop_alive(server):
-    program = """
-client = MongoClient(sys.argv[1], minPoolSize=1, maxConnecting=1, serverMonitoringMode="poll")
-while not client.pool_stats()[0]["pending"]:
-    gevent.sleep(0.01)
-gevent.spawn(print, client.pool_stats()[0]["pending"])  # runs when the main greenlet waits
-print(client.db.c.find_one({"_id": 5}))
-"""
-    gate = Event()
-    server.fail("handshake", lambda peer, message: peer.send(message), hold_reply(gate))
-    server.fail("find", lambda peer, message: (gevent.sleep(0.3), peer.send(message)))
-    with started_program(program, server.name) as child:
-        assert child.stdout.readline() == "1\n"
-        gate.set()
-        assert output_of(child) == "{'_id': 5}\n"
 
 
 def test_server_selection_in_main_greenlet_raises_no_loop_exit():
@@ -227,18 +151,6 @@ except ServerSelectionTimeoutError as error:
     assert output_of_program(program, name) == "ServerSelectionTimeoutError\n"
 
 
-def test_operation_in_progress_succeeds_after_close_of_client(server):
-    gate = Event()
-    server.fail("find", lambda peer, message: (gate.wait(), peer.send(message)))
-    client = MongoClient(server.name)
-    reader = gevent.spawn(client.db.c.find_one, {"_id": 1})
-    eventually(lambda: server.commands("find"))
-    client.close()
-    gate.set()
-    assert reader.get(timeout=WAIT_LIMIT) == {"_id": 1}
-    eventually(lambda: not server.peers)
-
-
 def test_dropped_client_is_released_without_garbage_collector(server):
     gc.collect()
     gc.disable()
@@ -249,17 +161,6 @@ def test_dropped_client_is_released_without_garbage_collector(server):
         eventually(lambda: not server.peers)
     finally:
         gc.enable()
-
-
-def test_client_dropped_after_network_error_is_collected(server):
-    client = MongoClient(server.name, retryReads=False)
-    client.db.c.find_one()
-    server.fail("find", cut_reply(0))
-    with pytest.raises(AutoReconnect):
-        client.db.c.find_one()
-    del client
-    gc.collect()
-    eventually(lambda: gc.collect() is not None and not server.peers)
 
 
 THREAD = """

@@ -21,7 +21,8 @@ PROGRAM = """
 from gevent import monkey
 monkey.patch_all()
 import collections, gc, gevent, json, logging, sys, threading, time
-from gmongo import MongoClient, monitoring
+from gmongo import MongoClient
+from tests.support.listeners import ForwardingListener
 
 uri, callback_kind, callback_behavior, disturbance = sys.argv[1:]
 lock = threading.Lock()
@@ -46,28 +47,12 @@ class Handler(logging.Handler):
         loggers.add(record.name)
         disturb()
 
-def method(name):
-    def forward(self, event):
-        self.handle(name, event)
-    return forward
-
-METHODS = [
-    "started succeeded failed opened description_changed closed",
-    "pool_created pool_ready pool_cleared pool_closed connection_created connection_ready connection_closed",
-    "connection_check_out_started connection_check_out_failed connection_checked_out connection_checked_in",
-]
-KINDS = (
-    monitoring.CommandListener, monitoring.ConnectionPoolListener, monitoring.ServerHeartbeatListener,
-    monitoring.ServerListener, monitoring.TopologyListener,
-)
-Listener = type("Listener", KINDS, {name: method(name) for line in METHODS for name in line.split()})
-
-class EventRecorder(Listener):
-    def handle(self, name, event):
+class EventRecorder(ForwardingListener):
+    def handle(self, event):
         counts[type(event).__name__] += 1
 
-class SlowOrFailing(Listener):
-    def handle(self, name, event):
+class SlowOrFailing(ForwardingListener):
+    def handle(self, event):
         disturb()
 
 def use(number):

@@ -9,7 +9,6 @@ from unittest.mock import patch
 import bson
 import gevent
 import pytest
-from bson import DatetimeMS
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from bson.errors import InvalidBSON
 from bson.int64 import Int64
@@ -17,7 +16,7 @@ from gevent import GreenletExit
 
 from gmongo import MongoClient
 from gmongo.cursor import CursorType
-from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
+from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.execution.executor import Executor
 from gmongo.testing import Deployment
 from tests.gevent.switching.harness import EventRecorder
@@ -167,10 +166,6 @@ def read_concurrently(
     """Read a cursor in one greenlet.
 
     At switch `switch_number` of this greenlet, start other greenlets that read the same cursor.
-
-    :param switch_number: the number of the switch from 0.
-    :param kills: True to kill the first greenlet at the switch.
-    :returns: True if the first greenlet has reached the switch.
     """
     cursor, taken = KINDS[kind](setup), list[int]()
     iterator = iter(cursor)
@@ -274,16 +269,6 @@ def test_decoding_error_of_change_stream_skips_one_change(setup: ReaderSetup) ->
     changes.close()
 
 
-def test_decoding_error_of_first_batch_kills_cursor_on_server(setup: ReaderSetup) -> None:
-    dates, open_before = setup.client_without_listeners.test.dates, setup.open_cursors()
-    dates.insert_many([{"day": DatetimeMS(2**58)} for _ in NUMBERS])
-    cursor = dates.find(batch_size=2)
-    with pytest.raises(InvalidBSON):
-        next(cursor)
-    assert (list(cursor), cursor.alive) == ([], False)
-    assert becomes_true(lambda: setup.open_cursors() <= open_before)
-
-
 def test_decoder_that_reads_its_own_cursor_raises_invalid_operation(setup: ReaderSetup) -> None:
     cursor = setup.decoded.find()
     setup.decoder.on_decode = lambda number: next(cursor)
@@ -313,14 +298,3 @@ def test_close_of_change_stream_ends_its_iteration(setup: ReaderSetup) -> None:
     stream.close()
     assert reader.get(timeout=5) == []
     assert becomes_true(lambda: not setup.unclosed_cursors())
-
-
-def test_timeout_error_of_change_stream_contains_stream_and_limit(setup: ReaderSetup) -> None:
-    with setup.plain.watch(timeout_ms=200, max_await_time_ms=20) as stream:
-        with pytest.raises(NetworkTimeout) as caught:
-            next(stream)
-        assert str(caught.value) == (
-            "change stream on the collection test.documents: no change within timeout_ms (200 ms); "
-            "next() may be called again"
-        )
-        assert stream.alive

@@ -10,13 +10,14 @@ import pytest
 from gevent.event import Event
 
 from gmongo import MongoClient
-from gmongo.monitoring import ConnectionPoolListener
+from gmongo.monitoring import ConnectionCheckedOutEvent
 from gmongo.testing import Deployment, VirtualTime
 from tests.support.fail_points import block
+from tests.support.listeners import ForwardingPoolListener
 from tests.support.wait import eventually
 
 
-class SlowListener(ConnectionPoolListener):
+class SlowListener(ForwardingPoolListener):
     """Listener that waits, in an event of one greenlet, until the test sets the gate."""
 
     def __init__(self) -> None:
@@ -24,15 +25,10 @@ class SlowListener(ConnectionPoolListener):
         self.entered = Event()
         self.blocked: gevent.Greenlet | None = None
 
-    def connection_checked_out(self, event: Any) -> None:
-        if gevent.getcurrent() is self.blocked:
+    def handle(self, event: Any) -> None:
+        if isinstance(event, ConnectionCheckedOutEvent) and gevent.getcurrent() is self.blocked:
             self.entered.set()
             self.gate.wait()
-
-    def __getattribute__(self, name: str) -> Any:
-        if name.startswith(("pool_", "connection_")) and name != "connection_checked_out":
-            return lambda _event: None
-        return super().__getattribute__(name)
 
 
 class ApplicationTimeout(Exception):

@@ -9,12 +9,11 @@ import struct
 import gevent
 import pytest
 from gevent import GreenletExit, Timeout
-from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
+from gevent.exceptions import ConcurrentObjectUseError
 
-from gmongo._background import LongWork
 from gmongo.wire.connect import connect
 from gmongo.wire.message import OP_MSG
-from gmongo.wire.transport import Transport, TransportError, without_frames
+from gmongo.wire.transport import Transport, TransportError
 
 
 @pytest.fixture
@@ -106,41 +105,8 @@ def test_send_continues_until_all_bytes_are_sent(transport_and_peer, sizes, buff
     assert not transport.out_of_step
 
 
-def test_large_message_length_allocates_no_memory_before_bytes_arrive(transport_and_peer):
-    """The header of the message claims a length of 40 MB."""
-    import tracemalloc
-
-    transport, peer = transport_and_peer
-    send_all(peer, message(b"abc", length=40_000_000))
-    tracemalloc.start()
-    try:
-        with gevent.Timeout(0.02, False):
-            transport.receive(1)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 4_000_000
-
-
 class Interruption(Exception):
     pass
-
-
-def test_interrupt_after_kill_does_not_affect_killed_greenlet(transport_and_peer):
-    transport, _peer = transport_and_peer
-
-    def receive_and_sleep():
-        try:
-            transport.receive(1)
-        except Timeout:
-            gevent.sleep(0.02)
-            return "continued"
-
-    reader = gevent.spawn(receive_and_sleep)
-    gevent.sleep(0)
-    reader.kill(Timeout(), block=False)
-    transport.interrupt(Interruption())
-    assert reader.get() == "continued"
 
 
 def test_first_of_two_interruptions_is_raised(transport_and_peer):
@@ -155,31 +121,6 @@ def test_first_of_two_interruptions_is_raised(transport_and_peer):
     assert (type(reader.exception), str(reader.exception)) == (Interruption, "first")
 
 
-def test_transport_marked_as_forked_does_not_use_socket(transport_and_peer):
-    transport, peer = transport_and_peer
-    error = Interruption()
-    send_all(peer, message(b"abc"))
-    transport.mark_forked(error)
-    with pytest.raises(Interruption):
-        transport.receive(1)
-    with pytest.raises(Interruption):
-        transport.send([b"abc"])
-    with pytest.raises(BlockingIOError):
-        peer.recv(1)
-
-
-def listening_socket():
-    sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-    sock.bind(("127.0.0.1", 0))
-    sock.listen(5)
-    return sock, sock.getsockname()[1]
-
-
-def test_connect_to_unknown_host_raises_os_error():
-    with pytest.raises(OSError):
-        connect(("no-such-host.invalid", 1), lambda transport: None)
-
-
 def test_connect_to_unix_socket_succeeds(tmp_path):
     path = str(tmp_path / "server.sock")
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -192,25 +133,8 @@ def test_connect_to_unix_socket_succeeds(tmp_path):
     sock.close()
 
 
-def test_interrupt_before_connect_closes_transport():
-    sock, port = listening_socket()
-    attached = []
-
-    def attach(transport):
-        attached.append(transport)
-        transport.interrupt(Interruption())
-
-    with pytest.raises((Interruption, OSError)):
-        connect(("127.0.0.1", port), attach)
-    assert attached[0].closed
-    sock.close()
-
-
 class ScriptedSocket:
-    """Socket whose methods raise errors.
-
-    :param script: for each method name, the errors that the next calls of the method raise.
-    """
+    """Socket whose methods raise errors."""
 
     def __init__(self, sock, **script):
         self._sock = sock
@@ -285,19 +209,6 @@ def test_concurrent_request_raises_concurrent_object_use_error(transport_and_pee
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_unexpected_switch_raises_invalid_switch_error(transport_and_peer, method):
-    transport, peer = transport_and_peer
-    requesting = gevent.spawn(exchange, transport, method)
-    gevent.sleep(0)
-    gevent.get_hub().loop.run_callback(requesting.switch, "something else")
-    with pytest.raises(InvalidSwitchError, match=r"^switched into .* with 'something else', expected <"):
-        requesting.get()
-    send_all(peer, message(b"reply"))
-    # The failed call has not damaged the transport, which can wait for its socket.
-    assert bytes(transport.receive(1)[3]) == b"reply"
-
-
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("interrupt_time", ["before", "while it waits", "with the reply"])
 def test_interrupted_request_raises_copy_of_interruption(transport_and_peer, method, interrupt_time):
     transport, peer = transport_and_peer
@@ -314,64 +225,6 @@ def test_interrupted_request_raises_copy_of_interruption(transport_and_peer, met
         requesting.get()
     assert caught.value is not error and error.__traceback__ is None
     assert transport.closed
-
-
-def test_error_that_cannot_be_copied_becomes_transport_error_with_its_text():
-    class Uncopyable(Exception):
-        def __init__(self, first, second):
-            super().__init__(f"{first} and {second}")
-
-    copied = without_frames(Uncopyable(1, 2))
-    assert type(copied) is TransportError and str(copied) == "Uncopyable: 1 and 2"
-    plain = ValueError(5)
-    assert type(without_frames(plain)) is ValueError and without_frames(plain).args == (5,)
-    assert without_frames(plain) is not plain
-
-
-def test_too_many_open_files_raises_transport_error(monkeypatch):
-    error = OSError(errno.EMFILE, "Too many open files")
-
-    def raise_error(*_arguments):
-        raise error
-
-    monkeypatch.setattr("gmongo.wire.connect._socket.socket", raise_error)
-    with pytest.raises(TransportError) as caught:
-        connect(("127.0.0.1", 1), lambda transport: None)
-    assert caught.value.args == error.args and caught.value.__cause__ is error
-
-
-@pytest.mark.parametrize("call", ["round trip", "receive", "send", "connect"])
-def test_transport_marked_as_forked_while_waiting_raises_fork_error(transport_and_peer, call):
-    """In a forked child, the copy of a waiting greenlet wakes up when the reply for the parent arrives."""
-    transport, peer = transport_and_peer
-    calls = {
-        "round trip": lambda: transport.round_trip([b"request"], 1),
-        "receive": lambda: transport.receive(1),
-        "send": lambda: transport.send([bytes(5_000_000)]),
-    }
-    if call == "connect":
-        transport.mark_forked(Interruption())
-        with pytest.raises(Interruption):
-            transport.connect(("127.0.0.1", 1))
-        return
-    waiting = gevent.spawn(calls[call])
-    gevent.sleep(0)
-    assert not waiting.ready()
-    transport.mark_forked(Interruption())
-    if call == "send":
-        receive_exactly(peer, 1000)
-        while not waiting.ready():
-            try:
-                peer.recv(1_000_000)
-            except BlockingIOError:
-                pass
-            gevent.sleep(0)
-    else:
-        send_all(peer, message(b"abc"))
-    waiting.join()
-    assert type(waiting.exception) is Interruption
-    with pytest.raises(Interruption):
-        transport.send([b"more"])
 
 
 def test_released_buffer_does_not_change_received_message(transport_and_peer):
@@ -391,16 +244,6 @@ def test_released_buffer_does_not_change_received_message(transport_and_peer):
     theirs.close()
 
 
-def test_missing_unix_socket_raises_transport_error(tmp_path):
-    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    sock.setblocking(False)
-    transport = Transport(sock, True)
-    with gevent.Timeout(5), pytest.raises(TransportError) as caught:
-        transport.connect(str(tmp_path / "missing"))
-    assert caught.value.args[0] == errno.ENOENT
-    transport.close()
-
-
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("error_class", [GreenletExit, Timeout, ValueError])
 def test_interruption_during_send_marks_transport_out_of_step(transport_and_peer, count, error_class):
@@ -409,15 +252,4 @@ def test_interruption_during_send_marks_transport_out_of_step(transport_and_peer
     gevent.sleep(0.01)
     assert not transport.out_of_step and not sending.ready()
     sending.kill(error_class)
-    assert transport.out_of_step
-
-
-def test_interruption_between_buffers_marks_transport_out_of_step(transport_and_peer, monkeypatch):
-    def raise_exit(_work):
-        raise GreenletExit
-
-    monkeypatch.setattr(LongWork, "checkpoint", raise_exit)
-    transport, _ = transport_and_peer
-    with pytest.raises(GreenletExit):
-        transport.send([b"x", b"y"])
     assert transport.out_of_step

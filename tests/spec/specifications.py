@@ -64,12 +64,7 @@ _BESIDE = Path(__file__).parents[3] / "shared"
 
 @dataclass(frozen=True, eq=False)
 class SpecFile:
-    """A file of the official tests.
-
-    :param path: Path of the file.
-    :param folder: Name of the folder that contains the tests of the specification.
-    :param document: The parsed JSON content of the file.
-    """
+    """A file of the official tests."""
 
     path: Path
     folder: str
@@ -178,11 +173,7 @@ def cases(kind: str) -> list[Any]:
 
 
 def files(kind: str, part: str = "") -> list[Any]:
-    """Return each file of a kind, as parameters for :func:`pytest.mark.parametrize`.
-
-    :param part: Text at the end of the test IDs, which distinguishes several tests that use the
-        same files.
-    """
+    """Return each file of a kind, as parameters for :func:`pytest.mark.parametrize`."""
     parameters = [_parameter(file, part, file.document) for file in files_of_kind(kind)]
     return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 

@@ -19,12 +19,12 @@ from gevent.event import Event
 import gmongo
 from gmongo import MongoClient
 from gmongo.client_options import ClientOptions
-from gmongo.errors import ConfigurationError, InvalidOperation, ServerSelectionTimeoutError
+from gmongo.errors import ConfigurationError, ServerSelectionTimeoutError
 from gmongo.options import srv
 from gmongo.options.srv import Answer, lookup
 from gmongo.options.uri import read_uri
 from tests.spec.dns_records import add_all_records
-from tests.spec.specifications import files, root
+from tests.spec.specifications import files
 from tests.support.cases import with_cases
 from tests.support.dns import Host, Network
 from tests.support.server import ScriptedServer
@@ -128,12 +128,6 @@ def test_client_discovers_servers_of_official_case(records: Network, case: dict[
         eventually(lambda: len(client.nodes) == case.get("numHosts", len(client.nodes)))
         if case.get("ping", True):
             assert client.admin.command("ping")["ok"] == 1
-
-
-@pytest.mark.skipif(root() is None, reason="the official tests are not here")
-def test_official_files_contain_cases_of_seedlist_discovery() -> None:
-    assert files("seedlist")
-    assert cases_without_error()
 
 
 # Prose tests
@@ -363,16 +357,6 @@ def test_operation_after_failed_dns_query_sends_new_query(lazy_client: Any, netw
     assert ping(client) == 1
 
 
-def test_kill_of_operation_does_not_end_dns_query_of_other_operation(lazy_client: Any, queries: DelayedQueries) -> None:
-    client = lazy_client()
-    interrupted, waiting_ping = gevent.spawn(ping, client), gevent.spawn(ping, client)
-    eventually(lambda: client._topology.selector.waiting == 2 and queries.record_types)
-    interrupted.kill()
-    queries.gate.set()
-    assert waiting_ping.get() == ping(client) == 1
-    assert queries.record_types == ["SRV", "TXT"]
-
-
 def test_operation_repeats_dns_query_after_kill_of_query_greenlet(lazy_client: Any, queries: DelayedQueries) -> None:
     client = lazy_client()
     waiting_ping = gevent.spawn(ping, client)
@@ -381,14 +365,3 @@ def test_operation_repeats_dns_query_after_kill_of_query_greenlet(lazy_client: A
     queries.gate.set()
     assert waiting_ping.get() == 1
     assert queries.record_types == ["SRV", "SRV", "TXT"]
-
-
-def test_close_ends_operation_that_waits_for_dns(lazy_client: Any, queries: DelayedQueries) -> None:
-    client = lazy_client()
-    waiting = gevent.spawn(ping, client)
-    eventually(lambda: queries.record_types)
-    query = client._topology._srv_monitor._background.greenlet
-    client.close()
-    waiting.join()
-    assert isinstance(waiting.exception, InvalidOperation)
-    eventually(lambda: query.dead)

@@ -15,7 +15,6 @@ from typing import Any
 
 import gevent
 import pytest
-from bson import ObjectId
 from dnslib import RCODE
 from gevent.event import Event
 
@@ -25,7 +24,6 @@ from gmongo.options.srv import lookup
 from tests.spec.dns_records import DOMAIN, LOCAL, add_all_records
 from tests.support.dns import Host, Network
 from tests.support.greenlets import living_greenlets
-from tests.support.programs import run_program
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
@@ -171,21 +169,7 @@ def test_successful_srv_query_after_error_restores_polling_interval(
     assert ports_of(client) == [27019]
 
 
-# Prose test 9, and tests of other deployments for which the client does not poll
-
-
-def test_9_client_of_load_balanced_deployment_does_not_poll(network: Network, polling_timer: PollingTimer) -> None:
-    add_all_records(network.names)
-    with (
-        ScriptedServer(member=lambda _server: {"msg": "isdbgrid", "serviceId": ObjectId()}) as server,
-        MongoClient(f"mongodb+srv://test3.{DOMAIN}/?loadBalanced=true", tls=False) as client,
-    ):
-        network.ports[27017] = server.port
-        network.names.hosts[TEST3] = records(27017, 27018)
-        assert client.admin.command("ping")["ok"] == 1
-        assert polling_timer.sleeps == []
-        assert count_polling_greenlets() == 0
-        assert ports_of(client) == [27017]
+# Deployments for which the client does not poll. `tests/load_balanced/test_load_balanced_option.py` has prose test 9.
 
 
 def test_client_of_replica_set_does_not_poll(network: Network, polling_timer: PollingTimer) -> None:
@@ -203,31 +187,21 @@ def test_client_of_replica_set_does_not_poll(network: Network, polling_timer: Po
             assert [port for _host, port in client.nodes] == [27017]
 
 
-def test_client_of_uri_without_srv_does_not_poll(mongoses: Any, polling_timer: PollingTimer) -> None:
-    with MongoClient(mongoses[27017].name) as client:
-        assert client.admin.command("ping")["ok"] == 1
-        assert polling_timer.sleeps == []
-
-
 # Prose tests 10 to 12
 
 
-def test_10_scan_without_srv_max_hosts_adds_all_new_hosts(
-    connect: Any, network: Network, polling_timer: PollingTimer
+@pytest.mark.parametrize(
+    ("max_hosts", "ports"),
+    [(0, [27017, 27019, 27020]), (2, [27019, 27020])],
+    ids=["10 without srvMaxHosts", "11 with srvMaxHosts"],
+)
+def test_scan_adds_all_new_hosts_if_dns_does_not_exceed_srv_max_hosts(
+    connect: Any, network: Network, polling_timer: PollingTimer, max_hosts: int, ports: list[int]
 ) -> None:
-    client = connect(srvMaxHosts=0)
-    network.names.hosts[TEST1] = records(27017, 27019, 27020)
+    client = connect(srvMaxHosts=max_hosts)
+    network.names.hosts[TEST1] = records(*ports)
     polling_timer.next_scan()
-    assert ports_of(client) == [27017, 27019, 27020]
-
-
-def test_11_scan_adds_all_new_hosts_if_dns_does_not_exceed_srv_max_hosts(
-    connect: Any, network: Network, polling_timer: PollingTimer
-) -> None:
-    client = connect(srvMaxHosts=2)
-    network.names.hosts[TEST1] = records(27019, 27020)
-    polling_timer.next_scan()
-    assert ports_of(client) == [27019, 27020]
+    assert ports_of(client) == ports
 
 
 def test_12_scan_adds_random_new_hosts_if_dns_exceeds_srv_max_hosts(
@@ -245,16 +219,6 @@ def test_12_scan_adds_random_new_hosts_if_dns_exceeds_srv_max_hosts(
         polling_timer.next_scan()
         assert ports_of(client) == [27017, 27018]
     assert new_ports == {27019, 27020}
-
-
-def test_client_with_connect_false_polls_after_first_operation(
-    network: Network, mongoses: Any, polling_timer: PollingTimer
-) -> None:
-    with MongoClient(URI, tls=False, connect=False) as client:
-        assert client.admin.command("ping")["ok"] == 1
-        network.names.hosts[TEST1] = records(27019)
-        polling_timer.next_scan()
-        assert ports_of(client) == [27019]
 
 
 # Prose test 13
@@ -343,13 +307,6 @@ def count_polling_greenlets() -> int:
     return len(living_greenlets("SrvMonitor"))
 
 
-def test_close_of_client_ends_polling(connect: Any) -> None:
-    client = connect()
-    assert count_polling_greenlets() == 1
-    client.close()
-    eventually(lambda: count_polling_greenlets() == 0)
-
-
 def test_close_of_client_ends_polling_during_unanswered_query(
     connect: Any, network: Network, polling_timer: PollingTimer
 ) -> None:
@@ -372,35 +329,3 @@ def test_client_without_references_ends_polling_and_connections(mongoses: Any) -
     eventually(lambda: count_polling_greenlets() == 0)
     for server in mongoses.values():
         eventually(lambda server=server: not server.peers)
-
-
-def test_unused_client_in_forked_child_sends_no_dns_query(
-    connect: Any, network: Network, polling_timer: PollingTimer
-) -> None:
-    # Instead of a fork, the test only marks the client as forked. Like a copied greenlet, the
-    # polling greenlet continues.
-    client = connect()
-    eventually(lambda: polling_timer.sleeps)
-    network.names.hosts[TEST1] = records(27019)
-    client._topology.mark_forked()
-    query_count = len(network.names.questions)
-    polling_timer._go.set()
-    gevent.sleep(0.05)
-    assert len(network.names.questions) == query_count
-
-
-JOIN = """
-import sys, dns.resolver, gevent
-from gmongo.wire import connect
-from gmongo import MongoClient
-dns.resolver.default_resolver = resolver = dns.resolver.Resolver(configure=False)
-resolver.nameservers, resolver.port = ["127.0.0.1"], int(sys.argv[1])
-connect.resolve = lambda address, ref: [(2, ("127.0.0.1", int(sys.argv[2])))]
-client = MongoClient(sys.argv[3], tls=False)
-print(client.admin.command("ping")["ok"], gevent.get_hub().join(timeout=60))
-"""
-
-
-def test_polling_does_not_keep_event_loop_alive(network: Network, mongoses: dict[int, ScriptedServer]) -> None:
-    arguments = [str(network.names.resolver().port), str(mongoses[27017].port), f"mongodb+srv://test3.{DOMAIN}"]
-    assert run_program(JOIN, *arguments) == "1 True\n"

@@ -2,8 +2,7 @@
 
 The default tier runs each case on one topology. A hash of the case's name selects this topology.
 The default tier runs only half of the cases of slow suites. The long tier runs the case on the
-other topologies. ``tests/spec/unified/skips.py`` lists the cases that do not pass. ``python -m
-tests.spec.unified.report`` prints a table of the suites.
+other topologies. ``tests/spec/unified/skips.py`` lists the cases that do not pass.
 """
 
 from __future__ import annotations

@@ -88,10 +88,6 @@ def test_unknown_operator_or_operand_raises_format_error(expected: Any) -> None:
         matcher().check(expected, {"a": b"1"})
 
 
-def test_actual_documents_of_iterable_may_have_additional_fields() -> None:
-    matcher().check_documents([{"a": 1}], [{"a": 1, "b": 2}])
-
-
 def case_of(*operations: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the content of a file that has a client, a collection and one case, and return the case."""
     entities: list[dict[str, Any]] = [
@@ -110,27 +106,7 @@ def create_entities(*entities: dict[str, Any]) -> dict[str, Any]:
     return {"name": "createEntities", "object": "testRunner", "arguments": {"entities": list(entities)}}
 
 
-@pytest.mark.parametrize(
-    ("operations", "fields"),
-    [
-        ([{**PING, "expectResult": {"ok": 2}}], {}),
-        ([{**PING, "expectError": {"isError": True}}], {}),
-        ([{**PING, "arguments": {"commandName": "pong", "command": {"ping": 1}}}], {}),
-        ([{**PING, "arguments": {"commandName": "ping"}}], {}),
-        ([{**PING, "object": "database1"}], {}),
-        ([{**PING, "object": "testRunner"}], {}),
-        ([{**PING, "saveResultAsEntity": "collection0"}], {}),
-        ([PING], {"expectEvents": [{"client": "client0", "events": []}]}),
-        ([PING], {"expectEvents": [{"client": "client0", "events": [{"commandFailedEvent": {}}]}]}),
-        ([], {"expectEvents": [{"client": "client0", "events": [{"commandStartedEvent": {}}]}]}),
-        ([], {"outcome": [{"databaseName": "own", "collectionName": "own", "documents": [{"_id": 1}]}]}),
-        ([create_entities({"stream": {"id": "stream0"}})], {}),
-        ([create_entities({"client": {"id": "client0"}})], {}),
-        ([create_entities({"client": {"id": "client1", "unknown": 1}})], {}),
-        ([create_entities({"client": {"id": "client1", "observeEvents": ["unknownEvent"]}})], {}),
-        ([create_entities({"session": {"id": "session0", "client": "database0"}})], {}),
-    ],
-)
+@with_cases
 def test_unmet_expectation_fails_case(operations: list[Any], fields: dict[str, Any], deployments: Deployments) -> None:
     document, case = case_of(*operations, **fields)
     with pytest.raises((FormatError, AssertionError)):
@@ -153,39 +129,3 @@ def test_error_in_thread_fails_case(
     )
     with pytest.raises(Mismatch, match="ok must be 2"):
         Run(deployments.get(SINGLE), document, case, {}).run()
-
-
-def loop(**stores: str) -> dict[str, Any]:
-    operations = [PING, {**PING, "expectResult": {"ok": 2}}]
-    return {"name": "loop", "object": "testRunner", "arguments": {"operations": operations, **stores}}
-
-
-def test_loop_stores_counts_and_failures_in_entities(deployments: Deployments) -> None:
-    stores = {f"store{name}AsEntity": name for name in ("Errors", "Failures", "Successes", "Iterations")}
-    document, case = case_of(loop(**stores))
-    ends = iter([False, False, True])
-    run = Run(deployments.get(SINGLE), document, case, {}, lambda: next(ends))
-    run.run()
-    assert run.entities.get("value", "Iterations") == 2
-    assert run.entities.get("value", "Successes") == 2
-    assert run.entities.get("value", "Errors") == []
-    assert ["ok must be 2" in failure["error"] for failure in run.entities.get("value", "Failures")] == [True, True]
-
-
-def test_loop_without_entities_ends_at_first_failure(deployments: Deployments) -> None:
-    document, case = case_of(loop())
-    with pytest.raises(Mismatch, match="ok must be 2"):
-        Run(deployments.get(SINGLE), document, case, {}, lambda: False).run()
-
-
-def test_observed_events_are_stored_in_entity(deployments: Deployments) -> None:
-    document, case = case_of(PING)
-    document["createEntities"][0]["client"]["storeEventsAsEntities"] = [
-        {"id": "stored", "events": ["CommandStartedEvent", "PoolCreatedEvent"]}
-    ]
-    run = Run(deployments.get(SINGLE), document, case, {})
-    run.run()
-    assert [event["name"] for event in run.entities.get("value", "stored")] == [
-        "PoolCreatedEvent",
-        "CommandStartedEvent",
-    ]

@@ -38,11 +38,7 @@ _OPTIONS = (
 
 
 class Page:
-    """Page in Chromium.
-
-    :param read_descriptor: File descriptor from which the test reads messages of Chromium.
-    :param write_descriptor: File descriptor to which the test writes messages for Chromium.
-    """
+    """Page in Chromium."""
 
     def __init__(self, read_descriptor: int, write_descriptor: int) -> None:
         self._read_descriptor, self._write_descriptor = read_descriptor, write_descriptor
@@ -101,10 +97,7 @@ class Page:
 
 @contextmanager
 def browser(seconds: float = 90) -> Iterator[Page]:
-    """Start Chromium, yield a page, and kill Chromium at the end of the block.
-
-    :param seconds: Time limit of the whole block.
-    """
+    """Start Chromium, yield a page, and kill Chromium at the end of the block."""
     assert CHROMIUM is not None
     (there_reading, write_descriptor), (read_descriptor, there_writing) = os.pipe(), os.pipe()
     make_nonblocking(read_descriptor)

@@ -15,12 +15,8 @@ Connect = Callable[..., Client]
 
 
 def make_client(host: Any, recorder: Any, heartbeat_interval: float | None = None, **options: Any) -> Client:
-    """Create a client and start its monitors.
-
-    :param recorder: Event listener of the client.
-    :param heartbeat_interval: Seconds between server checks, or None for the default. The parameter exists
-        because the option ``heartbeatFrequencyMS`` rejects values below 500 ms.
-    """
+    """Create a client and start its monitors."""
+    # The option `heartbeatFrequencyMS` rejects intervals below 500 ms.
     options = {"event_listeners": [recorder], "serverSelectionTimeoutMS": 5000, **options}
     if heartbeat_interval is None:
         return MongoClient(host, **options)

@@ -26,11 +26,7 @@ _NO_SECTIONS = frozenset({"_publish_ready"})
 
 
 class CriticalSections:
-    """Records of the critical sections that run in a block of :func:`record_switches`.
-
-    :ivar count: Number of entries of all greenlets into critical sections.
-    :ivar faults: A text for each forbidden switch, with the stack of the greenlet that switched.
-    """
+    """Records of the critical sections that run in a block of :func:`record_switches`."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -51,39 +47,25 @@ class CriticalSections:
 
         return watched
 
-    def enter(self) -> None:
-        self.count += 1
-        self._depth[id(greenlet.getcurrent())] += 1
+    def wrap_delivery(self, name: str, before: Callable[[Delivery], None]) -> Callable[..., Any]:
+        """Return a wrapper of a method of ``Delivery`` that first calls `before`."""
+        function = getattr(Delivery, name)
 
-    def leave(self) -> None:
-        self._depth[id(greenlet.getcurrent())] -= 1
-
-    def wrap_enter(self, function: Callable[[Delivery], None]) -> Callable[[Delivery], None]:
-        """Return a wrapper of ``Delivery.__enter__`` that enters a critical section."""
-
-        def watched(delivery: Delivery) -> None:
-            self.enter()
-            function(delivery)
-
-        return watched
-
-    def wrap_exit(self, function: Callable[..., None]) -> Callable[..., None]:
-        """Return a wrapper of ``Delivery.__exit__`` that leaves the critical section."""
-
-        def watched(delivery: Delivery, *exc_info: Any) -> None:
-            self.leave()
-            function(delivery, *exc_info)
-
-        return watched
-
-    def wrap_record(self, function: Callable[..., bool]) -> Callable[..., bool]:
-        """Return a wrapper of ``Delivery.record`` that records the ``Delivery`` object of the greenlet."""
-
-        def watched(delivery: Delivery, *arguments: Any) -> bool:
-            self._used_by[id(greenlet.getcurrent())] = delivery
+        def watched(delivery: Delivery, *arguments: Any) -> Any:
+            before(delivery)
             return function(delivery, *arguments)
 
         return watched
+
+    def enter(self, _delivery: Delivery | None = None) -> None:
+        self.count += 1
+        self._depth[id(greenlet.getcurrent())] += 1
+
+    def leave(self, _delivery: Delivery | None = None) -> None:
+        self._depth[id(greenlet.getcurrent())] -= 1
+
+    def use(self, delivery: Delivery) -> None:
+        self._used_by[id(greenlet.getcurrent())] = delivery
 
     def trace(self, _event: str, switch: tuple[Any, Any]) -> None:
         """Record a fault if the greenlet that now switches is in a critical section or has undelivered events.
@@ -115,9 +97,9 @@ def record_switches() -> Iterator[CriticalSections]:
         if callable(method) and not name.startswith("__") and name not in _NO_SECTIONS
     }
     watched: dict[str, Any] = {
-        "__enter__": sections.wrap_enter(Delivery.__enter__),
-        "__exit__": sections.wrap_exit(Delivery.__exit__),
-        "record": sections.wrap_record(Delivery.record),
+        "__enter__": sections.wrap_delivery("__enter__", sections.enter),
+        "__exit__": sections.wrap_delivery("__exit__", sections.leave),
+        "record": sections.wrap_delivery("record", sections.use),
     }
     before = greenlet.settrace(sections.trace)
     try:

@@ -120,11 +120,7 @@ class Network:
 
 
 def install(patch: Callable[..., None], name_server: NameServer) -> Network:
-    """Make the driver send all DNS queries of this process to `name_server`, and take IP addresses from its records.
-
-    :param patch: The method ``setattr`` of a ``pytest.MonkeyPatch``, which replaces functions until
-        the end of the test.
-    """
+    """Make the driver send all DNS queries of this process to `name_server`, and take IP addresses from its records."""
     network = Network(name_server)
     patch(dns.resolver, "default_resolver", name_server.resolver())
     patch(connect, "resolve", network.resolve)

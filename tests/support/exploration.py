@@ -35,12 +35,7 @@ class ExploredSystem(Protocol):
 
 
 class Exploration(NamedTuple):
-    """Result of :func:`explore`.
-
-    :ivar states: Number of states that the exploration reached and whose views differ.
-    :ivar steps: Number of executed steps, without the steps that repeat the path to a state.
-    :ivar violations: The shortest sequence of steps to each violated invariant.
-    """
+    """Result of :func:`explore`."""
 
     states: int
     steps: int
@@ -55,12 +50,7 @@ class Exploration(NamedTuple):
 
 
 def explore(create_system: Callable[[], ExploredSystem], depth: int, until_violation: str | None = None) -> Exploration:
-    """Execute every possible sequence of at most `depth` steps.
-
-    :param create_system: Function that creates a system in its first state.
-    :param until_violation: Description of the violated invariant at which the exploration ends, or None to explore all
-        sequences.
-    """
+    """Execute every possible sequence of at most `depth` steps."""
     seen: set[Any] = set()
     violations: dict[str, tuple[Step, ...]] = {}
     paths: deque[tuple[Step, ...]] = deque([()])

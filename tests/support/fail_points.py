@@ -11,15 +11,7 @@ from gmongo.testing import Deployment
 def fail(
     target: Deployment | MongoClient[Any], *commands: str, times: int | None = 1, member: Any = None, **data: Any
 ) -> None:
-    """Set the fail point ``failCommand``.
-
-    :param target: A simulated deployment, or a client. A client sends ``configureFailPoint`` to its
-        deployment.
-    :param commands: Names of the commands that fail.
-    :param times: Number of commands that fail, or None for no limit.
-    :param member: Member of the deployment on which to set the fail point, or None for all members.
-    :param data: Fields of ``data``, which ``configureFailPoint`` receives, such as ``errorCode``.
-    """
+    """Set the fail point ``failCommand``."""
     mode: Any = "alwaysOn" if times is None else {"times": times}
     data = {"failCommands": list(commands), **data}
     if isinstance(target, MongoClient):

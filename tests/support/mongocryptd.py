@@ -73,10 +73,7 @@ def _check_top_level(name: str, value: Any) -> None:
 
 
 class _Marker:
-    """Replace values of a command by placeholders if the schema encrypts the values.
-
-    :param schema: JSON schema of the collection.
-    """
+    """Replace values of a command by placeholders if the schema encrypts the values."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema

@@ -90,10 +90,7 @@ class Authority:
         return other
 
     def server(self, *responders: str, must_staple: bool = False) -> CertificateWithKey:
-        """Issue a server certificate for ``localhost`` and 127.0.0.1.
-
-        :param responders: URLs of OCSP responders to write to the certificate.
-        """
+        """Issue a server certificate for ``localhost`` and 127.0.0.1."""
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         extensions: list[tuple[Any, bool]] = [(x509.SubjectAlternativeName(names), False)]
         if responders:
@@ -107,13 +104,7 @@ class Authority:
         return self._issue("server", extensions)
 
     def delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> CertificateWithKey:
-        """Issue the certificate of a delegate, which signs OCSP responses instead of the authority.
-
-        :param purposes: Purposes in the extended key usage extension. An empty list omits the
-            extension.
-        :param signs: True if the key usage extension permits signatures, False if not. None omits
-            the extension.
-        """
+        """Issue the certificate of a delegate, which signs OCSP responses instead of the authority."""
         extensions: list[tuple[Any, bool]] = []
         if purposes:
             extensions.append((x509.ExtendedKeyUsage(purposes), False))
@@ -157,16 +148,7 @@ class Authority:
         signature_hash: Any = None,
         identifies_signer_by_name: bool = False,
     ) -> bytes:
-        """Return a signed OCSP response about the status of a certificate.
-
-        :param signer: The delegate that signs the response, and whose certificate the response
-            contains. None to let the authority sign.
-        :param this_update_offset: Time from now to ``thisUpdate``. Negative for a time in the past.
-        :param next_update_offset: Time from now to ``nextUpdate``, or None to omit the field.
-        :param certificate_id_hash: Hash algorithm of the certificate ID in the response.
-        :param signature_hash: Hash algorithm of the signature.
-        :param identifies_signer_by_name: True if the response identifies the signer by its name, False by its key hash.
-        """
+        """Return a signed OCSP response about the status of a certificate."""
         signer = signer or self.own
         revoked = status is REVOKED
         builder = ocsp.OCSPResponseBuilder().add_response(
@@ -205,10 +187,7 @@ def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
 
 
 class Responder:
-    """Context manager of an OCSP responder: an HTTP server on the loopback interface.
-
-    :param answer: Function that receives the socket after each request and sends the response. None sends ``body``.
-    """
+    """Context manager of an OCSP responder: an HTTP server on the loopback interface."""
 
     def __init__(self, answer: Callable[[Any], None] | None = None) -> None:
         self.body = b""
@@ -242,12 +221,7 @@ class Responder:
 
 
 class StaplingServer(ScriptedServer):
-    """Scripted server with TLS that staples an OCSP response to its certificate.
-
-    :param certificate: Path of a PEM file with the certificate and the private key.
-    :param staple: Encoded OCSP response. Empty bytes staple nothing.
-    :param version: Highest TLS version that the server accepts.
-    """
+    """Scripted server with TLS that staples an OCSP response to its certificate."""
 
     def __init__(self, certificate: str, staple: bytes = b"", version: int = SSL.TLS1_3_VERSION) -> None:
         super().__init__()

@@ -72,9 +72,6 @@ class CompressingProxy(ProxyServer):
     """Proxy for a server that does not support compression.
 
     The proxy decompresses each request, and compresses the reply to a compressed request.
-
-    :param offered_compressors: Names of the compressors that the proxy adds to the hello reply.
-    :param reply_compressor: Name of the compressor for replies, or None for uncompressed replies.
     """
 
     def __init__(self, server: Any, offered_compressors: list[str], reply_compressor: str | None = None) -> None:
@@ -112,12 +109,7 @@ class CompressingProxy(ProxyServer):
 
 
 class Socks5Proxy(ProxyServer):
-    """Context manager of a SOCKS5 proxy.
-
-    :param required_credentials: Username and password that clients must send, or None for a proxy without
-        authentication.
-    :param addresses_by_host: Addresses of the host names that only the proxy can resolve.
-    """
+    """Context manager of a SOCKS5 proxy."""
 
     def __init__(
         self, required_credentials: tuple[str, str] | None = None, addresses_by_host: dict[str, str] | None = None

@@ -17,9 +17,6 @@ def since(minimum: str) -> pytest.MarkDecorator:
 
 
 def fails_before_pymongo(minimum: str) -> pytest.MarkDecorator:
-    """Return a mark that expects a failure if the installed PyMongo is older than `minimum`.
-
-    :param minimum: The first version of PyMongo that behaves like gmongo in this test.
-    """
+    """Return a mark that expects a failure if the installed PyMongo is older than `minimum`."""
     is_older = Version(version("pymongo")) < Version(minimum)
     return pytest.mark.xfail(is_older, strict=True, reason=f"PyMongo behaves like gmongo since version {minimum}")

@@ -16,9 +16,6 @@ def selection_error(create_client: Callable[[int], Any]) -> str:
     """Return the text of the server selection error of an operation.
 
     If a server check failed before the timeout, the text contains its error.
-
-    :param create_client: Function that creates a client. The argument of the function is the server
-        selection timeout in milliseconds.
     """
     # On a busy machine, no server check may have failed before the first timeout.
     for timeout_ms in (300, 3_000, 30_000):

@@ -118,12 +118,7 @@ def _revocations(authority: trustme.CA, serials: list[int]) -> bytes:
 
 
 def server_context(certificate: str, client_ca: str | None = None) -> ssl.SSLContext:
-    """Return a TLS context for a server.
-
-    :param certificate: Path of a PEM file with the certificate and private key of the server.
-    :param client_ca: Path of the certificate of the authority that must have signed the client's
-        certificate. None if clients need no certificate.
-    """
+    """Return a TLS context for a server."""
     context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     if client_ca is not None:

@@ -25,10 +25,7 @@ def until(condition: Callable[[], T], pause: float = 0.01) -> T:
 
 
 def eventually(condition: Callable[[], T], seconds: float = WAIT_LIMIT) -> T:
-    """Wait until `condition` returns a true value, and return the value.
-
-    :raises AssertionError: `condition` has returned no true value in `seconds`.
-    """
+    """Wait until `condition` returns a true value, and return the value."""
     with gevent.Timeout(seconds, AssertionError(f"after {seconds} seconds this condition is not true: {condition}")):
         return until(condition, 0.002)
 

@@ -18,11 +18,7 @@ LIMIT = 60  # seconds. A busy machine may need most of this time.
 
 
 class DriverProgram:
-    """Context manager of a process that runs a program of this folder with one driver.
-
-    :param scenario: the name of the program's module.
-    :param arguments: the arguments of the program, which begin with the name of the driver.
-    """
+    """Context manager of a process that runs a program of this folder with one driver."""
 
     def __init__(self, scenario: str, *arguments: str) -> None:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by __exit__

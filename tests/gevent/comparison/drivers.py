@@ -13,8 +13,6 @@ def import_driver(name: str) -> Any:
     """Import a driver. Call ``monkey.patch_all()`` before the import of PyMongo.
 
     A program must call this function before its other imports.
-
-    :param name: ``gmongo`` or ``pymongo``.
     """
     if name == "pymongo":
         from gevent import monkey
@@ -23,13 +21,6 @@ def import_driver(name: str) -> Any:
     driver = import_module(name)
     import_module(f"{name}.monitoring")
     return driver
-
-
-def block_loop(seconds: float) -> None:
-    """Block the event loop: sleep without a switch to another greenlet, although the process is monkey-patched."""
-    from gevent import monkey
-
-    monkey.get_original("time", "sleep")(seconds)
 
 
 def send_line(*words: Any) -> None:
@@ -85,10 +76,6 @@ def create_event_counter(driver: Any) -> Any:
         @property
         def commands_without_end(self) -> int:
             return sum(count > 0 for count in self.open.values())
-
-        @property
-        def server_faults(self) -> dict[str, int]:
-            return {"marked Unknown": self.marked_unknown, "pools cleared": self.pools_cleared}
 
         def description_changed(self, event: Any) -> None:
             known = event.previous_description.is_server_type_known

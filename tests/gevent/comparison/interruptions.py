@@ -15,7 +15,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.gevent.comparison.drivers import create_event_counter, error_text, import_driver
 
@@ -38,29 +38,16 @@ MAX_SWITCHES = 60
 _numbers = itertools.count()
 
 
-class Scenario:
-    """The operation that the interrupted greenlet executes, and the state of the pool before this operation.
+class Scenario(NamedTuple):
+    """The operation that the interrupted greenlet executes, and the state of the pool before this operation."""
 
-    :param operation: function that executes the operation with a client.
-    :param options: the options of the client.
-    :param starts_with_connection: True if the pool has an available connection at the start.
-    :param pool_is_full: True if a second greenlet uses the only connection, and a third greenlet
-        also waits for the connection.
-    """
+    operation: Callable[[Any], Any]
+    starts_with_connection: bool = True  # True: the pool has an available connection at the start.
+    pool_is_full: bool = False  # True: a second greenlet uses the only connection, and a third greenlet also waits.
 
-    def __init__(
-        self,
-        operation: Callable[[Any], Any],
-        *,
-        starts_with_connection: bool = True,
-        pool_is_full: bool = False,
-        options: dict[str, Any] | None = None,
-    ) -> None:
-        self.operation = operation
-        self.starts_with_connection = starts_with_connection
-        self.pool_is_full = pool_is_full
-        self.width = 1 if pool_is_full else 2
-        self.options = {"maxPoolSize": self.width, **(options or {})}
+    @property
+    def width(self) -> int:
+        return 1 if self.pool_is_full else 2
 
 
 def run_transaction(client: Any) -> None:
@@ -83,8 +70,6 @@ class Run:
     """One run of a scenario.
 
     The run uses a new client, and interrupts the greenlet at one of its switches.
-
-    :ivar losses: a text for each kind of resource that the driver has lost.
     """
 
     def __init__(self, deployment: Deployment, scenario: Scenario) -> None:
@@ -96,7 +81,7 @@ class Run:
         self.raised: BaseException | None = None
         self.others: list[gevent.Greenlet] = []
         self.closing: Any = None
-        options = {"serverMonitoringMode": "poll", "appName": self.name, **scenario.options}
+        options = {"serverMonitoringMode": "poll", "appName": self.name, "maxPoolSize": scenario.width}
         self.client = driver.MongoClient(deployment.uri, event_listeners=[self.event_counter], **options)
 
     def run(self, switch_number: int, kind: InterruptionKind) -> Tracer:

@@ -1,12 +1,10 @@
 """Measure 1,000 greenlets that wait for a primary.
 
-Usage: ``python -m tests.gevent.comparison.outage_reads gmongo|pymongo URI TIMEOUT ENDS``.
+Usage: ``python -m tests.gevent.comparison.outage_reads gmongo|pymongo URI``.
 
-``TIMEOUT`` is the server selection timeout in milliseconds. ``ENDS`` is ``own`` or ``foreign``. If
-``ENDS`` is ``foreign``, a ``gevent.Timeout`` of the program ends each wait before the server
-selection timeout. The test kills the server, sends a line to the program, and may restart the
-server. The program prints the CPU time of the wait in seconds per second. At the end, the program
-prints the number of errors by kind as JSON.
+A ``gevent.Timeout`` of the program ends each wait before the server selection timeout. The test kills
+the server, and sends a line to the program. The program prints the CPU time of the wait in seconds
+per second. At the end, the program prints the number of errors by kind as JSON.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports
@@ -30,8 +28,8 @@ WAITERS = 1000
 PERIOD = 1.2
 
 
-def find(client: Any, number: int, ended_by: str, errors: Counter[str]) -> None:
-    own_timeout = gevent.Timeout(PERIOD + 0.6 + number / WAITERS if ended_by == "foreign" else None)
+def find(client: Any, number: int, errors: Counter[str]) -> None:
+    own_timeout = gevent.Timeout(PERIOD + 0.6 + number / WAITERS)
     try:
         with own_timeout:
             client.test.c.find_one()
@@ -41,13 +39,13 @@ def find(client: Any, number: int, ended_by: str, errors: Counter[str]) -> None:
 
 def main() -> None:
     """Start the waiting greenlets after the kill of the server, and print the measurements."""
-    client = driver.MongoClient(sys.argv[2], serverSelectionTimeoutMS=int(sys.argv[3]), maxPoolSize=50)
+    client = driver.MongoClient(sys.argv[2], serverSelectionTimeoutMS=30_000, maxPoolSize=50)
     client.test.c.find_one()
     send_line("ready")
     receive_line()  # the line says that the test has killed the server
     gevent.sleep(0.6)
     errors: Counter[str] = Counter()
-    waiters = [gevent.spawn(find, client, number, sys.argv[4], errors) for number in range(WAITERS)]
+    waiters = [gevent.spawn(find, client, number, errors) for number in range(WAITERS)]
     gevent.sleep(0.5)
     started, cpu = time.perf_counter(), time.process_time()
     gevent.sleep(PERIOD)

@@ -161,10 +161,7 @@ class Resources:
         )
 
     def unreleased_resources(self, seen: WeakSet[Any], run_state: ScenarioRun) -> list[str]:
-        """Return a text for each kind of resource that the closed client has not released.
-
-        :param seen: the greenlets that ran during the scenario.
-        """
+        """Return a text for each kind of resource that the closed client has not released."""
         faults = self.objects_left("connections")
         seen -= getattr(self._deployment, "greenlets", set())
         if not becomes_true(lambda: open_descriptors() <= self._descriptors):

@@ -139,10 +139,7 @@ class Scenario:
 
 
 class ScenarioRun:
-    """State of one run of a scenario.
-
-    :ivar kept: objects and results that the methods of the scenario pass to each other.
-    """
+    """State of one run of a scenario."""
 
     def __init__(self, scenario: Scenario, deployment: Deployment | RealDeployment, yields_in_events: bool) -> None:
         self.deployment: Any = deployment
@@ -171,31 +168,16 @@ class ScenarioRun:
         return self.client._topology.select_server(self.client.read_preference, "test")
 
 
-class RunResult:
-    """The result of a run, which :func:`explore` uses.
-
-    :ivar reached: True if the greenlet has reached the chosen switch.
-    :ivar thrown: True if the harness has thrown an error.
-    :ivar switches: number of switches of the greenlet to the hub.
-    """
-
-    def __init__(self, tracer: Tracer) -> None:
-        self.reached = tracer.reached
-        self.thrown = bool(tracer.thrown)
-        self.switches = tracer.switches
-
-
 def run(
     scenario: Scenario,
     deployment: Deployment | RealDeployment,
     switch_number: int | None,
     kind: InterruptionKind | None,
     yields_in_events: bool = False,
-) -> RunResult:
+) -> tuple[bool, bool]:
     """Run the scenario once, interrupt the greenlet at one switch, and check the invariants.
 
-    :param switch_number: the number of the switch from 0, or None for a run without interruption.
-    :param yields_in_events: True if the event listener switches to the hub in each event.
+    Return whether the greenlet has reached the switch, and whether the harness has thrown an error.
     """
     faults: list[str] = []
     with gevent.Timeout(20):
@@ -224,7 +206,7 @@ def run(
         faults += checks.resource_faults(scenario, run_state, tracer, generation)
         faults += before.objects_left("transactions", *(() if scenario.ends_cursors else ("cursors",)))
         run_state.client.close()
-        result, seen = RunResult(tracer), tracer.seen
+        result, seen = (tracer.reached, bool(tracer.thrown)), tracer.seen
         run_state.greenlet = run_state.error = None
         run_state.errors = []
         faults += before.unreleased_resources(seen, run_state)
@@ -248,11 +230,11 @@ def explore(
             run(scenario, deployment, None, None)
         switches = thrown = 0
         while switches < scenario.max_switches:
-            result = run(scenario, deployment, switches, kind, yields_in_events)
-            if not result.reached:  # the greenlet has ended before this switch
+            reached, has_thrown = run(scenario, deployment, switches, kind, yields_in_events)
+            if not reached:  # the greenlet has ended before this switch
                 break
             switches += 1
-            thrown += result.thrown
+            thrown += has_thrown
         least = 0 if kind.moment == SPAWN else scenario.min_switches
         assert switches >= least, f"{scenario.name} switches {switches} times only"
         return switches, thrown

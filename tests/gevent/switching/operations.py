@@ -45,14 +45,7 @@ DOCUMENTS: dict[str, list[dict[str, Any]]] = {
 
 
 class OperationRow(NamedTuple):
-    """One call of a public operation.
-
-    :ivar object_name: the name of the function that creates the object for the call. The scenario
-        creates the object before the run.
-    :ivar call: function that receives the object and calls the operation.
-    :ivar expected: the result that the call must return.
-    :ivar wraps: True if the operation replaces an error of a callback by another error.
-    """
+    """One call of a public operation."""
 
     object_name: str
     call: Callable[[Any], Any]

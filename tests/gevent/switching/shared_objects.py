@@ -22,16 +22,7 @@ REJECTED = "rejected"
 
 
 class SharedObject(Scenario):
-    """Two calls that concurrently use one object.
-
-    :param object_name: the name of the object in :data:`OBJECTS`.
-    :param first: function that the first greenlet calls with the object.
-    :param second: function that the second greenlet calls. The second greenlet starts at a switch
-        of the first greenlet.
-    :param after: function that checks the object and the documents. The arguments of the function
-        are the run, the object and the results of the calls. The result of a call that raised
-        InvalidOperation is :data:`REJECTED`.
-    """
+    """Two calls that concurrently use one object."""
 
     def __init__(self, name: str, object_name: str, first: Call, second: Call, after: Callable[..., None]) -> None:
         self.name = name

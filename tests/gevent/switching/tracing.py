@@ -23,13 +23,7 @@ from tests.gevent.switching.interruptions import (
 
 
 class Tracer:
-    """Tracer of one greenlet, which interrupts the greenlet at one of its switches.
-
-    :param switch_number: the number of the switch from 0, or None for no interruption.
-    :param kind: the kind of interruption, or None for no interruption.
-    :param is_traced_greenlet: function that returns True for the greenlet to interrupt.
-    :ivar start_second: function that starts a second greenlet, for the kind ENTER.
-    """
+    """Tracer of one greenlet, which interrupts the greenlet at one of its switches."""
 
     def __init__(
         self, switch_number: int | None, kind: InterruptionKind | None, is_traced_greenlet: Callable[[Any], bool]
@@ -148,10 +142,7 @@ class Tracer:
 
 
 class SecondGreenletStarter(Tracer):
-    """Tracer that starts other greenlets at a switch of the first greenlet.
-
-    :param kills: True to kill the first greenlet after the other greenlets have started.
-    """
+    """Tracer that starts other greenlets at a switch of the first greenlet."""
 
     def __init__(
         self,

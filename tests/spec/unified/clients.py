@@ -48,12 +48,7 @@ class TokenCallback(OIDCCallback):
 
 
 class ClientEntity:
-    """Client of a case, with its recorded events, log messages and spans.
-
-    :param spec: Definition of the entity in the file.
-    :param deployment: Deployment to which the client connects.
-    :param defaults: Client options that apply unless the definition contains them.
-    """
+    """Client of a case, with its recorded events, log messages and spans."""
 
     def __init__(self, spec: Mapping[str, Any], deployment: RunningDeployment, defaults: Mapping[str, Any]) -> None:
         check_known(spec, _FIELDS, "a client")

@@ -12,12 +12,7 @@ _NOTHING = object()
 
 
 class CursorEntity:
-    """A cursor or change stream of a case.
-
-    :param cursor: Cursor or change stream of the driver.
-    :param first: Document that was read at the creation of the cursor, and that the first iteration
-        of the entity returns.
-    """
+    """A cursor or change stream of a case."""
 
     def __init__(self, cursor: Any, first: Any = _NOTHING) -> None:
         self._cursor = cursor

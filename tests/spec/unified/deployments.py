@@ -55,11 +55,7 @@ class RunningDeployment:
         self._deployment.close()
 
     def uri(self, multiple: bool | None = None) -> str:
-        """Return the URI of the deployment.
-
-        :param multiple: Value of ``useMultipleMongoses`` in the definition of a client. If False,
-            the URI contains only one mongos.
-        """
+        """Return the URI of the deployment."""
         first = self._deployment.members[0].address
         if multiple is False and self.setting.topology == "sharded":
             return self._deployment.uri_of(first)

@@ -37,12 +37,11 @@ def is_dirty(session: ClientSession) -> bool:
 @contextmanager
 def quick_heartbeats() -> Iterator[None]:
     """While the block runs, permit heartbeat intervals that are shorter than the minimum of 500 ms."""
-    before = monitor.MIN_HEARTBEAT_FREQUENCY, rules.MIN_HEARTBEAT_SECONDS
-    monitor.MIN_HEARTBEAT_FREQUENCY = rules.MIN_HEARTBEAT_SECONDS = _LEAST_SECONDS
-    try:
+    with (
+        patch.object(monitor, "MIN_HEARTBEAT_FREQUENCY", _LEAST_SECONDS),
+        patch.object(rules, "MIN_HEARTBEAT_SECONDS", _LEAST_SECONDS),
+    ):
         yield
-    finally:
-        monitor.MIN_HEARTBEAT_FREQUENCY, rules.MIN_HEARTBEAT_SECONDS = before
 
 
 @contextmanager

@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entity:
-    """A named entity of a case.
-
-    :param kind: Type of the entity: client, clientEncryption, database, collection, session,
-        bucket, thread, cursor, topologyDescription or value.
-    :param value: Object of the driver or the runner that the entity contains.
-    :param client: Name of the client entity that this entity uses, or None.
-    """
+    """A named entity of a case."""
 
     kind: str
     value: Any
@@ -44,10 +38,7 @@ class Entities:
         self._lsids: dict[str, Any] = {}
 
     def add(self, name: str, entity: Entity) -> None:
-        """Add an entity.
-
-        :raises FormatError: Another entity has this name.
-        """
+        """Add an entity."""
         if name in self._entities:
             raise FormatError(f"there is already an entity {name!r}")
         self._entities[name] = entity
@@ -55,10 +46,7 @@ class Entities:
             self._lsids[name] = entity.value.session_id
 
     def add_result(self, name: str, result: Any, client: str | None) -> None:
-        """Add the result of an operation as an entity.
-
-        :raises FormatError: The result cannot be an entity, or another entity has this name.
-        """
+        """Add the result of an operation as an entity."""
         if isinstance(result, CursorEntity):
             self.add(name, Entity("cursor", result, client))
         elif isinstance(result, Collection):
@@ -69,19 +57,13 @@ class Entities:
             raise FormatError(f"the result for {name!r} cannot be an entity: {result!r}")
 
     def find(self, name: str) -> Entity:
-        """Return the entity with this name.
-
-        :raises FormatError: No entity has this name.
-        """
+        """Return the entity with this name."""
         if name not in self._entities:
             raise FormatError(f"there is no entity {name!r}")
         return self._entities[name]
 
     def get(self, kind: str, name: str) -> Any:
-        """Return the object of the entity with this name and this type.
-
-        :raises FormatError: No entity has this name, or the entity has another type.
-        """
+        """Return the object of the entity with this name and this type."""
         entity = self.find(name)
         if entity.kind != kind:
             raise FormatError(f"{name!r} must be a {kind}, but is a {entity.kind}")
@@ -106,15 +88,9 @@ class Entities:
         """Return the objects of all entities with this type."""
         return (entity.value for entity in list(self._entities.values()) if entity.kind == kind)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._entities
-
 
 def create(run: Run, specs: list[Mapping[str, Any]]) -> None:
-    """Create the entities that `specs` defines, in their order.
-
-    :raises FormatError: An entity has an unknown type, a duplicate name, or a reference to an unknown name.
-    """
+    """Create the entities that `specs` defines, in their order."""
     for spec in specs:
         if len(spec) != 1:
             raise FormatError(f"an entity must have one type, was {spec}")

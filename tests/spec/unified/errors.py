@@ -16,10 +16,7 @@ _CODE_NAMES |= {112: "WriteConflict", 121: "DocumentValidationFailure", 11000: "
 
 
 def check_error(expected: Mapping[str, Any], error: Exception, matcher: Matcher) -> None:
-    """Compare the error of an operation with ``expectError``.
-
-    :raises Mismatch: The error differs from the expected error.
-    """
+    """Compare the error of an operation with ``expectError``."""
     for name, value in expected.items():
         if name not in _CHECKS:
             raise FormatError(f"unknown expectation {name} of an error")

@@ -54,12 +54,7 @@ Recorded = tuple[str, Any]
 
 
 class Observer(ForwardingListener):
-    """Listener that records the events that a client entity observes.
-
-    :param observed: Names of the events to record.
-    :param ignored: Names of the commands whose command events are not recorded.
-    :param sensitive: True to record the events of sensitive commands, such as ``saslStart``.
-    """
+    """Listener that records the events that a client entity observes."""
 
     def __init__(self, observed: Iterable[str], ignored: Iterable[str], sensitive: bool) -> None:
         self._observed = frozenset(observed)
@@ -147,10 +142,7 @@ class EventMatcher:
         self._matcher = matcher
 
     def check(self, expected: Mapping[str, Any], recorded: Recorded) -> None:
-        """Compare one recorded event with an expected event.
-
-        :raises Mismatch: The recorded event does not match.
-        """
+        """Compare one recorded event with an expected event."""
         ((required, fields),) = expected.items()
         name, event = recorded
         if name != required:
@@ -172,10 +164,7 @@ class EventMatcher:
         return True
 
     def check_all(self, expected: Mapping[str, Any], recorder: Observer) -> None:
-        """Compare the events that a client recorded with an element of ``expectEvents``.
-
-        :raises Mismatch: An event is missing or surplus, or does not match.
-        """
+        """Compare the events that a client recorded with an element of ``expectEvents``."""
         kind = expected.get("eventType", "command")
         actual, required = recorder.events_of_kind(kind), expected["events"]
         text = "".join(f"\n  {event_text(recorded)}" for recorded in actual)

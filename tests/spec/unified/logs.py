@@ -33,8 +33,6 @@ class LogCollector(logging.Handler):
     All clients log to the same loggers. Messages of other clients are excluded by the topology ID
     that most messages contain. For messages without a topology ID, :meth:`pausing` stops the
     collection while another client runs an operation.
-
-    :param levels: ``observeLogMessages``: the minimum log level of each component.
     """
 
     def __init__(self, levels: Mapping[str, str]) -> None:
@@ -80,10 +78,7 @@ class LogCollector(logging.Handler):
 
 
 def check_logs(expected: Mapping[str, Any], records: list[logging.LogRecord], matcher: Matcher) -> None:
-    """Compare the log messages of a client with an element of ``expectLogMessages``.
-
-    :raises Mismatch: A message is missing or surplus, or does not match.
-    """
+    """Compare the log messages of a client with an element of ``expectLogMessages``."""
     ignored = expected.get("ignoreMessages", [])
     actual = [record for record in records if not any(_matches(each, record, matcher) for each in ignored)]
     required = expected["messages"]

@@ -22,24 +22,14 @@ class Mismatch(AssertionError):
 
 
 class Matcher:
-    """Compares actual values with expected values.
-
-    :param entity: Function that receives the name of a ``value`` entity, and returns its value.
-    :param lsid: Function that receives the name of a session entity, and returns its session ID.
-    """
+    """Compares actual values with expected values."""
 
     def __init__(self, entity: Callable[[str], Any], lsid: Callable[[str], Any]) -> None:
         self._entity = entity
         self._lsid = lsid
 
     def check(self, expected: Any, actual: Any, is_root: bool = True, path: str = "") -> None:
-        """Compare an actual value with an expected value.
-
-        :param is_root: True if `actual` may have fields that `expected` lacks, as the root document of
-            a comparison may.
-        :param path: Path of the value, which the error text contains.
-        :raises Mismatch: The actual value does not match.
-        """
+        """Compare an actual value with an expected value."""
         operator = _operator(expected)
         if operator is not None:
             self._apply(operator, expected[operator], actual, is_root, path)
@@ -147,10 +137,7 @@ _OPERATORS: dict[str, Callable[[Matcher, Any, Any, bool, str], None]] = {
 
 
 def hex_bytes(text: Any) -> bytes:
-    """Return the bytes of a hexadecimal string such as ``"12ab"``.
-
-    :raises FormatError: The string is not hexadecimal.
-    """
+    """Return the bytes of a hexadecimal string such as ``"12ab"``."""
     try:
         return binascii.unhexlify(text)
     except (TypeError, ValueError) as error:

@@ -34,10 +34,7 @@ def _recreate(client: MongoClient[Any], data: Mapping[str, Any], session: Any) -
 
 
 def check_outcome(client: MongoClient[Any], collections: list[Mapping[str, Any]]) -> None:
-    """Compare the documents of collections with ``outcome``.
-
-    :raises Mismatch: A collection does not contain exactly the expected documents.
-    """
+    """Compare the documents of collections with ``outcome``."""
     for data in collections:
         collection = client[data["databaseName"]].get_collection(
             data["collectionName"], read_concern=ReadConcern("local"), read_preference=ReadPreference.PRIMARY

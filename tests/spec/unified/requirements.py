@@ -38,13 +38,7 @@ _SYNONYMS = {"sharded-replicaset": "sharded"}
 
 @dataclass(frozen=True)
 class Setting:
-    """Configuration of a deployment.
-
-    :param topology: One of :data:`TOPOLOGIES`.
-    :param version: Version of the servers, such as ``"8.0"``.
-    :param auth: True if the deployment requires authentication.
-    :param parameters: Server parameters that the case requires in addition to :data:`_PARAMETERS`.
-    """
+    """Configuration of a deployment."""
 
     topology: str
     version: str = VERSIONS[0]
@@ -53,11 +47,7 @@ class Setting:
 
 
 def settings(*levels: Sequence[Mapping[str, Any]] | None) -> list[Setting]:
-    """Return the preferred setting for each topology that can satisfy the requirements.
-
-    :param levels: The lists ``runOnRequirements`` of the file and of the case, or None. A
-        deployment must satisfy one element of each list.
-    """
+    """Return the preferred setting for each topology that can satisfy the requirements."""
     # The cache needs a hashable argument.
     return _settings(json.dumps(levels))
 
@@ -88,15 +78,7 @@ def _satisfied_requirement(
 
 @dataclass(frozen=True)
 class DeploymentProperties:
-    """The properties of a deployment to which ``runOnRequirements`` can refer.
-
-    :param topology: One of :data:`TOPOLOGIES`.
-    :param version: Version of the servers, such as ``"8.0"``.
-    :param auth: True if the deployment requires authentication.
-    :param mechanisms: Authentication mechanisms that the deployment supports.
-    :param has_parameters: Function that returns True if the server parameters of the deployment can
-        have the given values.
-    """
+    """The properties of a deployment to which ``runOnRequirements`` can refer."""
 
     topology: str
     version: str

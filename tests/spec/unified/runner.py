@@ -45,14 +45,7 @@ _PATIENCE = 5  # Seconds for which the runner waits for expected events after th
 
 
 class Run:
-    """Execution of one case on one deployment.
-
-    :param deployment: Deployment on which the case runs.
-    :param document: Content of the file.
-    :param case: Element of the array ``tests`` in the file.
-    :param client_options: Default options of all client entities.
-    :param loops_must_end: Function that returns True if the operation ``loop`` must end.
-    """
+    """Execution of one case on one deployment."""
 
     def __init__(
         self,
@@ -60,11 +53,9 @@ class Run:
         document: Mapping[str, Any],
         case: Mapping[str, Any],
         client_options: Mapping[str, Any],
-        loops_must_end: Callable[[], bool] = lambda: True,
     ) -> None:
         self.deployment = deployment
         self.client_options = client_options
-        self.loops_must_end = loops_must_end
         self.entities = Entities()
         self.fail_points: set[str] = set()
         self.cluster_time: Mapping[str, Any] | None = None
@@ -75,12 +66,7 @@ class Run:
         self.event_matcher = EventMatcher(self._matcher)
 
     def run(self) -> None:
-        """Run the case.
-
-        :raises AssertionError: A result, error, event, message, span or outcome differs from its
-            expectation.
-        :raises FormatError: The case is not in the supported format.
-        """
+        """Run the case."""
         with ExitStack() as stack:
             if _HEARTBEATS not in str(self._case) + str(self._document.get("createEntities")):
                 stack.enter_context(quick_heartbeats())
@@ -154,11 +140,7 @@ class Run:
             yield
 
     def execute(self, operation: Mapping[str, Any], propagate: bool = False) -> None:
-        """Run an operation, and compare its result or error with the expectation.
-
-        :param propagate: True to raise the error of the operation after the comparison, because the
-            caller is the callback of a transaction.
-        """
+        """Run an operation, and compare its result or error with the expectation."""
         target = _TEST_RUNNER if operation["object"] == "testRunner" else self.entities.find(operation["object"])
         known = _OPERATIONS.get(target.kind, {})
         if operation["name"] not in known:

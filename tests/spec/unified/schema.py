@@ -25,11 +25,7 @@ class FormatError(Exception):
 
 
 def check(document: Mapping[str, Any]) -> None:
-    """Validate the content of a file.
-
-    :raises FormatError: The content violates the schema. The error text contains the path and the
-        reason.
-    """
+    """Validate the content of a file."""
     error = best_match(_validator().iter_errors(document))
     if error is not None:
         raise FormatError(f"{error.json_path}: {error.message}")
@@ -37,11 +33,7 @@ def check(document: Mapping[str, Any]) -> None:
 
 
 def check_version(text: str) -> None:
-    """Check that the runner supports a version of the format.
-
-    :raises FormatError: The runner does not support the major version, or the minor version is too
-        new.
-    """
+    """Check that the runner supports a version of the format."""
     major, minor = version(text)[:2]
     if major != NEWEST[0] or minor > NEWEST[1]:
         raise FormatError(f"schemaVersion must be 1.0 to {NEWEST[0]}.{NEWEST[1]}, was {text}")

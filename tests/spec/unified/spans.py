@@ -79,10 +79,7 @@ def _attributes(span: ReadableSpan) -> dict[str, Any]:
 
 
 def check_spans(expected: Mapping[str, Any], actual: Sequence[SpanTree], matcher: Matcher) -> None:
-    """Compare the spans of a client with an element of ``expectTracingMessages``.
-
-    :raises Mismatch: A span is missing or surplus, or does not match.
-    """
+    """Compare the spans of a client with an element of ``expectTracingMessages``."""
     check_known(expected, {"client", "ignoreExtraSpans", "spans"}, "expectTracingMessages")
     try:
         _check_all(expected["spans"], actual, matcher, expected.get("ignoreExtraSpans", False))
@@ -91,10 +88,7 @@ def check_spans(expected: Mapping[str, Any], actual: Sequence[SpanTree], matcher
 
 
 def _check_all(expected: Sequence[Any], actual: Sequence[SpanTree], matcher: Matcher, ignores_extra: bool) -> None:
-    """Compare spans with the expected spans, in order.
-
-    :param ignores_extra: True if the actual spans may contain additional spans at any position.
-    """
+    """Compare spans with the expected spans, in order."""
     rest = list(actual)
     for index, required in enumerate(expected):
         first_error: Mismatch | None = None

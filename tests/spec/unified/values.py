@@ -42,29 +42,20 @@ _LIMIT = "timeoutMS"
 
 
 def common_options(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert options of a database, a collection or a transaction to keyword arguments.
-
-    :raises FormatError: An option is unknown.
-    """
+    """Convert options of a database, a collection or a transaction to keyword arguments."""
     check_known(document, CONVERSIONS, "a database, a collection or a transaction")
     return {snake_case(name): CONVERSIONS[name](value) for name, value in document.items()}
 
 
 def database_options(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert options of a database or a collection to keyword arguments.
-
-    :raises FormatError: An option is unknown.
-    """
+    """Convert options of a database or a collection to keyword arguments."""
     rest = dict(document)
     timeout_ms = rest.pop(_LIMIT, None)
     return {**common_options(rest), "timeout_ms": timeout_ms}
 
 
 def check_known(names: Any, known: Any, owner: str) -> None:
-    """Check that an object in a file has only known names.
-
-    :raises FormatError: A name in `names` is not in `known`.
-    """
+    """Check that an object in a file has only known names."""
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise FormatError(f"unknown options of {owner}: {unknown}")

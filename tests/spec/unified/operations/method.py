@@ -65,10 +65,7 @@ class Method:
         self._show = show
 
     def run(self, run: Run, target: Any, arguments: Mapping[str, Any]) -> Any:
-        """Call the method.
-
-        :raises FormatError: An argument is missing or unknown.
-        """
+        """Call the method."""
         self._check(arguments)
         values = dict(arguments)
         timeout = None if self._takes_limit else values.pop(_LIMIT, None)
@@ -101,10 +98,7 @@ class Function:
         self._signature = inspect.signature(function)
 
     def run(self, run: Run, target: Any, arguments: Mapping[str, Any]) -> Any:
-        """Call the function.
-
-        :raises FormatError: An argument is missing or unknown.
-        """
+        """Call the function."""
         try:
             self._signature.bind(run, target, **arguments)
         except TypeError as error:
@@ -122,10 +116,7 @@ def documents(cursor: Any) -> Documents:
 
 
 def convert(run: Run, name: str, value: Any) -> Any:
-    """Convert the value of an argument in the format to a value for the driver's method.
-
-    :raises FormatError: The unified test format does not permit the value.
-    """
+    """Convert the value of an argument in the format to a value for the driver's method."""
     if name == "session":
         return run.entities.session(value)
     if name in CONVERSIONS:

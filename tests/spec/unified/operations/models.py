@@ -24,11 +24,7 @@ _WRITES: dict[str, tuple[type, frozenset[str]]] = {
 
 
 def write_models(requests: list[Mapping[str, Any]], namespaces: bool = False) -> list[Any]:
-    """Convert the models of a bulk write to model classes of the driver.
-
-    :param namespaces: True if each model contains a namespace, because the models are part of a
-        client bulk write.
-    """
+    """Convert the models of a bulk write to model classes of the driver."""
     return [_write_model(request, namespaces) for request in requests]
 
 

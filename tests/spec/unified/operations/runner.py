@@ -13,7 +13,6 @@ from tests.spec.unified.driver_internals import pinned_address
 from tests.spec.unified.entities import Entity
 from tests.spec.unified.matching import Mismatch
 from tests.spec.unified.operations import assertions
-from tests.spec.unified.operations.loop import loop
 from tests.spec.unified.operations.method import Function
 from tests.spec.unified.schema import FormatError
 
@@ -88,7 +87,6 @@ def _primaries(description: Any) -> set[Any]:
 OPERATIONS: dict[str, Function] = {
     "createEntities": Function(_create_entities),
     "failPoint": Function(_fail_point),
-    "loop": Function(loop),
     "recordTopologyDescription": Function(_record_topology_description),
     "runOnThread": Function(_run_on_thread),
     "targetedFailPoint": Function(_targeted_fail_point),
