@@ -33,11 +33,9 @@ class Trial:
     seconds: float
 
 
-def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, failing_before: frozenset[str]) -> Trial:
+def attempt(area: str, mutation: Mutation, root: Path, failing_before: frozenset[str]) -> Trial:
     """Run the tests of one mutation in a copy of the project, and restore the copy.
 
-    :param own_only: True to run only the tests that the mutation names, not all tests in the
-        folders of these tests.
     :param failing_before: the targets (files or folders of tests) with a test that also fails
         without a mutation.
     """
@@ -57,8 +55,8 @@ def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, failing_b
     try:
         if failed := first_failure(root, targets).failed:
             return result(OWN, failed)
-        folders = [] if own_only else sorted({target.partition("::")[0].rsplit("/", 1)[0] for target in targets})
-        failed = first_failure(root, folders).failed if folders else ""
+        folders = sorted({target.partition("::")[0].rsplit("/", 1)[0] for target in targets})
+        failed = first_failure(root, folders).failed
         return result(FOLDER, failed) if failed else result(SURVIVED, "")
     except NotRun as error:
         return result(NOT_TRIED, str(error))
@@ -125,7 +123,7 @@ def main(options: argparse.Namespace) -> int:
     failing = failing_targets(chosen, options.jobs)
 
     def run(pair: tuple[str, Mutation], root: Path) -> Trial:
-        trial = attempt(*pair, root, options.own_only, failing)
+        trial = attempt(*pair, root, failing)
         name, what = trial.mutation.name, trial.mutation.what
         print(f"{name:5} {trial.outcome:17} {trial.seconds:5.1f} s  {what}  {trial.detail}", flush=True)
         return trial

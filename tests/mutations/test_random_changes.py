@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutations import __main__, named_trials, random_changes, trials
+from tests.mutations import __main__, named_trials, trials
 from tests.mutations.mutation import ROOT, Mutation
 from tests.mutations.random_changes import draw_changes
 from tests.mutations.trials import NotRun, Outcome
@@ -81,12 +81,12 @@ def test_invalid_mutation_is_not_tried_and_file_is_unchanged(broken: Mutation, t
     path = tmp_path / "gmongo/wire/tls.py"
     path.parent.mkdir(parents=True)
     path.write_text((ROOT / "gmongo/wire/tls.py").read_text("utf-8"), "utf-8")
-    trial = named_trials.attempt("wire", broken, tmp_path, True, frozenset())
+    trial = named_trials.attempt("wire", broken, tmp_path, frozenset())
     assert trial.outcome == named_trials.NOT_TRIED
     assert path.read_text("utf-8") == (ROOT / "gmongo/wire/tls.py").read_text("utf-8")
     assert "| all | 1 | 0 | 0 | 0 | 1 |" in named_trials.report([trial])
 
 
 def test_mutation_with_failing_target_is_not_tried(tmp_path: Path) -> None:
-    trial = named_trials.attempt("wire", row(), tmp_path, True, frozenset(["tests/unit/test_reply.py"]))
+    trial = named_trials.attempt("wire", row(), tmp_path, frozenset(["tests/unit/test_reply.py"]))
     assert trial.outcome == named_trials.NOT_TRIED and "tests/unit/test_reply.py" in trial.detail
