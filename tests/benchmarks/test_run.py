@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
-import subprocess
-import sys
 
 import pytest
 
 from benchmarks import crowd, stall, start
 from benchmarks.__main__ import main
-from benchmarks.operations import contenders, sizes
-from benchmarks.variants import log_silently
 from benchmarks.workloads import WORKLOADS
 
 pytestmark = pytest.mark.long
@@ -80,32 +75,3 @@ def test_run_names_failed_contender(tmp_path, capsys):
     assert main([*arguments, "--json", str(file)]) == 1
     assert "floor: not finished after 1 seconds (find_one x1)" in capsys.readouterr().out
     assert json.loads(file.read_text())["tables"]["operations"][0]["numbers"] == {"floor": []}
-
-
-def test_run_rejects_unknown_operation_with_its_name():
-    command = [sys.executable, "-m", "benchmarks", "--only", "find_two"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2
-    assert "'find_two' is not one of find_one, " in done.stderr
-
-
-def test_numbers_of_greenlets_depend_on_workload_and_option():
-    assert sizes(WORKLOADS["find_one"], None) == [1, 10, 100, 1000]
-    assert sizes(WORKLOADS["find_one"], [3]) == [3]
-    assert sizes(WORKLOADS["insert_many"], [3, 10, 100]) == [3, 10]
-    assert sizes(WORKLOADS["find_one+debug"], None) == [10]
-
-
-def test_baseline_is_measured_without_variants():
-    entrants = ["gmongo", "pymongo", "floor"]
-    assert contenders(WORKLOADS["find_one"], entrants) == entrants
-    assert contenders(WORKLOADS["find_one+listener"], entrants) == entrants[:2]
-
-
-def test_silent_logger_creates_records_of_all_messages(monkeypatch):
-    logger = logging.Logger("benchmarked")
-    monkeypatch.setitem(logging.root.manager.loggerDict, "benchmarked", logger)
-    log_silently("benchmarked")
-    assert logger.isEnabledFor(logging.DEBUG)
-    assert [type(handler) for handler in logger.handlers] == [logging.NullHandler]
-    assert not logger.propagate
