@@ -20,14 +20,12 @@ from gmongo._encryption.collections import _CreateStateCollection
 from gmongo._encryption.connect_callback import HTTPProxyKMSConnect, KMSConnectContext
 from gmongo._encryption.context import Context
 from gmongo._encryption.credentials import OnDemandCredentials
-from gmongo._encryption.explicit import ExplicitEncryption
 from gmongo._encryption.handle import Handle, Settings
 from gmongo._encryption.key_vault import split_namespace
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import MongoCryptError, ffi, lib
 from gmongo._encryption.machine import Machine
 from gmongo.auth.aws_credentials import AwsCredentials
-from gmongo.encryption import Algorithm
 from gmongo.errors import AutoReconnect, ConfigurationError, EncryptionError, InvalidOperation, NetworkTimeout
 from gmongo.execution.operation_context import OperationContext
 from tests.encryption.conftest import LOCAL
@@ -90,16 +88,6 @@ def test_final_state_of_machine_returns_none_or_raises() -> None:
         machine.run(lambda new: native, 0, None)
     assert str(caught.value) == "libmongocrypt is in state 4711, which gmongo does not support"
     assert type(caught.value.cause) is ValueError
-
-
-@pytest.mark.parametrize("algorithm", Algorithm)
-def test_only_range_and_text_encryption_is_slow(algorithm: Algorithm) -> None:
-    explicit = Mock()
-    ExplicitEncryption.encrypt(explicit, b"12345", algorithm, None, None)
-    make_context, size = explicit._run.call_args.args
-    assert callable(make_context) and size == 5
-    slow_algorithms = (Algorithm.RANGE, Algorithm.STRING, Algorithm.TEXTPREVIEW)
-    assert explicit._run.call_args.kwargs == {"is_slow": algorithm in slow_algorithms}
 
 
 def binary(data: bytes) -> Any:
@@ -183,23 +171,6 @@ def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(kms, "connect", connect)
     return transports
-
-
-def test_kill_during_connect_callback_ends_the_callback_greenlet() -> None:
-    ended: list[str] = []
-
-    def connect(context: Any) -> Any:
-        try:
-            gevent.sleep(1000)
-        finally:
-            ended.append("callback")
-
-    requesting = gevent.spawn(kms._callback_socket, connect, KMSConnectContext("h", 443, None))
-    gevent.sleep(0)
-    gevent.sleep(0)
-    requesting.kill()
-    gevent.sleep(0)
-    assert ended == ["callback"]
 
 
 @pytest.mark.parametrize(("seconds_left", "slept_seconds"), [(None, 2.0), (5.0, 2.0), (0.5, 0.5), (-1.0, 0.0)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from time import monotonic
 
 from tests.mutations.mutation import Mutation, MutationError
 from tests.mutations.tables import AREAS
-from tests.mutations.trials import NotRun, first_failure, run_in_copies
+from tests.mutations.trials import NotRun, first_failure, outcome_table, run_in_copies
 
 OWN, FOLDER, SURVIVED, NOT_TRIED = "by its tests", "by their folders", "survived", "not tried"
 OUTCOMES = (OWN, FOLDER, SURVIVED, NOT_TRIED)
@@ -99,24 +98,6 @@ def failing_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozen
     return frozenset(run_in_copies(sorted(targets), jobs, run)) - {""}
 
 
-def report(trials: Sequence[Trial]) -> str:
-    counts = Counter((trial.area, trial.outcome) for trial in trials)
-    rows = [
-        "| subject | mutations | " + " | ".join(OUTCOMES) + " | killed |",
-        "|---|---:|" + "---:|" * (len(OUTCOMES) + 1),
-    ]
-    for area in [*AREAS, "all"]:
-        numbers = [
-            sum(count for key, count in counts.items() if key[1] == outcome and area in (key[0], "all"))
-            for outcome in OUTCOMES
-        ]
-        tried = sum(numbers[:3])
-        if sum(numbers):
-            killed = f"{100 * (numbers[0] + numbers[1]) / tried:.0f} %" if tried else "-"
-            rows.append(f"| {area} | {sum(numbers)} | {' | '.join(map(str, numbers))} | {killed} |")
-    return "\n".join(rows)
-
-
 def main(options: argparse.Namespace) -> int:
     """Run the selected mutations. Return 1 if a mutation survives or cannot run."""
     chosen = choose_mutations(options.only)
@@ -129,5 +110,5 @@ def main(options: argparse.Namespace) -> int:
         return trial
 
     trials = list(run_in_copies(chosen, options.jobs, run))
-    print(report(trials))
+    print(outcome_table("subject", [(trial.area, trial.outcome) for trial in trials], OUTCOMES))
     return int(any(trial.outcome in (SURVIVED, NOT_TRIED) for trial in trials))

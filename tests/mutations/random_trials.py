@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -13,7 +11,7 @@ from time import monotonic
 from tests.mutations.mutation import ROOT
 from tests.mutations.random_changes import RandomChange, choose_tests, draw_changes, files
 from tests.mutations.recording import FOLDERS, Recording, recorded
-from tests.mutations.trials import NotRun, first_failure, run_in_copies
+from tests.mutations.trials import NotRun, first_failure, outcome_table, run_in_copies
 
 KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
 OUTCOMES = (KILLED, SURVIVED, UNREACHED, NOT_TRIED)
@@ -64,23 +62,6 @@ def attempt(random_change: RandomChange, root: Path, recording: Recording, secon
     return result(SURVIVED, f"{outcome.ran} of the {among} tests that reach it")
 
 
-def report(trials: Sequence[Trial]) -> str:
-    """Return a text: a table of the outcomes in each package, and the diff of each mutation that survived."""
-    rows = ["| package | mutations | " + " | ".join(OUTCOMES) + " | % |", "|---|---:|" + "---:|" * (len(OUTCOMES) + 1)]
-    for package in [*sorted({trial.random_change.package for trial in trials}), "all"]:
-        counts = Counter(trial.outcome for trial in trials if package in (trial.random_change.package, "all"))
-        tried = sum(counts.values()) - counts[NOT_TRIED]
-        killed = f"{100 * counts[KILLED] / tried:.0f}" if tried else "-"
-        numbers = " | ".join(str(counts[outcome]) for outcome in OUTCOMES)
-        rows.append(f"| {package} | {sum(counts.values())} | {numbers} | {killed} |")
-    for trial in trials:
-        if trial.outcome != KILLED:
-            rows.append(
-                f"\n{trial.random_change.name}: {trial.outcome} {trial.detail}\n{_difference(trial.random_change)}"
-            )
-    return "\n".join(rows)
-
-
 def _difference(random_change: RandomChange) -> str:
     return (
         re.sub("^", "-", random_change.old.rstrip("\n"), flags=re.M)
@@ -107,5 +88,5 @@ def main(options: argparse.Namespace) -> int:
         return trial
 
     trials = list(run_in_copies(mutations, options.jobs, run))
-    print(report(trials))
+    print(outcome_table("package", [(trial.random_change.package, trial.outcome) for trial in trials], OUTCOMES))
     return int(any(trial.outcome != KILLED for trial in trials))

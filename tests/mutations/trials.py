@@ -7,6 +7,7 @@ import resource
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -133,6 +134,19 @@ def outcome_of(code: int, progress: Sequence[str], output: str) -> Outcome:
     if code in (1, 2) or "ImportError while loading conftest" in output:
         return Outcome("(not even imported)")
     raise NotRun(output[-2000:])
+
+
+def outcome_table(title: str, found: Sequence[tuple[str, str]], outcomes: Sequence[str]) -> str:
+    """Return a table with the number of mutations for each group and outcome.
+
+    :param found: the group and the outcome of each mutation.
+    """
+    rows = [f"| {title} | mutations | {' | '.join(outcomes)} |", "|---|---:|" + "---:|" * len(outcomes)]
+    for group in [*sorted({group for group, _ in found}), "all"]:
+        counts = Counter(outcome for own, outcome in found if group in (own, "all"))
+        numbers = " | ".join(str(counts[outcome]) for outcome in outcomes)
+        rows.append(f"| {group} | {counts.total()} | {numbers} |")
+    return "\n".join(rows)
 
 
 def _limit_memory() -> None:

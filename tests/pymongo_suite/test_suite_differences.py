@@ -9,15 +9,10 @@ import importlib
 from pathlib import Path
 from textwrap import dedent
 
-from tests.pymongo_suite.differences import (
-    Difference,
-    differences,
-    unexplained_tests,
-)
+from tests.pymongo_suite.differences import Difference, differences, unexplained_tests
 from tests.pymongo_suite.jobs import Outcome
 from tests.support.cases import with_cases
 
-PASSED, SKIPPED = Outcome("passed"), Outcome("skipped", "no server")
 FAILED = Outcome("failed", "AttributeError: 'Cursor' object has no attribute '_data'")
 TEST = "test_cursor.TestCursor.test_batch_size"
 

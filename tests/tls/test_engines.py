@@ -24,11 +24,10 @@ from OpenSSL import crypto
 from gmongo import _clock
 from gmongo._tls import tls_of
 from gmongo.errors import ConfigurationError
-from gmongo.wire import connect as connecting
 from gmongo.wire import openssl
 from gmongo.wire.ocsp.transport import CheckedTransport
 from gmongo.wire.openssl import OpenSslContext, Peer, Session, Trust
-from gmongo.wire.tls import Tls, TlsTransport, reason
+from gmongo.wire.tls import TlsTransport, reason
 from gmongo.wire.transport import TransportError
 from tests.support.cases import with_cases
 from tests.support.ocsp import Authority
@@ -137,39 +136,6 @@ def test_interrupted_tls_send_marks_transport_out_of_step(socket_pair: Any, erro
     transport.close()
 
 
-@pytest.mark.parametrize("socket_is_open", [True, False])
-def test_failed_handshake_raises_reason_even_if_alert_cannot_be_sent(socket_pair: Any, socket_is_open: bool) -> None:
-    tls = Mock()
-    transport = TlsTransport(socket_pair[0], True, tls, "h")
-
-    def fail_handshake() -> None:
-        transport._outgoing.write(b"alert")
-        error = ssl.SSLError(1, "why")
-        error.reason = "UNEXPECTED_EOF_WHILE_READING"
-        raise error
-
-    tls.fresh_context.return_value.wrap_bio.return_value = SimpleNamespace(do_handshake=fail_handshake)
-    if not socket_is_open:
-        socket_pair[1].close()
-    with pytest.raises(TransportError, match=r"^TLS handshake failed: connection closed by the server \(UNEXP"):
-        transport.shake_hands()
-    assert not socket_is_open or socket_pair[1].recv(10) == b"alert"
-    transport.close()
-
-
-def test_host_name_invalid_for_tls_raises_transport_error(socket_pair: Any) -> None:
-    class Context:
-        def wrap_bio(self, *_: Any, **__: Any) -> None:
-            raise ValueError("label too long")
-
-    transport = Tls(Context()).transport(socket_pair[0], True, "h" * 70)  # type: ignore[arg-type]
-    with pytest.raises(TransportError) as caught:
-        transport.shake_hands()
-    message = f"TLS handshake failed: {'h' * 70!r} cannot be in a certificate: label too long"
-    assert str(caught.value) == f"{message} (perhaps the server does not use TLS)"
-    transport.close()
-
-
 @pytest.mark.parametrize(
     ("certificate_was_shown", "valid_until", "handshake_fails"),
     [(True, None, False), (False, 5.0, False), (False, None, True)],
@@ -196,16 +162,6 @@ def test_handshake_without_certificate_raises_transport_error_unless_resumed(
         assert not tls.forget.called and tls.revocation.check.called is certificate_was_shown
         assert peer.valid_until == (7.0 if certificate_was_shown else valid_until)
     transport.close()
-
-
-def test_error_of_custom_dns_resolver_raises_transport_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    error = _socket.gaierror(-2, "unknown")
-    monkeypatch.setattr(
-        connecting, "get_hub", lambda: SimpleNamespace(resolver=Mock(getaddrinfo=method_that_raises(error)))
-    )
-    with pytest.raises(TransportError) as caught:
-        connecting.connect(("no.example", 1), pytest.fail)
-    assert caught.value.args == error.args and caught.value.__cause__ is error
 
 
 @pytest.mark.parametrize("failing_method", ["use_certificate_chain_file", "check_privatekey"])

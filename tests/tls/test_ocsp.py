@@ -203,22 +203,6 @@ def test_certificate_with_unusual_extension_is_accepted(tmp_path, authority, ext
     assert "Hostname mismatch" in _name_mismatch("other", crypto.X509.from_cryptography(certified.certificate))
 
 
-def test_ocsp_fetch_ends_if_its_greenlets_are_killed_before_start(authority):
-    request = Request(authority.server("http://127.0.0.1:1").certificate, authority.certificate)
-    before = {id(each) for each in all_greenlets()}
-    fetch = Fetch(request, 5, lambda *_: None)
-    new = [each for each in all_greenlets() if id(each) not in before]
-    gevent.killall(new, block=False)
-    with gevent.Timeout(WAIT_LIMIT):
-        fetch.wait(True)
-    assert new and fetch.answer is None
-
-
-def all_greenlets():
-    # `isinstance` raises an error for a weak proxy whose object is dead, so compare the type.
-    return [each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)]
-
-
 def check_without_server(authority, certified, staple):
     """Let the driver check a certificate with a stapled response. The check needs no server."""
     return Verifier(False, 1).check([certified.certificate, authority.certificate], staple, None)
@@ -456,20 +440,6 @@ def test_close_interrupts_operation_that_waits_for_responder(tmp_path, authority
             eventually(finding.ready)
             assert isinstance(finding.exception, InvalidOperation)
             eventually(lambda: not setup.server.peers)
-
-
-def test_interrupt_ends_handshake_that_waits_for_responder(tmp_path, authority):
-    with Responder(stay_silent) as responder:
-        certified = authority.server(responder.url)
-        with OcspSetup(tmp_path, authority, certified) as setup:
-            tls = tls_of({"tls": True, "tlscafile": setup.ca}, 10)
-            tls.revocation._seconds = 60
-            connection = Connection(("localhost", setup.server.port))
-            connecting = gevent.spawn(open_stream, connection, tls)
-            eventually(lambda: responder.requests)
-            connection.interrupt(AutoReconnect("enough"))
-            eventually(connecting.ready)
-            assert str(connecting.exception) == "enough"
 
 
 def test_ocsp_request_continues_after_first_waiting_greenlet_is_killed(tmp_path, authority, responder):
