@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.pages import PAGES, differences_of_pages, find_proofs, pages, read_markers, read_rows, rendered
+from tests.conformance.pages import PAGES, differences_of_pages, find_proofs, pages, read_rows, rendered
 
 SOURCE = """
 import pytest
@@ -43,15 +43,6 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "tests" / "test_x.py").write_text(SOURCE)
     (tmp_path / "docs" / "x.md").write_text(PAGE)
     return tmp_path
-
-
-def test_markers_are_read_without_import() -> None:
-    assert list(read_markers(SOURCE)) == [
-        ("X-1", "test_one"),
-        ("X-2", "test_one"),
-        ("X-3", "TestThings::test_two"),
-        ("X-4", "TestThings::test_two"),
-    ]
 
 
 def test_rendered_page_lists_proofs(project: Path) -> None:

@@ -304,14 +304,6 @@ def test_timeout_or_kill_during_proxy_handshake_closes_socket(monkeypatch: pytes
     assert context.wrap_socket.return_value.close.call_count == 1 and closed.close.call_count == 2
 
 
-def test_proxy_headers_are_encoded_as_latin_1() -> None:
-    sock: Any = Mock(recv=Mock(return_value=b""))
-    connect = HTTPProxyKMSConnect("http://proxy.example", headers={"X-A": "\xfc"})
-    with pytest.raises(OSError):
-        connect._tunnel(sock, KMSConnectContext("h", 443, 10.0))
-    assert b"X-A: \xfc\r\n" in sock.sendall.call_args.args[0]
-
-
 @pytest.mark.parametrize("seconds_left", [None, 0.5, 0.0])
 def test_kms_request_is_retried_only_before_deadline(
     monkeypatch: pytest.MonkeyPatch, seconds_left: float | None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutations import __main__, named_trials, random_changes, trials
+from tests.mutations import named_trials, random_changes, trials
 from tests.mutations.mutation import ROOT, Mutation
 from tests.mutations.random_changes import draw_changes
 from tests.mutations.trials import Outcome
@@ -30,15 +30,6 @@ def test_tests_that_may_detect_any_change_exist() -> None:
     for name in (*random_changes._READ_ALL_TEXTS, random_changes._READS_DEFAULTS):
         file, _, test = name.partition("::")
         assert f"def {test}(" in (ROOT / file).read_text("utf-8")
-
-
-@pytest.mark.parametrize("arguments", [["--only", "nosuch"], ["--random", "3", "--only", "nosuch"]])
-def test_command_with_unknown_name_prints_message(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["mutations", *arguments])
-    assert __main__.main() == 2
-    assert "nosuch" in capsys.readouterr().err
 
 
 @with_cases

@@ -354,12 +354,6 @@ def test_revocation_list_replaces_requests_to_responders(tmp_path, authority, re
         assert "revoked, according to OCSP" in setup.refusal(tlsCRLFile=tmp_path / "good.pem")
 
 
-def test_password_for_unencrypted_certificate_key_is_ignored(tmp_path, authority):
-    with OcspSetup(tmp_path, authority, authority.server()) as setup:
-        own = authority.server().write(tmp_path / "own.pem")
-        assert setup.accepts(tlsCertificateKeyFile=own, tlsCertificateKeyFilePassword="not needed")
-
-
 # Tests of cached responses
 
 
