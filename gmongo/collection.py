@@ -1164,9 +1164,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
             each iteration.
-        :param kwargs: ``batchSize`` (the number of documents in each batch), ``maxAwaitTimeMS`` (the maximum wait of a
-            ``$changeStream`` in milliseconds), and fields of the ``aggregate`` command, such as ``allowDiskUse``,
-            ``maxTimeMS`` (in milliseconds), ``collation``, ``hint`` and ``bypassDocumentValidation``.
+        :param kwargs: ``batchSize`` (the number of documents in each batch) and ``maxAwaitTimeMS`` (the maximum wait of
+            a ``$changeStream`` in milliseconds). Further keywords are fields of the ``aggregate`` command, such as
+            ``allowDiskUse``, ``maxTimeMS`` (in milliseconds), ``collation`` and ``hint``.
         :raises TypeError: `pipeline` is not a list, or another argument has the wrong type.
         :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``. Use
             :meth:`Database.command <gmongo.database.Database.command>` for these fields.

@@ -1,10 +1,11 @@
 """``python -m tests.find CMAP-97`` prints tests that match a query. A query is one of the following:
 
 - A requirement, such as ``CMAP-97``. The program prints the tests that prove the requirement.
-- A file of gmongo, such as ``cmap/background.py``. The program prints the tests of the file's
-  mutations, and the test files that import the file.
+- A file of gmongo, such as ``cmap/background.py``. The program prints the tests that
+  detect the mutations of the file, and the test files that import the file.
 - Words, such as ``interrupted cursor``. The program prints the tests whose name, docstring or file
-  name contains all words, and the tests of mutations whose description contains all words.
+  name contains all words. The program also prints the tests that detect a mutation if the
+  description of the mutation contains all words.
 
 The search reads the source code of the tests, and does not import the tests.
 """

@@ -59,7 +59,7 @@ def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
         return
     kinds = [*kinds[:4], *(kind for kind in kinds if kind == "first_operation")]
     contenders = [name for name in CONTENDERS if any(name in runs[-1][kind]["rates"] for kind in kinds)]
-    title = f"## Operations per second, and latency p50 · p99 · p99.9 in ms, on a {deployment} deployment"
+    title = f"## Operations per second, and latency p50/p99/p99.9 in ms, on a {deployment} deployment"
     yield from ("", title, "")
     yield from _table(
         ["client", *kinds],
@@ -71,7 +71,7 @@ def _mean_ratio(runs: Sequence[Run], kind: str, name: str) -> str:
     found = [run[kind]["gmongo over"][name] for run in runs if kind in run and name in run[kind]["gmongo over"]]
     if not found:
         return "-"
-    return f"{fmean(found):.2f}" + (f" ±{(max(found) - min(found)) / 2:.2f}" if len(found) > 1 else "")
+    return f"{fmean(found):.2f}" + (f"±{(max(found) - min(found)) / 2:.2f}" if len(found) > 1 else "")
 
 
 def _rate_and_latencies(runs: Sequence[Run], kind: str, name: str) -> str:
@@ -79,17 +79,21 @@ def _rate_and_latencies(runs: Sequence[Run], kind: str, name: str) -> str:
     if not found:
         return "-"
     quantiles = [fmean(each["latencies"][name][quantile] for each in found) for quantile in ("p50", "p99", "p99.9")]
-    return f"{fmean(each['rates'][name] for each in found):.0f}: {' · '.join(f'{value:.3g}' for value in quantiles)}"
+    return f"{fmean(each['rates'][name] for each in found):.0f}: {'/'.join(f'{value:.3g}' for value in quantiles)}"
 
 
 def _failover(runs: Sequence[Run]) -> Iterator[str]:
     names = list(runs[0]["faults"])
-    yield from ("", "## Failover: ms from a probe's write on the new primary to the first write of a greenlet", "")
+    yield from (
+        "",
+        "## Failover: p50/p99 in ms from a probe's write on the new primary to a greenlet's write",
+        "",
+    )
     rows = []
     for kind in KINDS:
         found = [[run["delays"][kind][name] for run in runs] for name in names]
         rows.append([f"primary {kind}", *(_quantiles(each) for each in found)])
-    yield from _table(["failure", *(f"{CONTENDERS[name].title}, p50 · p99" for name in names)], rows)
+    yield from _table(["failure", *(f"{CONTENDERS[name].title}" for name in names)], rows)
     yield from ("", "## Failover: errors, lost writes and repeated writes", "")
     rows = []
     for name in names:
@@ -101,13 +105,13 @@ def _failover(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _quantiles(found: Sequence[dict[str, float]]) -> str:
-    return " · ".join(f"{fmean(each[quantile] for each in found):.0f}" for quantile in ("p50", "p99"))
+    return "/".join(f"{fmean(each[quantile] for each in found):.0f}" for quantile in ("p50", "p99"))
 
 
 def _cost_per_item(runs: Sequence[Run]) -> Iterator[str]:
     for name, contenders in runs[0].items():
         sizes = list(next(iter(contenders.values())))
-        yield from ("", f"## {name.capitalize()}: CPU ms · memory KB for each", "")
+        yield from ("", f"## {name.capitalize()}: CPU ms/memory KB for each", "")
         rows = []
         for contender in contenders:
             cells = [[run[name][contender][size] for run in runs if run[name][contender][size]] for size in sizes]
@@ -116,7 +120,7 @@ def _cost_per_item(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _time_and_memory(found: Sequence[Sequence[float]]) -> str:
-    return " · ".join(f"{fmean(each[index] for each in found):.3g}" for index in (0, 1)) if found else "-"
+    return "/".join(f"{fmean(each[index] for each in found):.3g}" for index in (0, 1)) if found else "-"
 
 
 def _table(head: Sequence[str], rows: Sequence[list[str]]) -> Iterator[str]:

@@ -15,7 +15,11 @@ from pymongo.errors import PyMongoError
 URI = os.environ.get("MONGO_URI", "mongodb://localhost:27017/celery_example")
 
 app = Celery("examples", broker=URI, backend=URI)
-app.conf.update(broker_connection_retry_on_startup=True, worker_enable_remote_control=False)
+app.conf.update(
+    broker_connection_retry_on_startup=True,
+    result_backend_thread_safe=True,  # all greenlets share one client of the result backend
+    worker_enable_remote_control=False,  # with MongoDB as broker, remote control has no effect
+)
 texts: Any = MongoClient(URI).get_default_database().texts
 
 

@@ -176,7 +176,7 @@ class Pool:
         options, machine = self.options, self.machine
         users = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
-        option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else f"left of {limit_text(limit)}"
+        option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else f"rest of {limit_text(limit)}"
         longest = checked_out_report(machine.in_use, _CHECK_OUTS_SHOWN)
         held = ""
         if longest:

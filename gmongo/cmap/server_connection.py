@@ -396,5 +396,5 @@ def _timeout_error(
         return NetworkTimeout(f"{where}: timed out ({limit_text(seconds)} ended before)")
     if option is None and usual_limit[1] in (seconds, None):
         option = usual_limit[0]
-    limit = option or f"left of {limit_text(seconds)}"
+    limit = option or f"rest of {limit_text(seconds)}"
     return NetworkTimeout(f"{where}: timed out (no complete reply within {milliseconds(seconds)}: {limit})")

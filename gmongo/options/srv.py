@@ -199,7 +199,10 @@ def srv_hostname(hosts: str) -> str:
 
 
 def own_domain(hostname: str) -> str:
-    """Return the domain that hosts in SRV records must have: `hostname` without the first of three or more labels."""
+    """Return the domain that hosts in SRV records must have.
+
+    A hostname of three or more labels loses its first label. Any other hostname stays unchanged.
+    """
     return hostname.partition(".")[2] if hostname.count(".") >= 2 else hostname
 
 

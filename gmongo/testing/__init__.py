@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "URI_VARIABLE", "CommandError", "Deployment", "DeploymentProcess", "DeploymentThread",
     "EmbeddedDatabase", "EmbeddedDatabaseError", "EmbeddedReplicaSet", "VirtualTime",
-    "certificates", "database_uri",
+    "certificates", "database_uri"
 ]  # fmt: skip
 
 # The package imports a module only when a program reads a name of the module. Otherwise every

@@ -87,11 +87,11 @@ def name_of(code: int) -> str:
     return _NAMES.get(str(code), f"Location{code}")
 
 
-def error(code: int, message: str) -> CommandError:
+def error(code: int, message: str, labels: Iterable[str] = (), **fields: Any) -> CommandError:
     """Return a CommandError whose name is the name of `code`."""
-    return CommandError(code, name_of(code), message)
+    return CommandError(code, name_of(code), message, labels, **fields)
 
 
 def interrupted() -> CommandError:
     """Return the error of a killed command."""
-    return CommandError(11601, "Interrupted", "operation was interrupted")
+    return error(11601, "operation was interrupted")

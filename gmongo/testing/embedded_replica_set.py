@@ -22,13 +22,12 @@ _ALREADY_INITIALIZED = 23
 class EmbeddedReplicaSet:
     """A replica set of `mongod` processes on free ports of the loopback interface, with temporary data.
 
-    Use the class in a ``with`` block, or call :meth:`start` and :meth:`close`. All processes end
-    with this process, even if this process is killed. While a method waits for the members, other
-    greenlets run. MongoDB's server is under the Server Side Public License (SSPL). gmongo runs the
-    server as a separate program.
+    Use the class in a ``with`` block, or call :meth:`start` and :meth:`close`. All processes end with this process,
+    even if this process is killed. While a method waits for the members, other greenlets run. MongoDB's server is under
+    the Server Side Public License (SSPL). gmongo runs the server as a separate program.
 
-    Each member is a :class:`~gmongo.testing.mongod.server.Server` with the methods `kill` (SIGKILL), `stop`
-    (SIGSTOP), `resume` (SIGCONT), `step_down` and `restart`.
+    Each member is a :class:`~gmongo.testing.mongod.server.Server` with the methods `kill` (SIGKILL), `stop` (SIGSTOP),
+    `resume` (SIGCONT), `step_down` and `restart`.
 
     :param members: the number of members; 3 by default.
     :param name: the name of the replica set; ``"rs0"`` by default.
@@ -101,10 +100,9 @@ class EmbeddedReplicaSet:
     def start(self) -> EmbeddedReplicaSet:
         """Start all members, initiate the replica set, create the users, and wait until all members have data.
 
-        :raises EmbeddedDatabaseError: no `mongod` is installed, the `mongod` does not run on this
-            machine, a member ended, or the members elected no primary in time. If a member ended,
-            the error message contains the last lines of the member's log. After the error, no
-            process and no temporary folder remains.
+        :raises EmbeddedDatabaseError: no `mongod` is installed, the `mongod` does not run on this machine, a member
+            ended, or the members elected no primary in time. If a member ended, the error message contains the last
+            lines of the member's log. After the error, no process and no temporary folder remains.
         """
         if self.members:
             raise EmbeddedDatabaseError("the replica set is running already")
@@ -157,10 +155,7 @@ class EmbeddedReplicaSet:
             return {}
 
     def close(self) -> None:
-        """End all members, and remove their data.
-
-        The method does nothing if the replica set is not running.
-        """
+        """End all members, and remove their data. The method does nothing if the replica set is not running."""
         members, self.members = self.members, []
         for member in members:
             member.end()

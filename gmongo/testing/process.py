@@ -24,8 +24,7 @@ _TAIL = 4000
 class TetheredProcess:
     """A program in a separate process group. The program ends with this process, even if this process is killed.
 
-    The class works with and without monkey-patching. While a method waits for the program, other
-    greenlets run.
+    The class works with and without monkey-patching. While a method waits for the program, other greenlets run.
 
     :param target: the Python function to call, as ``module:function``, or the absolute path of an executable file.
     :param arguments: the command-line arguments of the program.

@@ -1,11 +1,10 @@
 """Fixtures for pytest. pytest loads the plugin automatically if gmongo is installed.
 
-`mongodb_server` is one real server or replica set for the whole session. `mongodb_client` is a
-client of this server. `mongodb_database` is an empty database for each test. The other fixtures are
-simulated deployments. Each test gets a new deployment, which runs in the hub of the test, in a
-native thread or in a process. The start of a deployment takes 1 ms in the hub, some milliseconds in
-a thread, and 1 s in a process. A fixture imports and starts nothing until a test requests the
-fixture.
+`mongodb_server` is one real server or replica set for the whole session. `mongodb_client` is a client of this server.
+`mongodb_database` is an empty database for each test. The other fixtures are simulated deployments. Each test gets a
+new deployment, which runs in the hub of the test, in a native thread or in a process. The start of a deployment takes 1
+ms in the hub, some milliseconds in a thread, and 1 s in a process. A fixture imports and starts nothing until a test
+requests the fixture.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from gmongo import MongoClient
     from gmongo.database import Database
-    from gmongo.testing import Deployment, DeploymentProcess, DeploymentThread, VirtualTime
+    from gmongo.testing import VirtualTime
     from gmongo.testing.shared_server import RunningServer
 
 
@@ -94,85 +93,38 @@ def mongodb_database(mongodb_client: MongoClient[dict[str, Any]]) -> Iterator[Da
     mongodb_client.drop_database(database.name)
 
 
-@pytest.fixture
-def mongodb_standalone() -> Iterator[Deployment]:
-    """A simulated server without replication."""
-    from gmongo.testing import Deployment
+def _fixture_of(kind: str, topology: str, description: str) -> Any:
+    """Return a fixture that yields a simulated deployment.
 
-    with Deployment.standalone() as deployment:
-        yield deployment
+    :param kind: the name of a class of :mod:`gmongo.testing`.
+    :param topology: the name of the method that creates the deployment.
+    :param description: the docstring of the fixture.
+    """
 
+    def fixture() -> Iterator[Any]:
+        import gmongo.testing
 
-@pytest.fixture
-def mongodb_replica_set() -> Iterator[Deployment]:
-    """A simulated replica set of three members."""
-    from gmongo.testing import Deployment
+        with getattr(getattr(gmongo.testing, kind), topology)() as deployment:
+            yield deployment
 
-    with Deployment.replica_set() as deployment:
-        yield deployment
-
-
-@pytest.fixture
-def mongodb_sharded_cluster() -> Iterator[Deployment]:
-    """A simulated sharded cluster of two mongos."""
-    from gmongo.testing import Deployment
-
-    with Deployment.sharded() as deployment:
-        yield deployment
+    fixture.__doc__ = description
+    return pytest.fixture(fixture)
 
 
-@pytest.fixture
-def mongodb_standalone_thread() -> Iterator[DeploymentThread]:
-    """A simulated server without replication, in a native thread."""
-    from gmongo.testing import DeploymentThread
-
-    with DeploymentThread.standalone() as deployment:
-        yield deployment
-
-
-@pytest.fixture
-def mongodb_replica_set_thread() -> Iterator[DeploymentThread]:
-    """A simulated replica set of three members, in a native thread."""
-    from gmongo.testing import DeploymentThread
-
-    with DeploymentThread.replica_set() as deployment:
-        yield deployment
-
-
-@pytest.fixture
-def mongodb_sharded_cluster_thread() -> Iterator[DeploymentThread]:
-    """A simulated sharded cluster of two mongos, in a native thread."""
-    from gmongo.testing import DeploymentThread
-
-    with DeploymentThread.sharded() as deployment:
-        yield deployment
-
-
-@pytest.fixture
-def mongodb_standalone_process() -> Iterator[DeploymentProcess]:
-    """A simulated server without replication, in a separate process."""
-    from gmongo.testing import DeploymentProcess
-
-    with DeploymentProcess.standalone() as deployment:
-        yield deployment
-
-
-@pytest.fixture
-def mongodb_replica_set_process() -> Iterator[DeploymentProcess]:
-    """A simulated replica set of three members, in a separate process."""
-    from gmongo.testing import DeploymentProcess
-
-    with DeploymentProcess.replica_set() as deployment:
-        yield deployment
-
-
-@pytest.fixture
-def mongodb_sharded_cluster_process() -> Iterator[DeploymentProcess]:
-    """A simulated sharded cluster of two mongos, in a separate process."""
-    from gmongo.testing import DeploymentProcess
-
-    with DeploymentProcess.sharded() as deployment:
-        yield deployment
+_SERVER, _SET, _CLUSTER = (
+    "A simulated server without replication",
+    "A simulated replica set of three members",
+    "A simulated sharded cluster of two mongos",
+)
+mongodb_standalone = _fixture_of("Deployment", "standalone", f"{_SERVER}.")
+mongodb_replica_set = _fixture_of("Deployment", "replica_set", f"{_SET}.")
+mongodb_sharded_cluster = _fixture_of("Deployment", "sharded", f"{_CLUSTER}.")
+mongodb_standalone_thread = _fixture_of("DeploymentThread", "standalone", f"{_SERVER}, in a native thread.")
+mongodb_replica_set_thread = _fixture_of("DeploymentThread", "replica_set", f"{_SET}, in a native thread.")
+mongodb_sharded_cluster_thread = _fixture_of("DeploymentThread", "sharded", f"{_CLUSTER}, in a native thread.")
+mongodb_standalone_process = _fixture_of("DeploymentProcess", "standalone", f"{_SERVER}, in a separate process.")
+mongodb_replica_set_process = _fixture_of("DeploymentProcess", "replica_set", f"{_SET}, in a separate process.")
+mongodb_sharded_cluster_process = _fixture_of("DeploymentProcess", "sharded", f"{_CLUSTER}, in a separate process.")
 
 
 @pytest.fixture

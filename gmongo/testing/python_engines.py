@@ -115,10 +115,7 @@ class PythonServer:
             self._process.end(0.0 if self._path is None else self._engine.grace)
 
     def _becomes_ready(self, process: TetheredProcess, deadline: float) -> bool:
-        """Wait for a reply of the server.
-
-        Return False if a process other than the server uses the port.
-        """
+        """Wait for a reply of the server. Return False if a process other than the server uses the port."""
         name = self._engine.name
         while True:
             answering = answering_process(self.port, min(deadline - monotonic(), _REPLY_TIMEOUT))

@@ -5,21 +5,25 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar
 
 from gmongo.testing.channel import Channel
+from gmongo.testing.deployment import Deployment
 from gmongo.testing.simulation.command_log import CommandLog, ReceivedCommand
 from gmongo.testing.simulation.control import raise_problem
 from gmongo.testing.simulation.fail_points import FailPointHandle
+from gmongo.testing.simulation.member import Member
+from gmongo.testing.simulation.network import Network
 from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY
 
 _HOST = "127.0.0.1"
-_REPLY_TIMEOUT = 60.0  # seconds. Only a request "advance" with a long time needs seconds until its reply
+_REPLY_TIMEOUT = 60.0  # seconds. Only the reply to the request "advance" can take seconds
 
 Remote = TypeVar("Remote", bound="RemoteDeployment")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class ControlLine:
@@ -79,6 +83,21 @@ class RemoteConnection:
     operations: Counter[str] = field(default_factory=Counter)
 
 
+def _fact_property(name: str) -> property:
+    """Return a property with the value that the remote deployment reports for a property of a member."""
+    return property(lambda member: member._facts[name], doc=getattr(Member, name, property()).__doc__)
+
+
+def _fault(name: str) -> Callable[..., None]:
+    """Return a method that calls a method of a member of the remote deployment."""
+
+    def method(self: RemoteMember, *arguments: Any, **named: Any) -> None:
+        self._line.request("fault", self.number, name, list(arguments), named)
+
+    method.__name__, method.__doc__ = name, getattr(Member, name).__doc__
+    return method
+
+
 class RemoteMember:
     """A member of a remote deployment. See :class:`~gmongo.testing.simulation.member.Member`.
 
@@ -87,6 +106,13 @@ class RemoteMember:
     """
 
     host = _HOST
+    alive, reachable, uptime = _fact_property("alive"), _fact_property("reachable"), _fact_property("uptime")
+    created, traits = _fact_property("created"), _fact_property("traits")
+    # The methods that cause faults.
+    kill, restart, freeze, thaw = _fault("kill"), _fault("restart"), _fault("freeze"), _fault("thaw")
+    partition, heal, drop_connections = _fault("partition"), _fault("heal"), _fault("drop_connections")
+    delay, drop_after, garbage = _fault("delay"), _fault("drop_after"), _fault("garbage")
+    step_down = _fault("step_down")
 
     def __init__(self, line: ControlLine, number: int, port: int) -> None:
         self._line = line
@@ -102,31 +128,6 @@ class RemoteMember:
         return f"{self.host}:{self.port}"
 
     @property
-    def alive(self) -> bool:
-        """True if the process of the member runs. False after :meth:`kill`."""
-        return bool(self._facts["alive"])
-
-    @property
-    def reachable(self) -> bool:
-        """True if the other members receive heartbeats of the member."""
-        return bool(self._facts["reachable"])
-
-    @property
-    def uptime(self) -> float:
-        """Seconds since the last start of the member."""
-        return float(self._facts["uptime"])
-
-    @property
-    def created(self) -> int:
-        """The number of connections that the member has accepted, including closed connections."""
-        return int(self._facts["created"])
-
-    @property
-    def traits(self) -> dict[str, Any]:
-        """The values of ``arbiter``, ``hidden``, ``priority`` and ``tags`` that differ from the defaults."""
-        return dict(self._facts["traits"])
-
-    @property
     def connections(self) -> dict[int, RemoteConnection]:
         """The open connections by connectionId."""
         connections = [RemoteConnection(**each) for each in self._facts["connections"]]
@@ -138,70 +139,6 @@ class RemoteMember:
     def _facts(self) -> Mapping[str, Any]:
         facts: Mapping[str, Any] = self._line.request("describe")["members"][self.number]
         return facts
-
-    def kill(self) -> None:
-        """Close all connections, and refuse new connections, as if the server process had ended."""
-        self._fault("kill")
-
-    def restart(self) -> None:
-        """Kill the member if it is alive, and start a new process on the same port."""
-        self._fault("restart")
-
-    def freeze(self) -> None:
-        """Accept connections and requests, but send no replies until :meth:`thaw`."""
-        self._fault("freeze")
-
-    def thaw(self) -> None:
-        """End :meth:`freeze`, and send the delayed replies."""
-        self._fault("thaw")
-
-    def partition(self) -> None:
-        """Disconnect the member from the network. All messages from and to clients and other members are lost."""
-        self._fault("partition")
-
-    def heal(self) -> None:
-        """End :meth:`partition`. The member closes all connections that existed before the call."""
-        self._fault("heal")
-
-    def drop_connections(self) -> None:
-        """Close all open connections. The member continues to accept new connections."""
-        self._fault("drop_connections")
-
-    def delay(self, seconds: float) -> None:
-        """Delay every reply by `seconds`.
-
-        :raises ValueError: `seconds` is negative or is not a number.
-        """
-        self._fault("delay", seconds)
-
-    def drop_after(self, n_bytes: int, command: str | None = None) -> None:
-        """Send only the first `n_bytes` bytes of one reply, and close the connection.
-
-        :param n_bytes: how many bytes of the reply the member sends.
-        :param command: the name of the command whose next reply is cut. None means the next reply
-            to any command.
-        :raises ValueError: `n_bytes` is negative or is not a whole number, or `command` is not a string.
-        """
-        self._fault("drop_after", n_bytes, command)
-
-    def garbage(self, command: str | None = None) -> None:
-        """Send bytes that are not a message instead of one reply.
-
-        :param command: the name of the command whose next reply is replaced. None means the next
-            reply to any command.
-        :raises ValueError: `command` is not a string.
-        """
-        self._fault("garbage", command)
-
-    def step_down(self, seconds: float = 60.0) -> None:
-        """Step down. For `seconds`, the member becomes primary again only if no other member can become primary.
-
-        :raises ValueError: the member is not a primary, or `seconds` is negative or is not a number.
-        """
-        self._fault("step_down", seconds)
-
-    def _fault(self, name: str, *arguments: Any) -> None:
-        self._line.request("fault", self.number, name, *arguments)
 
 
 class RemoteMembers(list[RemoteMember]):
@@ -233,36 +170,23 @@ class RemoteMembers(list[RemoteMember]):
         return [self[number] for number in self._line.request("describe")["secondaries"]]
 
 
+def _network_setting(name: str) -> property:
+    """Return a property that reads and changes a setting of the remote network."""
+
+    def change(network: RemoteNetwork, value: float) -> None:
+        network._line.request("set network", name, value)
+
+    return property(lambda network: network._line.request("network")[name], change, doc=getattr(Network, name).__doc__)
+
+
 class RemoteNetwork:
     """The network of a remote deployment. See :class:`~gmongo.testing.simulation.network.Network`."""
+
+    latency, loss = _network_setting("latency"), _network_setting("loss")
 
     def __init__(self, line: ControlLine) -> None:
         self._line = line
         self._random: random.Random | None = None
-
-    @property
-    def latency(self) -> float:
-        """The delay of each reply in seconds.
-
-        :raises ValueError: the new value is negative or is not a number.
-        """
-        return float(self._line.request("network")["latency"])
-
-    @latency.setter
-    def latency(self, seconds: float) -> None:
-        self._line.request("set network", "latency", seconds)
-
-    @property
-    def loss(self) -> float:
-        """The share of replies that are lost, from 0 to 1. The member closes the connection of a lost reply.
-
-        :raises ValueError: the new value is not a number from 0 to 1.
-        """
-        return float(self._line.request("network")["loss"])
-
-    @loss.setter
-    def loss(self, share: float) -> None:
-        self._line.request("set network", "loss", share)
 
     @property
     def random(self) -> random.Random | None:
@@ -309,6 +233,12 @@ class RemoteCommandLog(CommandLog):
         self._enabled = enabled
 
 
+def _documented_by_deployment(method: Function) -> Function:
+    """Give a method the docstring of the method of the same name in :class:`~gmongo.testing.Deployment`."""
+    method.__doc__ = getattr(Deployment, method.__name__).__doc__
+    return method
+
+
 class RemoteDeployment:
     """The base of :class:`~gmongo.testing.DeploymentProcess` and :class:`~gmongo.testing.DeploymentThread`.
 
@@ -324,12 +254,8 @@ class RemoteDeployment:
         self.members: RemoteMembers = RemoteMembers(ControlLine(Channel(None)), [])
 
     @classmethod
+    @_documented_by_deployment
     def standalone(cls: type[Remote], **settings: Any) -> Remote:
-        """Create a deployment of one server without replication.
-
-        :param settings: see :class:`~gmongo.testing.Deployment`.
-        :raises ValueError: a setting is invalid.
-        """
         return cls._from_plan("standalone", settings)
 
     @classmethod
@@ -344,23 +270,13 @@ class RemoteDeployment:
         return cls._from_plan("replica_set", {"members": members, "name": name, **settings})
 
     @classmethod
+    @_documented_by_deployment
     def sharded(cls: type[Remote], mongos: int = 2, **settings: Any) -> Remote:
-        """Create a sharded cluster. Clients connect to the mongos of the cluster.
-
-        :param mongos: the number of mongos.
-        :param settings: see :class:`~gmongo.testing.Deployment`.
-        :raises ValueError: a setting is invalid.
-        """
         return cls._from_plan("sharded", {"mongos": mongos, **settings})
 
     @classmethod
+    @_documented_by_deployment
     def load_balanced(cls: type[Remote], services: int = 2, **settings: Any) -> Remote:
-        """Create several mongos behind a load balancer.
-
-        :param services: the number of mongos.
-        :param settings: see :class:`~gmongo.testing.Deployment`.
-        :raises ValueError: a setting is invalid.
-        """
         return cls._from_plan("load_balanced", {"services": services, **settings})
 
     @classmethod
@@ -408,13 +324,8 @@ class RemoteDeployment:
             raise RuntimeError("the deployment is not running: call start() or use a with block")
         return self._uri
 
+    @_documented_by_deployment
     def uri_of(self, hosts: str, **options: str) -> str:
-        """Return a connection string for `hosts`, with the user and the TLS options of :attr:`uri`.
-
-        :param hosts: the addresses of members, separated by commas, such as ``members[1].address``.
-        :param options: further options of the connection string.
-        :raises RuntimeError: the deployment is not running.
-        """
         uri: str = self._request("uri of", hosts, options)
         return uri
 
@@ -439,6 +350,7 @@ class RemoteDeployment:
         assert self._line is not None
         return RemoteNetwork(self._line)
 
+    @_documented_by_deployment
     def set_fail_point(
         self,
         name: str = "failCommand",
@@ -447,19 +359,10 @@ class RemoteDeployment:
         *,
         member: RemoteMember | None = None,
     ) -> FailPointHandle:
-        """Set a fail point on one member or on all members. Return a handle that counts the affected commands.
-
-        :param name: ``"failCommand"`` (the default), or another supported fail point.
-        :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
-            ``{"activationProbability": p}``.
-        :param data: the data of the fail point, such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
-        :param member: the member that gets the fail point; None means all members.
-        :raises CommandError: the simulation does not support the fail point or a command in `data`, or `data` is
-            invalid.
-        """
         number = self._request("set fail point", name, mode, data, None if member is None else member.number)
         return FailPointHandle(lambda: int(self._request("count of fail point", number)))
 
+    @_documented_by_deployment
     def rate_limit(
         self,
         requests: float | None = None,
@@ -468,16 +371,6 @@ class RemoteDeployment:
         burst: float = 1.0,
         member: RemoteMember | None = None,
     ) -> None:
-        """Limit how many requests and new connections each member accepts per second.
-
-        :param requests: the accepted requests per second. A request above the limit fails with
-            error code 462 (IngressRequestRateLimitExceeded). None means no limit.
-        :param connections: the accepted new connections per second. The member closes a connection
-            above the limit. None means no limit.
-        :param burst: the size of a burst in seconds; 1 by default. After idle time, a member
-            accepts `burst` times the limit at the same moment.
-        :param member: the member that gets the limits; None means all members.
-        """
         self._request("rate limit", requests, connections, burst, None if member is None else member.number)
 
     def advance(self, seconds: float) -> None:
@@ -501,6 +394,6 @@ class RemoteDeployment:
             of the member.
         """
         try:
-            self._request("fault", member, name, *arguments)
+            self._request("fault", member, name, list(arguments), {})
         except (TypeError, OSError) as problem:
             raise ValueError(str(problem)) from None

@@ -29,8 +29,7 @@ class RunningServer(NamedTuple):
 def new_server(members: int) -> Iterator[RunningServer]:
     """Yield the server of ``MONGODB_URI``.
 
-    If the environment variable is not set, start a server, and end the server after the ``with``
-    block.
+    If the environment variable is not set, start a server, and end the server after the ``with`` block.
 
     :param members: the number of members of a new replica set; 0 means a standalone.
     """

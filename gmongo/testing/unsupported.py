@@ -23,7 +23,9 @@ STAGES: Mapping[str, str] = {
     **_supported_by(ATLAS, "$rankFusion $score $scoreFusion $search $searchMeta $vectorSearch"),
 }
 QUERY_OPERATORS: Mapping[str, str] = _supported_by(
-    MONGOD, "$geoIntersects $geoNear $geoWithin $near $nearSphere $sampleRate $where $within"
+    MONGOD,
+    """$alwaysFalse $alwaysTrue $bitsAllClear $bitsAllSet $bitsAnyClear $bitsAnySet $geoIntersects $geoNear $geoWithin
+    $near $nearSphere $sampleRate $where $within""",
 )
 EXPRESSIONS: Mapping[str, str] = {
     **_supported_by(
@@ -43,21 +45,21 @@ ACCUMULATORS: Mapping[str, str] = _supported_by(
     "$accumulator $bottom $bottomN $concatArrays $firstN $lastN $maxN $median $minN $percentile $setUnion $top $topN",
 )
 _OTHERS = (
-    "$changeStream options of servers", "$collStats of latencies", "$convert of binary data", "$meta",
-    "$pow of decimals", "$text in a pipeline", "a change stream stage in another pipeline",
-    "a collation of another language", "a collection of the server", "a date beyond the years 1 to 9999",
-    "a date in another format than ISO 8601", "a document in a geospatial index",
-    "a fail point of another name", "a join with another database", "a kill of sessions by user or pattern",
+    "$changeStream options of servers", "$collStats of latencies", "$convert of binary data",
+    "$dateTrunc with a bin of several units", "$lookup into an existing field", "$meta", "$pow of decimals",
+    "$text in a pipeline", "a change stream stage in another pipeline", "a collection of the server",
+    "a date beyond the years 1 to 9999", "a date in another format than ISO 8601", "a document in a geospatial index",
+    "a fail point of another name", "a join with another source", "a kill of sessions by user or pattern",
     "a large event in parts", "a malformed part of a command", "a sort by metadata", "a sort with returnKey",
-    "a text search beyond English words", "a time series", "a unique index of another kind",
-    "a variable of the server", "a view made in a transaction", "a wildcard index", "a write concern of tags",
-    "an error of an expression", "another command", "bits of decimals", "explain of another command",
-    "options of a text or geospatial index", "other keywords of $jsonSchema", "other options of $merge",
-    "other options of collMod", "renameCollection to another database", "the details of $nor and $not",
-    "time zones without data", "validate with repair or metadata",
+    "a text search beyond English words", "a time series", "a unique index of another kind", "a variable of the server",
+    "a view made in a transaction", "a wildcard index", "a write concern of tags", "an error of an expression",
+    "an index build beside a transaction", "another collation", "another command", "explain of another command",
+    "other keywords of $jsonSchema", "other options of $merge", "other options of an index", "other options of collMod",
+    "other options of create", "renameCollection to another database", "time zones without data",
+    "validate with repair or metadata"
 )  # fmt: skip
 UNSUPPORTED: Mapping[str, str] = {
-    **STAGES, **QUERY_OPERATORS, **EXPRESSIONS, **ACCUMULATORS, **dict.fromkeys(_OTHERS, MONGOD),
+    **STAGES, **QUERY_OPERATORS, **EXPRESSIONS, **ACCUMULATORS, **dict.fromkeys(_OTHERS, MONGOD)
 }  # fmt: skip
 """The engines by construct. The engine supports the construct, but the simulation does not."""
 

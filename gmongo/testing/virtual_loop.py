@@ -26,16 +26,15 @@ _WAIT_FOR_SOCKETS = 0.00005
 class VirtualLoop:
     """Event loop with a virtual clock, which replaces the real loop of a hub.
 
-    The real loop continues to serve the sockets and callbacks. The virtual loop contains the timers
-    and the clock. While all greenlets wait and no socket is ready, the clock jumps to the time of
-    the next timer. The loop fires one timer, and runs all greenlets that the timer wakes, before
-    the next jump.
+    The real loop continues to serve the sockets and callbacks. The virtual loop contains the timers and the clock.
+    While all greenlets wait and no socket is ready, the clock jumps to the time of the next timer. The loop fires one
+    timer, and runs all greenlets that the timer wakes, before the next jump.
 
     :param loop: the real loop.
     :param start: the first value of the clock; by default the value of :func:`time.monotonic`.
     :param date: the time of day at the start, in seconds since 1970; by default the real time of day.
-    :param in_real_time: True if the clock runs with the speed of real time, and jumps only
-        in :meth:`advance`. In this mode, timers wait in real time.
+    :param in_real_time: True if the clock runs with the speed of real time, and jumps only in :meth:`advance`. In this
+        mode, timers wait in real time.
     """
 
     def __init__(
@@ -90,10 +89,7 @@ class VirtualLoop:
         self._offset += seconds
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock by `seconds`.
-
-        Fire each timer that becomes due, at the time of the timer.
-        """
+        """Advance the clock by `seconds`. Fire each timer that becomes due, at the time of the timer."""
         timer = self.timer(seconds, priority=_LAST)
         self._jumpers += 1
         try:
@@ -209,7 +205,7 @@ class VirtualTimer:
 
     __slots__ = (
         "__weakref__", "_after", "_continued", "_ref", "_repeat", "args", "callback", "entry",
-        "loop", "priority",
+        "loop", "priority"
     )  # fmt: skip
 
     def __init__(self, loop: VirtualLoop, after: float, repeat: float, ref: bool, priority: int) -> None:

@@ -34,11 +34,7 @@ class VirtualTime:
     """
 
     def __init__(
-        self,
-        *,
-        start: float | None = None,
-        date: datetime.datetime | None = None,
-        seed: int | float | str = 0,
+        self, *, start: float | None = None, date: datetime.datetime | None = None, seed: int | float | str = 0
     ) -> None:
         if isinstance(seed, bool) or not isinstance(seed, (int, float, str)):
             raise TypeError(f"seed is {seed!r}, which is neither a number nor a string")
@@ -140,9 +136,8 @@ def advance_hub(seconds: float) -> None:
     """
     loop = gevent.get_hub().loop
     if not isinstance(loop, VirtualLoop):
-        raise RuntimeError(
-            "this hub has a real clock: put `with VirtualTime():` of gmongo.testing around the deployment and clients"
-        )
+        raise RuntimeError("this hub has a real clock: put `with VirtualTime():` of gmongo.testing around the "
+                           "deployment and clients")  # fmt: skip
     loop.advance(checked_seconds(seconds))
 
 

@@ -1,7 +1,4 @@
-"""``MongoClient.bulk_write`` passes the prose tests of the CRUD specification.
-
-Other tests check the sent options, the batches, and the errors.
-"""
+"""``MongoClient.bulk_write`` sends the writes in batches, and raises errors with partial results."""
 
 from __future__ import annotations
 
@@ -14,20 +11,14 @@ from gmongo import MongoClient
 from gmongo.errors import (
     AutoReconnect,
     ClientBulkWriteException,
-    DocumentTooLarge,
     WriteConcernError,
 )
-from gmongo.operations import DeleteMany, DeleteOne, InsertOne, ReplaceOne
-from gmongo.write_concern import WriteConcern
+from gmongo.operations import InsertOne
 from tests.support.fail_points import fail
 from tests.support.faults import cut_reply
-from tests.support.recorder import Recorder
 from tests.support.scripted_server import ScriptedServer
 
 NAMESPACE = "db.coll"
-MAX_DOCUMENT = 16 * 1024 * 1024
-MAX_MESSAGE = 48_000_000
-UNACKNOWLEDGED = WriteConcern(w=0)
 
 
 @pytest.fixture
@@ -100,29 +91,6 @@ def test_client_bulk_write_exception_has_error_labels_of_the_reply(labels, sourc
             assert len(caught.value.write_concern_errors) == (source == "write concern error")
 
 
-def test_write_above_message_size_raises_after_previous_writes_were_sent(client):
-    with pytest.raises(ClientBulkWriteException) as caught:
-        client.bulk_write([insert_model(_id=1), insert_model(_id=2, a="b" * MAX_MESSAGE)])
-    assert isinstance(caught.value.error, DocumentTooLarge)
-    assert "index 1" in str(caught.value.error)
-    assert caught.value.partial_result.inserted_count == 1
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        insert_model(a="b" * MAX_DOCUMENT),
-        ReplaceOne({}, {"a": "b" * MAX_DOCUMENT}, namespace=NAMESPACE),
-        DeleteOne({"a": "b" * (MAX_DOCUMENT + 16 * 1024)}, namespace=NAMESPACE),
-    ],
-    ids=["insert", "replace", "delete"],
-)
-def test_too_large_unacknowledged_write_raises_document_too_large(client, recorder, model):
-    with pytest.raises(DocumentTooLarge, match="index 0"):
-        client.bulk_write([model], ordered=False, write_concern=UNACKNOWLEDGED)
-    assert recorder.commands == []
-
-
 def test_client_bulk_write_errors_are_sorted_by_index():
     batch = [{"ok": 0, "idx": index, "code": 11000, "errmsg": "duplicate"} for index in (3, 0, 2)]
     cursor = {"id": Int64(0), "ns": "admin.$cmd.bulkWrite", "firstBatch": batch}
@@ -139,38 +107,6 @@ def test_timeout_property_is_true_after_write_concern_error_with_wtimeout(client
         client.bulk_write([insert_model()])
     assert caught.value.timeout
     assert not isinstance(caught.value, WriteConcernError)
-
-
-@pytest.mark.parametrize(
-    ("models", "attempts"),
-    [
-        ([insert_model(_id=1), DeleteOne({"_id": 5}, namespace=NAMESPACE)], 2),
-        ([insert_model(_id=1), DeleteMany({"_id": 5}, namespace=NAMESPACE)], 1),
-    ],
-)
-def test_client_bulk_write_is_retried_unless_it_contains_multi_document_writes(deployment, client, models, attempts):
-    recorder = Recorder()
-    with MongoClient(deployment.uri, event_listeners=[recorder]) as retrying:
-        fail(client, "bulkWrite", closeConnection=True)
-        if attempts == 2:
-            assert retrying.bulk_write(models).inserted_count == 1
-            first, second = recorder.sent_commands("bulkWrite")
-            assert first["txnNumber"] == second["txnNumber"]
-        else:
-            with pytest.raises(ClientBulkWriteException) as caught:
-                retrying.bulk_write(models)
-            assert isinstance(caught.value.error, AutoReconnect)
-            assert "txnNumber" not in recorder.command("bulkWrite")
-
-
-def test_client_bulk_write_respects_batch_and_message_size_limits():
-    with server_with_limits(maxWriteBatchSize=3) as server, MongoClient(*server.address) as client:
-        assert client.bulk_write([insert_model(_id=each) for each in range(7)]).inserted_count == 7
-        sent = [[op["document"]["_id"] for op in each["ops"]] for each in server.commands("bulkWrite")]
-        assert sent == [[0, 1, 2], [3, 4, 5], [6]]
-    with server_with_limits(maxMessageSizeBytes=1500) as server, MongoClient(*server.address) as client:
-        assert client.bulk_write([insert_model(_id=each, a="b" * 100) for each in range(7)]).inserted_count == 7
-        assert max(len(each["ops"]) for each in server.commands("bulkWrite")) == 2
 
 
 def test_namespace_numbers_begin_at_0_in_each_batch():

@@ -1,4 +1,4 @@
-"""Attributes of clients, and commands of databases."""
+"""Attributes of clients, commands of databases, and the constructor of collections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from gmongo import MongoClient, WriteConcern
-from gmongo.errors import InvalidOperation, OperationFailure
+from gmongo._background import LongWork
+from gmongo.collection import Collection
+from gmongo.errors import OperationFailure
 from gmongo.read_concern import ReadConcern
 from tests.support.server import ScriptedServer
 
@@ -42,15 +44,6 @@ def test_client_attributes_describe_connected_server(client: MongoClient[Any]) -
     assert client.server_info()["ok"] == 1
 
 
-def test_closed_client_raises_invalid_operation(database: str) -> None:
-    client = MongoClient[Any](database)
-    client.admin.command("ping")
-    client.close()
-    client.close()
-    with pytest.raises(InvalidOperation, match="after close"):
-        client.admin.command("ping")
-
-
 @pytest.mark.parametrize(
     ("code", "text"), [(26, "ns not found"), (0, "ns not found"), (27, "index not found"), (13, "no")]
 )
@@ -64,3 +57,33 @@ def test_drop_index_ignores_only_error_about_missing_collection(code: int, text:
                 with pytest.raises(OperationFailure, match=text):
                     drop()
         assert [each["index"] for each in server.commands("dropIndexes")] == ["*", "a_1"]
+
+
+def test_collection_constructor_creates_collection_with_options(recorded: Recorded) -> None:
+    collection, recorder = recorded
+    child_name = f"{collection.name}.x"
+    Collection(collection.database, child_name)
+    assert not recorder.events_named("CommandStarted")
+    Collection(collection.database, child_name, capped=True, size=4096)
+    (created,) = recorder.events_named("CommandStarted")
+    assert created.command["create"] == child_name and created.command["capped"] is True
+    Collection(collection.database, f"{child_name}.y", create=True)
+    assert recorder.events_named("CommandStarted")[-1].command["create"] == f"{child_name}.y"
+    for name in (child_name, f"{child_name}.y"):
+        collection.database.drop_collection(name)
+
+
+@pytest.mark.parametrize("method", ["next", "try_next"])
+def test_decoding_of_batch_document_by_document_passes_checkpoints(
+    recorded: Recorded, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints: list[Any] = []
+    monkeypatch.setattr(LongWork, "checkpoint", lambda work: checkpoints.append(work))
+    collection, _ = recorded
+    collection.insert_many([{"_id": number, "x": "x" * 1000} for number in range(300)])
+    with collection.aggregate([{"$sort": {"_id": 1}}], batchSize=300) as cursor:
+        step = getattr(cursor, method)
+        step()
+        before = len(checkpoints)
+        assert [step()["_id"] for _ in range(299)] == list(range(1, 300))
+    assert len(checkpoints) - before > 5

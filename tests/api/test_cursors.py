@@ -1,22 +1,18 @@
 from __future__ import annotations
 
-import copy
 import gc
 from collections.abc import Iterator
 from itertools import islice
-from operator import length_hint
 from typing import Any
 
 import bson
 import pytest
-from bson.codec_options import CodecOptions
-from bson.raw_bson import RawBSONDocument
 
 from gmongo import MongoClient
 from gmongo.cursor import CursorType
-from gmongo.errors import AutoReconnect, ProtocolError, ServerSelectionTimeoutError
+from gmongo.errors import AutoReconnect, ProtocolError
 from gmongo.testing import Deployment
-from tests.support.fail_points import close_connection_at, fail
+from tests.support.fail_points import fail
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
@@ -31,19 +27,6 @@ def recorded(database: str) -> Iterator[Recorded]:
         recorded.collection.insert_many([{"_id": n, "name": f"n{n}"} for n in range(10)])
         recorded.recorder.clear()
         yield recorded
-
-
-@pytest.fixture
-def large_collection(database: str) -> Iterator[Recorded]:
-    """Yield a recorded collection of 6 MB. A cursor decodes a batch of this size in several parts."""
-    with recorded_collection(database) as recorded:
-        recorded.collection.insert_many([{"_id": n, "text": f"{n:06}" * 1000} for n in range(1000)])
-        recorded.recorder.clear()
-        yield recorded
-
-
-def ids_of(documents: Any) -> list[Any]:
-    return [document["_id"] for document in documents]
 
 
 @pytest.mark.parametrize(
@@ -89,14 +72,6 @@ def test_client_close_kills_dropped_cursors_before_end_sessions(recorded: Record
         del cursor
         gc.collect()
     assert recorder.commands == ["find", "killCursors", "endSessions"]
-
-
-def test_deep_copy_of_recursive_filter_is_recursive(recorded: Recorded) -> None:
-    query: dict[str, Any] = {"a": []}
-    query["a"].append(query)
-    copied: Any = copy.deepcopy(recorded.collection.find(query))._filter
-    assert copied is not query
-    assert copied["a"][0] is copied
 
 
 def test_open_cursor_after_single_batch_is_killed() -> None:
@@ -176,37 +151,6 @@ def test_iteration_raises_after_an_interrupted_get_more(cursor: Any, recorded: R
     assert list(cursor) == []
 
 
-def test_cursor_returns_all_documents_of_large_batch(large_collection: Recorded) -> None:
-    collection, recorder = large_collection
-    documents = list(collection.find(batch_size=1000))
-    assert documents == [{"_id": n, "text": f"{n:06}" * 1000} for n in range(1000)]
-    assert "find" in recorder.commands
-
-
-def test_large_batch_is_decoded_in_parts(large_collection: Recorded) -> None:
-    cursor = large_collection.collection.find(batch_size=1000)
-    next(cursor)
-    assert cursor._cursor is not None
-    assert 0 < length_hint(cursor._cursor.documents) < 100
-
-
-def test_limit_of_cursor_applies_to_large_batches(large_collection: Recorded) -> None:
-    cursor = large_collection.collection.find(limit=700, batch_size=300)
-    assert ids_of(cursor) == list(range(700))
-    assert cursor.retrieved == 700
-
-
-@pytest.mark.parametrize("case", ["large", "typed"])
-def test_succeeded_event_has_first_documents_of_the_reply(large_collection: Recorded, case: str) -> None:
-    collection, recorder = large_collection
-    if case == "typed":
-        collection = collection.with_options(codec_options=CodecOptions(document_class=RawBSONDocument))
-    documents = collection.find({}, {"_id": 1} if case == "typed" else None, limit=200).to_list()
-    in_event = list(recorder.events_named("CommandSucceeded")[0].reply["cursor"]["firstBatch"])
-    assert in_event
-    assert in_event == documents[: len(in_event)]
-
-
 CURSOR = {"id": bson.Int64(0), "ns": "db.c", "firstBatch": []}
 
 
@@ -247,48 +191,3 @@ def test_get_more_after_failed_heartbeat_waits_for_server_selection() -> None:
         fail(deployment, *CHECKS, times=4, closeConnection=True, appName="checked")
         recorder.wait_for("HeartbeatFailed")
         assert [each["_id"] for each in cursor.to_list()] == [1, 2, 3, 4]
-
-
-def test_get_more_after_failed_heartbeats_raises_after_server_selection_timeout() -> None:
-    recorder = Recorder()
-    with (
-        Deployment.replica_set(members=1) as deployment,
-        MongoClient[Any](
-            deployment.uri,
-            heartbeatFrequencyMS=500,
-            serverSelectionTimeoutMS=300,
-            appName="checked",
-            event_listeners=[recorder],
-        ) as client,
-    ):
-        client.db.c.insert_many([{"_id": number} for number in range(5)])
-        cursor = client.db.c.find({}, batch_size=1)
-        next(cursor)
-        fail(deployment, *CHECKS, times=1000, closeConnection=True, appName="checked")
-        recorder.wait_for("HeartbeatFailed")
-        with pytest.raises(ServerSelectionTimeoutError, match="which has the cursor"):
-            cursor.to_list()
-
-
-@pytest.mark.parametrize(
-    ("command", "run_operation"),
-    [
-        ("find", lambda c: c.find_one()),
-        ("insert", lambda c: c.insert_one({})),
-        ("update", lambda c: c.update_one({}, {"$set": {"a": 1}})),
-        ("findAndModify", lambda c: c.find_one_and_delete({"_id": 1})),
-        ("listIndexes", lambda c: c.list_indexes().to_list()),
-    ],
-)
-def test_all_attempts_of_an_operation_have_one_operation_id(command: str, run_operation: Any) -> None:
-    recorder = Recorder()
-    with (
-        Deployment.replica_set(members=1) as deployment,
-        MongoClient[Any](deployment.uri, event_listeners=[recorder], heartbeatFrequencyMS=500) as client,
-    ):
-        client.db.c.insert_one({"_id": 1})
-        close_connection_at(deployment, command)
-        recorder.clear()
-        run_operation(client.db.c)
-        assert recorder.commands == [command, command]
-        assert len({event.operation_id for event in recorder.events_named("CommandStarted")}) == 1

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from examples.main_job import Result
-from examples.visitors import Visit, percentile
 from gmongo import MongoClient
 from gmongo.testing import URI_VARIABLE
 from tests.support.cases import with_cases
@@ -117,43 +115,10 @@ def test_interrupted_main_job_stops_its_processes_and_removes_its_files(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("option", ["--requests", "--concurrency", "--workers"])
-def test_main_job_rejects_option_below_one(option):
-    done = run_python("-m", "examples.main_job", option, "0")
-    assert done.returncode == 2
-    assert f"argument {option}: must be at least 1, not 0" in done.stderr
-
-
 def table_cells(line: str) -> tuple[str, str] | None:
     """Return the name and the value in a line of the result table, or None for another line."""
     parts = [part.strip() for part in line.strip("│").split("│")]
     return (parts[0], parts[1]) if len(parts) == 2 else None
-
-
-SUCCESS = Visit([0.1, 0.1], True, None)
-
-
-@pytest.mark.parametrize(
-    ("visits", "documents", "is_good"),
-    [
-        ([SUCCESS, SUCCESS], 2, True),
-        ([SUCCESS, SUCCESS], 1, False),
-        ([SUCCESS, SUCCESS], 3, False),
-        ([SUCCESS, Visit([0.1], False, "POST /notes: status 503")], 1, False),
-        ([SUCCESS, Visit([0.1, 0.1], True, "GET: status 404")], 2, False),
-    ],
-    ids=["complete", "document lost", "extra document", "not stored", "not found"],
-)
-def test_result_is_good_only_if_every_note_is_stored_and_found(visits, documents, is_good):
-    assert Result(visits, 1.0, [], documents).is_good is is_good
-
-
-@pytest.mark.parametrize(
-    ("latencies", "percent", "expected"),
-    [([], 50, 0.0), ([3.0], 99, 3.0), ([4.0, 1.0, 3.0, 2.0], 50, 2.0), ([4.0, 1.0, 3.0, 2.0], 100, 4.0)],
-)
-def test_percentile_returns_nearest_rank_latency(latencies, percent, expected):
-    assert percentile(latencies, percent) == expected
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import uuid
 
 import gevent
@@ -147,20 +146,6 @@ def test_kill_of_greenlet_that_reads_source_aborts_the_upload(bucket, files_data
     with pytest.raises(InvalidOperation, match=r"^the upload was interrupted by GreenletExit: abort it, and upload"):
         file.close()
     eventually(lambda: files_database.fs.chunks.count_documents({}) == 0)
-
-
-def test_killed_upload_removes_chunks_in_the_background():
-    with ScriptedServer({"listIndexes": cursor_reply([]), "find": cursor_reply([])}) as server:
-        server.fail("delete", send_no_reply)
-        server.fail("insert", lambda peer, message: peer.send(message), send_no_reply)
-        with MongoClient(*server.address) as client:
-            file = GridFSBucket(client.test).open_upload_stream("f", 1_000_000)
-            file.write(b"x" * 5_000_000)
-            uploader = gevent.spawn(file.write, b"x" * 5_000_000)
-            server.wait_for("insert", 2)
-            uploader.kill(timeout=5)
-            assert uploader.dead
-            server.wait_for("delete")
 
 
 @pytest.mark.parametrize("failing_insert", ["chunks", "file document"])
@@ -329,52 +314,9 @@ def test_chunks_in_other_storage_order_are_read_in_sequence(bucket, files_databa
     assert bucket.open_download_stream(1).read() == b"0123456789"
 
 
-@pytest.mark.parametrize("data", ["text", 5, None, [1]])
-def test_chunk_data_of_other_type_raises_corrupt_grid_file(bucket, files_database, data):
-    bucket.upload_from_stream_with_id(1, "f", b"0123")
-    files_database.fs.chunks.update_one({}, {"$set": {"data": data}})
-    with pytest.raises(CorruptGridFile, match=r"^data of a chunk must be binary, not "):
-        bucket.download_to_stream(1, io.BytesIO())
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "rule"),
-    [
-        *(("length", value, "an integer from 0") for value in (-1, 1.5, "1", True)),
-        *(("chunkSize", value, "an integer from 1") for value in (0, -1, 1.5, "1", None)),
-    ],
-)
-def test_invalid_length_or_chunk_size_raises_corrupt_grid_file(files_database, bucket, field, value, rule):
+@pytest.mark.parametrize(("field", "value"), [("length", -1), ("length", True), ("chunkSize", 0), ("chunkSize", "1")])
+def test_invalid_length_or_chunk_size_raises_corrupt_grid_file(files_database, bucket, field, value):
     bucket.upload_from_stream_with_id(1, "f", b"0123456789")
     files_database.fs.files.update_one({"_id": 1}, {"$set": {field: value}})
-    with pytest.raises(CorruptGridFile, match=f"^{field} of a file must be {rule}, not "):
+    with pytest.raises(CorruptGridFile, match=f"^{field} of a file must be an integer from "):
         bucket.open_download_stream(1).read()
-
-
-@pytest.mark.parametrize(
-    ("use_file", "text"),
-    [
-        (lambda bucket, _: bucket.open_download_stream(5), "no file in gridfs collection '{}.fs.files' with _id 5"),
-        (
-            lambda bucket, _: bucket.download_to_stream(5, io.BytesIO()),
-            "no file in gridfs collection '{}.fs.files' with _id 5",
-        ),
-        (lambda _, files: files.get(5), "no file in gridfs collection '{}.fs.files' with _id 5"),
-        (lambda bucket, _: bucket.delete(5), "no file could be deleted because none matched 5"),
-        (
-            lambda bucket, _: bucket.delete_by_name("none"),
-            "no file could be deleted because none matched filename 'none'",
-        ),
-        (lambda bucket, _: bucket.rename(5, "x"), "no files could be renamed to 'x' because none matched file_id 5"),
-        (
-            lambda bucket, _: bucket.rename_by_name("none", "x"),
-            "no files could be renamed to 'x' because none matched filename 'none'",
-        ),
-        (lambda bucket, _: bucket.open_download_stream_by_name("none"), "no file with the name 'none'"),
-        (lambda _, files: files.get_last_version("none"), "no version -1 for filename 'none'"),
-        (lambda _, files: files.get_version("none", 2), "no version 2 for filename 'none'"),
-    ],
-)
-def test_missing_gridfs_file_raises_no_file(bucket, files, files_database, use_file, text):
-    with pytest.raises(NoFile, match=f"^{re.escape(text.format(files_database.name))}$"):
-        use_file(bucket, files)

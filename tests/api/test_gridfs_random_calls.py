@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import io
 import os
 import random
@@ -13,7 +12,7 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.database import Database
-from gmongo.gridfs import GridFS, GridFSBucket, GridIn, NoFile
+from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
 
 DATA = bytes(random.Random(5).choice(b"abc\n") for _ in range(100))
@@ -84,105 +83,3 @@ def test_random_writes_to_gridfs_file_are_stored_in_chunks(
     assert [(each["n"], each["data"]) for each in chunks] == [
         (number, whole[start : start + chunk_size]) for number, start in enumerate(range(0, len(whole), chunk_size))
     ]
-
-
-def raise_in_with_block(file: GridIn) -> None:
-    with pytest.raises(ZeroDivisionError), file:
-        raise ZeroDivisionError
-
-
-ENDS: dict[str, Callable[[GridIn], None]] = {
-    "close": GridIn.close,
-    "abort": GridIn.abort,
-    "failed block": raise_in_with_block,
-}
-
-
-@pytest.mark.parametrize("second_end", ENDS)
-@pytest.mark.parametrize("first_end", ENDS)
-def test_second_end_of_upload_has_no_effect(database: Database[Any], first_end: str, second_end: str) -> None:
-    bucket = GridFSBucket(database, "ends", chunk_size_bytes=4)
-    file = bucket.open_upload_stream("f")
-    file.write(b"x" * 10)
-    file._flush()
-    file.write(b"y")
-    assert not file.closed
-    ENDS[first_end](file)
-    assert file.closed
-    counts = {"close": (3, 1)}.get(first_end, (0, 0))
-    count = {"files_id": file._id}
-    assert (
-        database.ends.chunks.count_documents(count),
-        database.ends.files.count_documents({"_id": file._id}),
-    ) == counts
-    with pytest.raises(ValueError, match="cannot write to a closed file"):
-        file.write(b"z")
-    ENDS[second_end](file)
-    assert (
-        database.ends.chunks.count_documents(count),
-        database.ends.files.count_documents({"_id": file._id}),
-    ) == counts
-
-
-def test_error_of_source_fails_the_upload_and_removes_chunks(database: Database[Any]) -> None:
-    def read(size: int) -> bytes:
-        raise ZeroDivisionError
-
-    source = io.BytesIO()
-    source.read = read  # type: ignore[method-assign, assignment]
-    file = GridFSBucket(database, "sources", chunk_size_bytes=4).open_upload_stream("f")
-    file.write(b"x" * 10)
-    file._flush()
-    for attempt in (lambda: file.write(source), lambda: file.write(b"z"), file.close):
-        with pytest.raises(ZeroDivisionError):
-            attempt()
-        assert database.sources.chunks.count_documents({}) == 0
-
-
-DESCRIPTION = {
-    "filename": "f",
-    "contentType": "text/plain",
-    "length": 3,
-    "chunkSize": 4,
-    "uploadDate": datetime.datetime(2020, 1, 2),
-    "aliases": ["g"],
-    "metadata": {"a": 1},
-    "md5": "900150983cd24fb0d6963f7d28e17f72",
-}
-ATTRIBUTES = {
-    "name": "filename",
-    "content_type": "contentType",
-    "chunk_size": "chunkSize",
-    "upload_date": "uploadDate",
-    **{name: name for name in ("filename", "length", "aliases", "metadata", "md5")},
-}
-
-
-def test_file_attributes_equal_fields_of_file_document(database: Database[Any]) -> None:
-    database.attributes.files.insert_many([{"_id": 1, **DESCRIPTION, "own": 5}, {"_id": 2, "chunkSize": 4}])
-    bucket = GridFSBucket(database, "attributes")
-    file, bare = bucket.open_download_stream(1), bucket.open_download_stream(2)
-    assert file._id == 1 and file.own == 5
-    for attribute, field in ATTRIBUTES.items():
-        assert getattr(file, attribute) == DESCRIPTION[field], attribute
-        if field not in ("length", "chunkSize"):
-            assert getattr(bare, attribute) is None, attribute
-    assert (bare.length, bare.chunk_size) == (0, 4)
-    with pytest.raises(AttributeError, match=r"^GridOut object has no attribute 'own'$"):
-        _ = bare.own
-
-
-def test_get_version_counts_from_oldest_or_newest_version(database: Database[Any]) -> None:
-    files = GridFS(database, "versions")
-    for day, text in ((3, b"newest"), (1, b"oldest"), (2, b"middle")):
-        files.put(text, filename="f", _id=day)
-        database.versions.files.update_one({"_id": day}, {"$set": {"uploadDate": datetime.datetime(2020, 1, day)}})
-    contents = {version: files.get_version("f", version).read() for version in (None, -1, -2, -3, 0, 1, 2)}
-    assert contents == {
-        **{None: b"newest", -1: b"newest", -2: b"middle", -3: b"oldest"},
-        **{0: b"oldest", 1: b"middle", 2: b"newest"},
-    }
-    assert files.get_version("f").read() == files.get_last_version("f").read() == b"newest"
-    for version in (3, -4):
-        with pytest.raises(NoFile):
-            files.get_version("f", version)

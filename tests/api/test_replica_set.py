@@ -1,4 +1,4 @@
-"""The driver discovers a replica set, selects servers, and follows elections and reconfigurations."""
+"""The driver follows elections, and ends cursors on removed members."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from gmongo import MongoClient
 from gmongo.errors import AutoReconnect
 from gmongo.read_preferences import ReadPreference
 from tests.support.server import ScriptedReplicaSet
-from tests.support.wait import WAIT_LIMIT, eventually
-
-NOT_PRIMARY = {"ok": 0, "code": 10107, "errmsg": "not primary", "errorLabels": ["RetryableWriteError"]}
+from tests.support.wait import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -44,53 +42,6 @@ def addresses_of(members):
     return frozenset(member.address for member in members)
 
 
-def step_down_at_next_insert(replica_set, new_primary, code=10107):
-    """Let the next insert on the primary fail with a stepdown error. Then elect another member.
-
-    :returns: the old primary.
-    """
-    old = replica_set.primary
-
-    def reject_insert(_command):
-        version = old.topology_version
-        # Delay the election, so that the error reply arrives before a streamed hello reply.
-        gevent.spawn_later(0.02 if old.streams else 0, replica_set.elect, new_primary)
-        return {**NOT_PRIMARY, "code": code, "topologyVersion": {**version, "counter": version["counter"] + 1}}
-
-    old.replies["insert"] = reject_insert
-    return old
-
-
-def test_client_discovers_all_members_from_one_seed(replica_set):
-    with connect_and_discover(replica_set) as client:
-        assert client.primary == replica_set.primary.address
-        assert client.secondaries == addresses_of(replica_set.secondaries)
-        assert client.address == replica_set.primary.address
-        assert client.topology_description.topology_type_name == "ReplicaSetWithPrimary"
-        assert client.topology_description.replica_set_name == "scripted"
-
-
-def test_direct_connection_reads_from_a_secondary(streaming_set):
-    secondary = streaming_set.members[1]
-    with MongoClient(secondary.name, directConnection=True) as client:
-        assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-        assert client.nodes == {secondary.address}
-    assert secondary.commands("find")[0]["$readPreference"] == {"mode": "primaryPreferred"}
-    assert streaming_set.members[0].connection_count == 0
-
-
-def test_write_is_retried_on_new_primary_after_step_down(replica_set):
-    with connect_and_discover(replica_set) as client:
-        new = replica_set.members[1]
-        old = step_down_at_next_insert(replica_set, new)
-        client.db.c.insert_one({"_id": 1})
-        (first,), (second,) = old.commands("insert"), new.commands("insert")
-        assert (first["txnNumber"], first["lsid"]) == (second["txnNumber"], second["lsid"])
-        assert first["documents"] == second["documents"] == [{"_id": 1}]
-        assert client.primary == new.address
-        assert_all_connections_idle(client)
-
-
 @pytest.mark.requirement("SM-53", "SM-63")
 def test_streaming_hello_reports_election_before_next_heartbeat(streaming_set):
     with connect_and_discover(streaming_set, heartbeatFrequencyMS=60_000) as client:
@@ -101,19 +52,6 @@ def test_streaming_hello_reports_election_before_next_heartbeat(streaming_set):
         eventually(lambda: client.primary == new.address)
         client.db.c.insert_one({})
         assert len(new.commands("insert")) == 1
-
-
-def test_write_waits_for_election_of_a_primary(streaming_set):
-    with connect_and_discover(streaming_set) as client:
-        streaming_set.elect(None)
-        eventually(lambda: client.primary is None)
-        writer = gevent.spawn(client.db.c.insert_one, {"_id": 1})
-        reader = client.db.get_collection("c", read_preference=ReadPreference.SECONDARY_PREFERRED)
-        assert reader.find_one({"_id": 2}) == {"_id": 2}
-        assert not writer.ready()
-        streaming_set.elect(streaming_set.members[1])
-        assert writer.get(timeout=WAIT_LIMIT).inserted_id == 1
-        assert len(streaming_set.members[1].commands("insert")) == 1
 
 
 @pytest.mark.requirement("SM-28", "SM-103")
@@ -131,20 +69,6 @@ def test_writes_succeed_on_new_primary_after_primary_stops(replica_set):
         old.start()
         eventually(lambda: old.address in client.secondaries)
         assert_all_connections_idle(client)
-
-
-@pytest.mark.requirement("SM-14")
-def test_client_follows_added_and_removed_members(replica_set):
-    with connect_and_discover(replica_set, heartbeatFrequencyMS=500) as client:
-        new = replica_set.add()
-        eventually(lambda: new.address in client.secondaries)
-        removed = replica_set.members[1]
-        replica_set.reconfigure([member for member in replica_set.hosts if member is not removed])
-        eventually(lambda: removed.address not in client.nodes)
-        # The client closes all connections to the removed member.
-        eventually(lambda: not removed.peers)
-        assert client.nodes == addresses_of(replica_set.hosts)
-        assert {pool["address"] for pool in client.pool_stats()} == set(client.nodes)
 
 
 def test_cursor_on_removed_member_raises_auto_reconnect(streaming_set):

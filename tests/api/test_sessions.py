@@ -25,23 +25,6 @@ def test_operation_in_wait_queue_of_pool_holds_no_session() -> None:
         assert len(lsids_of_commands(server, "find")) == 1
 
 
-@pytest.mark.parametrize("name", ["ping", "listCollections", "getMore"])
-def test_command_without_read_concern_sends_no_after_cluster_time(name: str) -> None:
-    replies = {
-        "find": {**cursor_reply([{"_id": 1}], 7), "operationTime": Timestamp(5, 1)},
-        "getMore": cursor_reply([], 0, "nextBatch"),
-        "listCollections": cursor_reply([]),
-    }
-    with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client, client.start_session() as session:
-        list(client.db.c.find(session=session))
-        client.db.command("ping", session=session)
-        client.db.list_collection_names(session=session)
-        client.db.c.find_one(session=session)
-        assert server.commands("find")[-1]["readConcern"] == {"afterClusterTime": Timestamp(5, 1)}
-        assert all("readConcern" not in command for command in server.commands(name))
-        assert server.commands(name)
-
-
 def test_advanced_cluster_time_is_sent_only_in_advanced_session() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client, client.start_session() as session:
         session.advance_cluster_time({"clusterTime": Timestamp(9, 1)})

@@ -43,7 +43,7 @@ def test_timeout_error_names_time_limit(
         assert str(error) == f"db.example.org:27018: timed out ({OPERATION} ended before)"
         return
     default = "connectTimeoutMS" if is_monitor else "socketTimeoutMS" if seconds == socket_timeout else None
-    source = option or default or f"left of {OPERATION}"
+    source = option or default or f"rest of {OPERATION}"
     milliseconds = {2.5: "2500", 0.0125: "12.5", 12345.678: "12345678"}[seconds]
     assert str(error) == f"db.example.org:27018: timed out (no complete reply within {milliseconds} ms: {source})"
 
@@ -52,9 +52,9 @@ def test_timeout_error_names_time_limit(
     ("options", "timeout_of_block", "source"),
     [
         ({"socketTimeoutMS": 50}, None, "50 ms: socketTimeoutMS"),
-        ({"timeoutMS": 50}, None, "left of the limit of 50 ms (timeoutMS)"),
-        ({}, 0.05, "left of the limit of 50 ms (gmongo.timeout)"),
-        ({"socketTimeoutMS": 50_000}, 0.05, "left of the limit of 50 ms (gmongo.timeout)"),
+        ({"timeoutMS": 50}, None, "rest of the limit of 50 ms (timeoutMS)"),
+        ({}, 0.05, "rest of the limit of 50 ms (gmongo.timeout)"),
+        ({"socketTimeoutMS": 50_000}, 0.05, "rest of the limit of 50 ms (gmongo.timeout)"),
     ],
 )
 @pytest.mark.parametrize("operation", ["command", "find_one", "next_batch"])
@@ -112,7 +112,7 @@ def test_wait_queue_timeout_error_names_operation_time_limit(new_client: Any) ->
     client.db.c.find_one()
     client._topology.pools()[0].check_out()
     with (
-        pytest.raises(WaitQueueTimeoutError, match=r"left of the limit of 20 ms \(gmongo.timeout\): \d"),
+        pytest.raises(WaitQueueTimeoutError, match=r"rest of the limit of 20 ms \(gmongo.timeout\): \d"),
         gmongo.timeout(0.02),
     ):
         client.db.c.find_one()

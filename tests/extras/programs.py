@@ -221,13 +221,3 @@ def _insert_and_find(uri: str) -> None:
     with gmongo.MongoClient(uri) as client:
         client.db.c.insert_one({"_id": 1})
         assert client.db.c.find_one() == {"_id": 1}
-
-
-def icu() -> None:
-    """Sort with collations in a simulated deployment, which needs ICU for collations."""
-    from gmongo.testing import Deployment
-
-    with Deployment.standalone() as deployment, gmongo.MongoClient(deployment.uri) as client:
-        client.db.c.insert_many([{"_id": letter} for letter in "zäa"])
-        found = client.db.c.find().sort("_id").collation({"locale": "sv"})
-        assert [each["_id"] for each in found] == ["a", "z", "ä"]

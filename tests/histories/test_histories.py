@@ -12,7 +12,7 @@ import pytest
 
 from gmongo import _random
 from gmongo.collection import Collection
-from tests.histories.actors import Inserter, Updater, Violation, Watcher
+from tests.histories.actors import Inserter, Violation
 from tests.histories.history import TOPOLOGIES, History
 
 pytestmark = pytest.mark.long
@@ -40,14 +40,10 @@ def test_histories_with_equal_seed_are_equal(topology: str) -> None:
     outputs = [
         subprocess.run(
             command, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
-        ).stdout.partition("minute")[0]
+        ).stdout.rpartition(" violations")[0]
         for seed in ("1", "2")
     ]
-    assert _without_speed(outputs[0]) == _without_speed(outputs[1])
-
-
-def _without_speed(output: str) -> str:
-    return output.rpartition(" violations")[0]
+    assert outputs[0] == outputs[1]
 
 
 def first_violation(topology: str, seeds: range) -> str:
@@ -75,28 +71,6 @@ class TestInvariantChecks:
         monkeypatch.setattr(Collection, "insert_one", insert_one)
         assert "acknowledged, but missing" in first_violation("replica_set", range(5))
 
-    def test_repeated_write_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        real = Collection.update_one
-
-        def update_one(self: Any, *arguments: Any, **options: Any) -> Any:
-            if "session" not in options and _random.random() < 0.1:
-                real(self, *arguments, **options)
-            return real(self, *arguments, **options)
-
-        monkeypatch.setattr(Collection, "update_one", update_one)
-        assert "more than once" in first_violation("standalone", range(5))
-
-    def test_wrong_reply_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        real = Collection.find_one
-
-        def find_one(self: Any, question: Any, *arguments: Any, **options: Any) -> Any:
-            if self.name == "questions" and _random.random() < 0.2:
-                question = {"_id": 0}
-            return real(self, question, *arguments, **options)
-
-        monkeypatch.setattr(Collection, "find_one", find_one)
-        assert "but read" in first_violation("sharded", range(10))
-
     def test_partial_transaction_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = Collection.update_one
 
@@ -109,25 +83,6 @@ class TestInvariantChecks:
 
         monkeypatch.setattr(Collection, "update_one", update_one)
         assert first_violation("replica_set", range(100))
-
-    def test_lost_change_event_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        real = Watcher._read_event
-
-        def read_event(self: Any) -> None:
-            real(self)
-            if self.seen and self.seen[-1] != "last" and _random.random() < 0.1:
-                self.seen.pop()
-
-        monkeypatch.setattr(Watcher, "_read_event", read_event)
-        assert "the stream has" in first_violation("replica_set", range(5))
-
-    def test_undocumented_error_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def operate(self: Any, token: str) -> None:
-            raise KeyError(token)
-
-        monkeypatch.setattr(Updater, "operate", operate)
-        with pytest.raises(KeyError):
-            History("standalone", 1).run()
 
     def test_operation_without_end_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import gevent

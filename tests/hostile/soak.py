@@ -582,45 +582,17 @@ class Soak:
         gc.collect()
         gc.set_debug(0)
         found = Counter(type(each).__name__ for each in gc.garbage if isinstance(each, _KEPT_BY_CYCLES))
-        where = _describe(gc.garbage) if found else ""
+        frames = {f"{each.f_code.co_name}:{each.f_lineno}" for each in gc.garbage if isinstance(each, FrameType)}
         gc.garbage.clear()
         gc.collect()
         if found:
-            self.findings.violations.append((number, f"in cycles: {dict(found)}, {where}"))
+            self.findings.violations.append((number, f"in cycles: {dict(found)}, frames {sorted(frames)[:40]}"))
         for _ in range(150):  # A stopped monitor may still run for a short time.
             gc.collect()  # A reference cycle may have become garbage since the previous collection.
             left = [each for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT)]
             if not left:
                 return
-            names, referrers = Counter(type(each).__name__ for each in left), _referrers(left)
+            names = Counter(type(each).__name__ for each in left)
             del left
             gevent.sleep(0.02)
-        self.findings.violations.append((number, f"outlives the client: {dict(names)}, {referrers}"))
-
-
-def _referrers(objects: list[Any]) -> list[str]:
-    """Return, for each object, a text that names its referrers."""
-    return [
-        f"{type(each).__name__} by {[_label_of(other) for other in gc.get_referrers(each) if other is not objects][:8]}"
-        for each in objects
-    ]
-
-
-def _describe(garbage: list[Any]) -> str:
-    """Describe the garbage: its driver frames, and its errors with their referrers."""
-    names = Counter(f"{each.f_code.co_name}:{each.f_lineno}" for each in garbage if _is_of_driver(each))
-    errors = [
-        f"{type(each).__name__} in {[_label_of(other) for other in gc.get_referrers(each) if other is not garbage]}"
-        for each in garbage
-        if isinstance(each, BaseException)
-    ]
-    return f"frames {dict(names)}, errors {errors[:40]}"
-
-
-def _is_of_driver(candidate: Any) -> bool:
-    module = candidate.f_globals.get("__name__", "") if isinstance(candidate, FrameType) else ""
-    return str(module).startswith(("gmongo.", "tests.")) and not str(module).startswith("gmongo.testing")
-
-
-def _label_of(value: Any) -> str:
-    return f"{value.f_code.co_name}:{value.f_lineno}" if isinstance(value, FrameType) else type(value).__name__
+        self.findings.violations.append((number, f"outlives the client: {dict(names)}"))

@@ -12,14 +12,11 @@ import gmongo
 from gmongo import MongoClient
 from gmongo.errors import (
     AutoReconnect,
-    ConfigurationError,
     CursorNotFound,
-    DocumentTooLarge,
     ExecutionTimeout,
     NetworkTimeout,
     OperationFailure,
     ProtocolError,
-    ServerSelectionTimeoutError,
 )
 from tests.support.recorder import Recorder
 from tests.support.server import (
@@ -93,29 +90,6 @@ def check_resources(client, server, sessions_lost):
     assert ended <= used
 
 
-def test_selection_error_describes_unreachable_server():
-    with ScriptedServer() as server, MongoClient(server.name, serverSelectionTimeoutMS=200) as client:
-        server.stop()
-        with pytest.raises(ServerSelectionTimeoutError) as caught:
-            client.db.c.find_one()
-        message = str(caught.value)
-        for part in (server.name, "Connection refused", "Timeout: 0.2s", "Topology Description", "Unknown"):
-            assert part in message
-        assert caught.value.timeout
-        server.start()
-        assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-
-
-def test_selection_error_names_wrong_replica_set_of_direct_connection():
-    with ScriptedReplicaSet(1) as replica_set:
-        uri = f"mongodb://{replica_set.members[0].name}/?replicaSet=other&directConnection=true"
-        with (
-            MongoClient(uri, serverSelectionTimeoutMS=200) as client,
-            pytest.raises(ServerSelectionTimeoutError, match=r"'other'.*'scripted'"),
-        ):
-            client.db.c.find_one()
-
-
 @pytest.mark.real_time
 def test_error_of_timeout_before_send_contains_no_negative_limit(server):
     """A slow listener runs until the time limit has passed. The client has not sent the command yet."""
@@ -153,27 +127,11 @@ def test_bytes_after_reply_close_connection_without_failing_operation(extra_byte
         assert len({each.connection for each in member.received if each.name == name}) == 2
 
 
-def test_operation_on_too_old_server_raises_error_with_wire_version(server):
-    server.hello_extra = {"maxWireVersion": 7}
-    message = r"wire version 7.*requires at least 8 \(MongoDB 4.2\)"
-    with MongoClient(server.name) as client, pytest.raises(ConfigurationError, match=message):
-        client.db.c.find_one()
-
-
 @broken
 def test_broken_reply_to_read_raises_error(client, server, fault, kind, message):
     server.fail("find", fault)
     with pytest.raises(kind, match=message):
         client.db.c.find_one({"_id": "broken"})
-    check_resources(client, server, 1)
-
-
-@broken
-def test_broken_reply_to_write_raises_error_without_retry(client, server, fault, kind, message):
-    server.fail("insert", fault)
-    with pytest.raises(kind, match=message):
-        client.db.c.insert_one({"_id": "broken"})
-    assert len(server.commands("insert")) == 1  # a standalone does not support retryable writes
     check_resources(client, server, 1)
 
 
@@ -194,21 +152,6 @@ def test_client_recovers_from_broken_check(server, fault, kind, message):
     with gevent.Timeout(5), MongoClient(server.name) as client:
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
         check_resources(client, server, 0)
-
-
-@pytest.mark.parametrize("streams", [False, True], ids=["polled", "streaming"])
-def test_lost_connection_is_replaced_within_two_seconds(streams):
-    """An operation that waits for a server requests an immediate check, and does not wait for the next heartbeat."""
-    with ScriptedServer(streams=streams) as server, MongoClient(server.name) as client:
-        client.db.c.find_one()
-        server.fail("find", cut_reply(20))
-        with gevent.Timeout(2):
-            assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-        server.fail("insert", cut_reply(20))
-        with pytest.raises(AutoReconnect):
-            client.db.c.insert_one({})
-        with gevent.Timeout(2):
-            assert client.db.c.find_one({"_id": 2}) == {"_id": 2}
 
 
 def test_operation_on_silent_server_raises_network_timeout_after_socket_timeout(server):
@@ -288,15 +231,5 @@ def test_document_that_cannot_be_encoded_raises_error_before_send(client, server
         client.db.c.insert_one(dict(document))
     with pytest.raises((bson.errors.InvalidDocument, OverflowError)):
         client.db.c.find_one(document)
-    assert not server.commands("insert")
-    check_resources(client, server, 0)
-
-
-def test_insert_one_of_too_large_document_raises_document_too_large(client, server):
-    large = "x" * (16 * 1024 * 1024 + 20_000)
-    with pytest.raises(DocumentTooLarge, match=r"document too large \(167\d+ bytes\).*16777216 bytes"):
-        client.db.c.insert_one({"_id": 1, "text": large})
-    with pytest.raises(DocumentTooLarge, match=r"find command is 167.*16777216"):
-        client.db.c.find_one({"text": large})
     assert not server.commands("insert")
     check_resources(client, server, 0)

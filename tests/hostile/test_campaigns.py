@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import random
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +12,6 @@ import pytest
 from gmongo.cmap.connection import Connection
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.execution import command
-from gmongo.execution.late_reply import LateReply
 from gmongo.wire import message, transport
 from tests.hostile.__main__ import main
 from tests.hostile.late_replies import LateReplies
@@ -84,18 +82,6 @@ def test_campaign_detects_unchecked_reply(monkeypatch: pytest.MonkeyPatch) -> No
     assert MalformedReplies(SEED).run(500).violations
 
 
-def test_campaign_detects_missing_end_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    choose = random.Random(1)
-    failed = command.CommandEvents.failed
-
-    def drop_event(self: command.CommandEvents, *arguments: object) -> None:
-        if choose.random() < 0.9:
-            failed(self, *arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(command.CommandEvents, "failed", drop_event)
-    assert MalformedReplies(SEED).run(200).violations
-
-
 def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     def skip_read(self: Connection, seconds: float, most: int) -> None:
         self.mid_message, self.error, self.late_reply, self.unanswered = False, None, None, None
@@ -118,11 +104,6 @@ def _read_without_request_id(view: memoryview) -> tuple[int, ...]:
     return (0, *message.read_beginning(view)[1:])
 
 
-def test_campaign_detects_open_cursor_of_late_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LateReply, "__call__", lambda self, body: None)
-    assert LateReplies(SEED, interrupts_per_step=300).run(1200).violations
-
-
 def test_soak_detects_unreleased_pinned_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     def keep_cursor(self: ServerCursor, error: BaseException) -> bool:
         _kept.append(self)
@@ -141,20 +122,3 @@ def test_soak_detects_growth_of_objects(monkeypatch: pytest.MonkeyPatch) -> None
     for number in range(20):
         soak._step(number, resource_counts())
     assert any("objects rise" in fault for fault in soak.slopes.faults())
-
-
-def test_soak_detects_local_variables_in_reference_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange = Connection.exchange
-
-    def exchange_with_reference_cycle(self: Connection, *arguments: object) -> object:
-        kept: BaseException | None = None
-        try:
-            return exchange(self, *arguments)  # type: ignore[arg-type]
-        except BaseException as error:
-            kept = error
-            raise
-        finally:
-            assert kept is None or kept.__traceback__
-
-    monkeypatch.setattr(Connection, "exchange", exchange_with_reference_cycle)
-    assert Soak("standalone", SEED, interrupts_per_step=300).run(300).violations

@@ -16,7 +16,6 @@ import bson.json_util
 import gevent
 import pytest
 from bson.codec_options import CodecOptions
-from gevent.server import StreamServer
 
 import gmongo
 import gmongo.uri_parser
@@ -336,25 +335,6 @@ def test_proxy_failure_discloses_no_secret(canary: Canary, account: Any) -> None
             assert collect_error(canary, client.d.c.find_one) is not None
 
 
-def test_silent_proxy_discloses_no_secret(canary: Canary) -> None:
-    def serve(sock: Any, _address: Any) -> None:
-        sock.recv(10)
-        sock.sendall(b"\x05\x02")
-        gevent.sleep(0.3)
-        sock.close()
-
-    listener = StreamServer(("127.0.0.1", 0), serve)
-    listener.start()
-    with MongoClient(
-        f"mongodb://127.0.0.1:1/?proxyHost=127.0.0.1&proxyPort={listener.server_port}&proxyUsername=u",
-        proxyPassword=SECRETS["proxy password"],
-        serverSelectionTimeoutMS=400,
-        connectTimeoutMS=100,
-    ) as client:
-        assert collect_error(canary, client.d.c.find_one) is not None
-    listener.stop(timeout=0)
-
-
 COMMANDS: dict[str, Callable[[Any], object]] = {
     "createUser": lambda database: database.command("createUser", "bea", pwd=SECRETS["new password"], roles=[]),
     "updateUser": lambda database: database.command({"updateUser": "bea", "pwd": SECRETS["new password"]}),
@@ -516,13 +496,6 @@ def use_encrypted_field(canary: Canary, people: Any) -> None:
     collect_error(canary, lambda: people.count_documents({"ssn": plain}))
 
 
-class EchoingMongocryptd(Mongocryptd):
-    """Simulated mongocryptd whose error message contains the rejected command."""
-
-    def _analyse(self, command: Any) -> dict[str, Any]:
-        return {"ok": 0, "code": 51092, "errmsg": message_with_command(command), "given": command}
-
-
 MONGOCRYPTDS: dict[str, Callable[[Mongocryptd], object]] = {
     "success": lambda server: None,
     "cut": lambda server: [server.fail(name, *[cut_reply(20)] * 9) for name in server.replies],
@@ -548,24 +521,6 @@ def test_automatic_encryption_discloses_no_secret(
         with limit:
             use_encrypted_field(canary, client.shop.people)
         canary.search_objects()
-
-
-def test_error_of_mongocryptd_with_command_discloses_no_secret(
-    canary: Canary, deployment: Deployment, schema: Any
-) -> None:
-    with (
-        EchoingMongocryptd() as mongocryptd,
-        encrypting_client(deployment, schema, mongocryptd_uri=mongocryptd.uri) as client,
-    ):
-        use_encrypted_field(canary, client.shop.people)
-
-
-def test_silent_mongocryptd_discloses_no_secret(canary: Canary, deployment: Deployment, schema: Any) -> None:
-    with Mongocryptd() as mongocryptd, encrypting_client(deployment, schema, mongocryptd_uri=mongocryptd.uri) as client:
-        client.shop.people.find_one({"ssn": "x"})
-        mongocryptd.answering.clear()
-        collect_interruption_errors(canary, lambda: client.shop.people.insert_one({"ssn": SECRETS["plaintext"]}))
-        mongocryptd.answering.set()
 
 
 MASTER_OF_AWS = {"region": "us-east-1", "key": "arn:aws:kms:us-east-1:1:key/1"}

@@ -9,13 +9,12 @@ from typing import Any
 
 import gevent
 import pytest
-import trustme
 from gevent import socket
 from gevent.server import StreamServer
 from gevent.ssl import SSLContext
 
 from gmongo import MongoClient
-from gmongo.errors import PyMongoError, ServerSelectionTimeoutError
+from gmongo.errors import PyMongoError
 from tests.hostile.invariants import CommandEventChecker, attempt, check_nothing_in_use, silent_stderr
 from tests.support.tls import TlsServer
 from tests.support.wait import eventually
@@ -112,39 +111,3 @@ def test_damaged_tls_bytes_raise_documented_errors_and_no_wrong_reply(files: Sim
         proxy.close()
     assert proxy.hit > 20
     assert right > 200
-
-
-def server_with(certificate: trustme.LeafCert) -> TlsServer:
-    context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    certificate.configure_cert(context)
-    return TlsServer(context)
-
-
-@pytest.mark.real_time
-@pytest.mark.parametrize(
-    ("names", "common_name", "accepted"),
-    [
-        (("localhost",), None, True),
-        (("localhost",), "other", True),
-        (("other.example.com",), "localhost", False),
-        (("*.example.com",), "localhost", False),
-        (("127.0.0.1",), None, False),  # a DNS name in the certificate must not match an IP address
-        (("ann@localhost",), "localhost", False),
-    ],
-)
-def test_client_accepts_only_subject_alternative_names_as_host_name(
-    names: tuple[str, ...], common_name: str | None, accepted: bool, tmp_path: Any
-) -> None:
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    options: dict[str, Any] = {"tls": True, "tlsCAFile": str(tmp_path / "ca.pem"), "serverSelectionTimeoutMS": 400}
-    with (
-        server_with(authority.issue_cert(*names, common_name=common_name)) as server,
-        MongoClient("localhost", server.port, **options) as client,
-    ):
-        if accepted:
-            assert client.d.c.find_one({"_id": 1}) == {"_id": 1}
-        else:
-            with pytest.raises(ServerSelectionTimeoutError, match="certificate was not accepted"):
-                client.d.c.find_one()
-            assert not server.received

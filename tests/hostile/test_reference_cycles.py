@@ -16,7 +16,7 @@ import pytest
 from gevent import Timeout
 
 from gmongo import MongoClient
-from gmongo.errors import NetworkTimeout, WaitQueueTimeoutError
+from gmongo.errors import NetworkTimeout
 from gmongo.testing import Deployment
 from gmongo.wire.timeout import interrupt_after
 from tests.gevent.switching.harness import ScenarioRun, _insert_facts
@@ -178,13 +178,6 @@ def test_handled_error_reply_releases_local_variables(reply: dict[str, Any]) -> 
         assert text_after_release(client.db.c.find_one, Exception)
 
 
-def test_handled_connection_error_releases_local_variables() -> None:
-    with ScriptedServer() as server, MongoClient(server.name, serverSelectionTimeoutMS=100) as client:
-        client.admin.command("ping")
-        server.stop()
-        assert text_after_release(client.db.c.find_one, Exception)
-
-
 def test_handled_timeout_before_send_releases_local_variables() -> None:
     """For example, the time limit of `abort_transaction` can pass before `abort_transaction` sends its command."""
 
@@ -193,12 +186,3 @@ def test_handled_timeout_before_send_releases_local_variables() -> None:
             pass
 
     assert text_after_release(act, NetworkTimeout) == "no time"
-
-
-def test_handled_wait_queue_timeout_releases_local_variables() -> None:
-    with ScriptedServer() as server, MongoClient(server.name, maxPoolSize=1, waitQueueTimeoutMS=5) as client:
-        client.admin.command("ping")
-        pool = client._topology.pools()[0]
-        connection = pool.check_out()
-        assert "Timed out" in text_after_release(client.db.c.find_one, WaitQueueTimeoutError)
-        pool.check_in(connection)

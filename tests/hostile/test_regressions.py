@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import gc
-import threading
 from typing import Any
 
 import bson
-import gevent
 import pytest
 from bson import Int64, Timestamp
-from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 
 from gmongo import InsertOne, MongoClient
-from gmongo.errors import InvalidOperation, ProtocolError, ServerSelectionTimeoutError
-from gmongo.testing import Deployment, VirtualTime
+from gmongo.errors import ProtocolError, ServerSelectionTimeoutError
+from gmongo.testing import VirtualTime
 from tests.hostile.invariants import CommandEventChecker, check_nothing_in_use, silent_stderr
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
@@ -63,28 +59,6 @@ def test_cluster_time_with_unknown_field_is_sent() -> None:
         assert server.commands("find")[-1]["$clusterTime"] == time
 
 
-@pytest.mark.parametrize("streams", [False, True], ids=["polled", "streaming"])
-def test_client_recovers_from_malformed_topology_version_in_hello_error(streams: bool) -> None:
-    with ScriptedServer(streams=streams) as server:
-        server.hello_edit = lambda command, reply: {
-            "ok": 0, "code": 10107, "errmsg": "not primary", "topologyVersion": 5,
-        }  # fmt: skip
-        with client_of(server, directConnection=True) as client:
-            with pytest.raises(ServerSelectionTimeoutError):
-                client.d.c.find_one()
-            server.hello_edit = None
-            assert eventually(lambda: client.d.c.find_one({"_id": 1}) == {"_id": 1})
-
-
-def test_malformed_topology_version_in_error_raises_protocol_error() -> None:
-    reply = {"ok": 0, "code": 10107, "errmsg": "not primary", "topologyVersion": {"processId": 5, "counter": "x"}}
-    with ScriptedServer({"find": reply}, streams=True) as server, client_of(server) as client:
-        with pytest.raises(ProtocolError, match="topologyVersion"):
-            client.d.c.find_one()
-        server.replies["find"] = cursor_reply([{"_id": 1}])
-        assert client.d.c.find_one() == {"_id": 1}
-
-
 @pytest.mark.parametrize("host", ["a" * 64 + ".example.com", "..", "\u2100" * 90])
 def test_invalid_host_name_raises_selection_error_and_prints_nothing(host: str) -> None:
     with (
@@ -107,22 +81,6 @@ def test_hello_with_1000_hosts_is_rejected(virtual_time: VirtualTime) -> None:
             assert len(client.topology_description.server_descriptions()) == 1
 
 
-class FailingDecoder(TypeDecoder):
-    bson_type = str
-
-    def transform_bson(self, value: str) -> Any:
-        raise ValueError("error of the application")
-
-
-def test_error_of_application_decoder_is_raised_and_does_not_close_connection() -> None:
-    options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([FailingDecoder()]))
-    with ScriptedServer({"find": cursor_reply([{"a": "b"}])}) as server, client_of(server) as client:
-        with pytest.raises((ValueError, bson.errors.InvalidBSON), match="error of the application"):
-            client.d.c.with_options(codec_options=options).find_one()
-        client.d.command("ping")
-        assert server.connection_count == 2  # one connection of the monitor, and one of the pool
-
-
 def test_document_that_cannot_be_decoded_does_not_close_connection() -> None:
     with ScriptedServer() as server, client_of(server) as client:
         server.replies["find"] = cursor_reply([{"when": bson.datetime_ms.DatetimeMS(2**62)}])
@@ -130,26 +88,6 @@ def test_document_that_cannot_be_decoded_does_not_close_connection() -> None:
             client.d.c.find_one()
         client.d.command("ping")
         assert server.connection_count == 2
-
-
-@pytest.mark.parametrize(
-    "cursor",
-    [
-        1,
-        {"id": 0, "ns": "d.c", "firstBatch": 5},
-        {"id": Int64(7), "ns": "d.c", "firstBatch": [], "postBatchResumeToken": 5},
-    ],
-    ids=str,
-)
-def test_malformed_cursor_reply_publishes_end_event_and_releases_session(cursor: Any) -> None:
-    commands = CommandEventChecker()
-    with (
-        ScriptedServer({"find": {"ok": 1, "cursor": cursor}}) as server,
-        client_of(server, event_listeners=[commands]) as client,
-    ):
-        with pytest.raises(ProtocolError):
-            list(client.d.c.find())
-        check_nothing_in_use(client, commands)
 
 
 def test_write_error_with_invalid_index_raises_protocol_error() -> None:
@@ -179,47 +117,3 @@ def test_malformed_kill_cursors_reply_prints_nothing_and_releases_sessions() -> 
             del cursor
         eventually(lambda: sum(len(each["cursors"]) for each in server.commands("killCursors")) == 20)
         check_nothing_in_use(client, commands)
-
-
-def test_close_of_client_in_another_thread_raises_invalid_operation() -> None:
-    caught: list[BaseException] = []
-
-    def close() -> None:
-        try:
-            client.close()
-        except BaseException as error:
-            caught.append(error)
-
-    with ScriptedServer() as server, client_of(server) as client:
-        client.d.command("ping")
-        thread = threading.Thread(target=close)
-        thread.start()
-        eventually(lambda: not thread.is_alive())
-        assert [type(each) for each in caught] == [InvalidOperation]
-        assert client.d.command("ping")["ok"] == 1
-
-
-def test_transaction_after_many_kills_gets_connection() -> None:
-    def write(session: Any, number: object) -> None:
-        client.t.pairs.insert_one({"_id": f"{number} a"}, session=session)
-        client.t.pairs.insert_one({"_id": f"{number} b"}, session=session)
-
-    def transact(number: object) -> None:
-        with client.start_session() as session:
-            session.with_transaction(lambda session: write(session, number))
-
-    gc.collect()
-    gc.disable()
-    try:
-        with Deployment.load_balanced(log=False) as deployment, MongoClient(deployment.uri, maxPoolSize=4) as client:
-            client.t.create_collection("pairs")
-            deployment.network.latency = 0.001
-            for number in range(60):
-                workers = [gevent.spawn(transact, f"{number} {worker}") for worker in range(3)]
-                gevent.sleep(0.0004 * number)
-                gevent.killall(workers)
-            del workers
-            with gevent.Timeout(4):
-                transact("the last")
-    finally:
-        gc.enable()

@@ -9,7 +9,6 @@ from typing import Any
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, OperationFailure
-from tests.live.probes import Probes
 from tests.live.report import Report, Skip
 from tests.live.target import Target
 from tests.spec.unified.deployments import HARMLESS, RunningDeployment
@@ -105,7 +104,7 @@ def run(target: Target, report: Report, only: str) -> None:
 
     :param only: Run only the cases whose name contains this text.
     """
-    live, properties, probes = ExistingDeployment(target), target.properties(), Probes(target)
+    live, properties = ExistingDeployment(target), target.properties()
     live.kill_sessions()
     try:
         for file in valid_pass():
@@ -117,8 +116,7 @@ def run(target: Target, report: Report, only: str) -> None:
                         _skip_without_members(target, case)
                         check(file.document)
                         options = {**CLIENT_OPTIONS, **target.options}
-                        with probes.skip_if_feature_is_missing(f"{case} {file.document.get('initialData')}"):
-                            _run_case(live, partial(read, file), index, options, remarks)
+                        _run_case(live, partial(read, file), index, options, remarks)
     finally:
         live.close()
 

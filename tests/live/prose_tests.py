@@ -18,7 +18,6 @@ import pytest
 
 from gmongo.testing import Deployment
 from tests.live.official import ATTEMPTS
-from tests.live.probes import Probes
 from tests.live.report import Outcome, Report
 from tests.live.target import Target
 from tests.support import clients
@@ -75,8 +74,8 @@ class LiveDeployment:
 class _Results:
     """Pytest plugin that marks each test with ``real_time``, and adds the outcome of the test to the report."""
 
-    def __init__(self, report: Report, probes: Probes) -> None:
-        self._report, self._probes = report, probes
+    def __init__(self, report: Report) -> None:
+        self._report = report
         # Failed tests that will run again, because they have short timeouts.
         self.limited: list[str] = []
         self.attempts = 1
@@ -91,9 +90,7 @@ class _Results:
         elif report.failed and _TIME_LIMITS in name and self.attempts < ATTEMPTS:
             self.limited.append(str(_TESTS / name))
         elif report.failed:
-            lacking = self._probes.missing_features(name)
-            outcome = Outcome.SKIPPED if lacking else Outcome.FAILED
-            self._report.add(PART, name, outcome, lacking or report.longrepr.reprcrash.message)
+            self._report.add(PART, name, Outcome.FAILED, report.longrepr.reprcrash.message)
         elif report.when == "call":
             self._report.add(PART, name, Outcome.PASSED)
 
@@ -108,7 +105,7 @@ def run(target: Target, report: Report, only: str) -> None:
     options = ["-q", "--no-header", "--tier", "all", "-p", "no:cacheprovider", "--tb=short", "--capture=fd", "-k", only]
     with pytest.MonkeyPatch.context() as patch:
         _replace_deployments(target, patch)
-        results = _Results(report, Probes(target))
+        results = _Results(report)
         pytest.main([*files, *options], plugins=[results])
         while results.limited:
             repeated, results.limited = results.limited, []

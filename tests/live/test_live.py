@@ -10,12 +10,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import gevent
 import pytest
 
 from gmongo.testing import Deployment, DeploymentProcess
 from tests.live.__main__ import main
-from tests.live.report import Report, SilentError
 from tests.live.target import OWN, RefusedError, Target
 from tests.support.programs import ROOT, environment
 
@@ -152,20 +150,3 @@ def test_run_on_each_kind_of_disposable_deployment_passes(kind: list[str], tmp_p
         only = [word for part in parts for word in ("--only", part)]
         arguments = ["--disposable", name, "--case", "find", "--steps", "1", "--report", str(tmp_path)]
         assert main([deployment.uri, *only, *arguments]) == 0
-
-
-def test_three_consecutive_timeouts_of_cases_raise_silent_error(virtual_time: Any) -> None:
-    report = Report({})
-
-    def run_case(seconds: float) -> None:
-        with report.case("part", "case"):
-            gevent.sleep(seconds)
-
-    for seconds in (1000, 1000, 1, 1000, 1000):
-        run_case(seconds)
-    with pytest.raises(SilentError):
-        run_case(1000)
-    with gevent.Timeout(5) as foreign, pytest.raises(gevent.Timeout) as raised:
-        run_case(1000)
-    assert raised.value is foreign
-    assert [entry.outcome.value for entry in report.entries] == [*["failed"] * 2, "passed", *["failed"] * 3]

@@ -216,17 +216,6 @@ def test_client_bulk_write_reads_results_on_one_connection(
     assert client.pool_stats()[0]["available"] == 1
 
 
-def test_cursor_in_another_native_thread_raises_invalid_operation(cursor: Any) -> None:
-    def next_in_thread() -> str:
-        try:
-            return str(next(cursor))
-        except InvalidOperation as error:
-            return f"error: {error}"
-
-    assert "native thread" in gevent.get_hub().threadpool.apply(next_in_thread)
-    assert next(cursor) == {"_id": 2}
-
-
 @pytest.mark.parametrize("pinned_object", ["cursor", "transaction"])
 def test_pinned_cursor_or_transaction_raises_after_client_close(client: Any, cursor: Any, pinned_object: str) -> None:
     session = client.start_session()

@@ -72,7 +72,7 @@ def test_help_of_program_contains_no_markup(program: str) -> None:
 
 
 def test_readme_and_package_page_state_same_speed() -> None:
-    bullet = re.compile(r"\*\*(.+?CPU for a `find_one`)\*\*, and (.+? for a write)")
+    bullet = re.compile(r"\*\*Little CPU time\*\*: (.+? of the CPU time)")
     readme, package = (
         bullet.search(path.read_text(encoding="utf-8")) for path in (ROOT / "README.md", DOCS / "package.md")
     )

@@ -1,9 +1,7 @@
 """Provide the private modules and names of PyMongo that its tests import.
 
-The other objects come from a renamed copy of PyMongo.
-
-If the stand-in has a name, tests get the object of the stand-in. The copy provides only names that
-the stand-in lacks, so that the import of a test file succeeds.
+The tests get the object of gmongo for each name that gmongo has. For any other name, the tests get the
+object of a renamed copy of PyMongo, so that the imports of a test file succeed.
 """
 
 from __future__ import annotations

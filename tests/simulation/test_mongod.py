@@ -1,8 +1,7 @@
 """Tests of real servers that ``gmongo.testing`` starts.
 
-A test can make a member fail, and no process or file remains.
-
-If a server cannot start, the error text says how to correct the cause.
+After a test, no process and no file of a server remains. If a server cannot start, the error text says how to correct
+the cause.
 """
 
 from __future__ import annotations
@@ -57,6 +56,16 @@ def test_standalone_with_users_accepts_fail_points_and_refuses_anonymous_read(te
         with MongoClient(database.uri) as client:
             assert client.test.things.find_one() == {"_id": 1}
     assert list(temporary_directory.iterdir()) == []
+
+
+@needs_mongod
+def test_all_threads_are_suspended_after_stop():
+    with EmbeddedDatabase(engine="mongod") as database:
+        for _ in range(20):
+            database.server.stop()
+            threads = Path(f"/proc/{database.server.pid}/task").glob("*/stat")
+            assert {thread.read_text().rpartition(") ")[2][0] for thread in threads} == {"T"}
+            database.server.resume()
 
 
 @needs_mongod

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
@@ -32,14 +31,3 @@ def server() -> Iterator[ScriptedServer]:
     """Start a scripted replica set of one member."""
     with ScriptedReplicaSet(1) as members:
         yield members.members[0]
-
-
-@pytest.fixture
-def run_raw_command(deployment: Deployment, connect: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that sends a command without an API version to `deployment`."""
-    database = connect(deployment).admin
-
-    def run(name: str, value: Any = 1, **fields: Any) -> Any:
-        return database.command({name: value, **fields})
-
-    return run

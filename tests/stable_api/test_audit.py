@@ -12,7 +12,6 @@ from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import gevent
 import pytest
@@ -20,14 +19,12 @@ import pytest
 from gmongo.errors import OperationFailure
 from gmongo.monitoring import CommandStartedEvent
 from gmongo.server_api import ServerApi
-from gmongo.stable_api import Audit, Remark, Verdict, report
-from gmongo.stable_api import audit as audit_module
+from gmongo.stable_api import Audit, Remark, Verdict
 from gmongo.stable_api.audit import _place
 from gmongo.stable_api.facts import ADVICE, ALIASES, COMMANDS, DEPRECATED
 from gmongo.stable_api.report import show, write
 from gmongo.stable_api.rules import remarks_on
 from gmongo.testing import Deployment
-from tests.stable_api.workload import run_workload
 from tests.support.cases import with_cases
 
 ROOT = Path(__file__).parents[2]
@@ -120,14 +117,6 @@ def test_command_tables_of_audit_are_consistent() -> None:
     assert set(ALIASES.values()) <= set(COMMANDS)
     assert not set(ADVICE) & set(COMMANDS)
     assert not [name for name, facts in COMMANDS.items() if facts.inside & facts.outside]
-
-
-def test_audit_of_supported_commands_is_clean(deployment: Deployment, connect: Any) -> None:
-    audit = Audit()
-    run_workload(connect(deployment, event_listeners=[audit]))
-    assert audit.is_clean
-    assert {finding.remark.command for finding in audit.findings} == {"count", "bulkWrite"}
-    assert "nothing that ServerApi('1', strict=True, deprecation_errors=True) would refuse" in audit.report()
 
 
 def test_finding_of_audit_has_count_and_first_place(deployment: Deployment, connect: Any, monkeypatch: Any) -> None:
@@ -297,12 +286,6 @@ def test_audit_report_on_terminal_is_a_table(
     assert plain.getvalue() == REPORT
 
 
-def test_audit_report_of_one_finding_uses_singular() -> None:
-    audit = Audit()
-    audit.started(_event("distinct"))
-    assert audit.report().startswith("API version 1: 1 command seen, 1 thing that ServerApi")
-
-
 def place_of(*files: str) -> str:
     """Simulate a stack of calls. Return the place in the stack that the audit reports.
 
@@ -384,17 +367,3 @@ def test_report_is_written_after_any_end_of_the_program(last_statement: str, sta
     assert "distinct  3x  app.py:9" in done.stderr
     if last_statement == "1 / 0":
         assert "ZeroDivisionError" in done.stderr
-
-
-@pytest.mark.parametrize(("part", "name"), [("x", "find: x"), ("", "find")])
-def test_row_of_audit_report_has_command_and_part(part: str, name: str) -> None:
-    finding = Mock(count=2, place="app.py:1", remark=Mock(command="find", part=part, advice="do"))
-    assert report._row(finding) == (name, "2x", "app.py:1", "do")
-
-
-@pytest.mark.parametrize("error", [ValueError, OSError])
-def test_path_in_report_stays_absolute_without_current_directory(
-    error: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audit_module.Path, "cwd", Mock(side_effect=error))
-    assert audit_module._relative_path("/a/b.py") == "/a/b.py"

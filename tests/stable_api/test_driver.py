@@ -9,16 +9,14 @@ import pytest
 from bson import Int64
 from gevent import sleep
 
-from gmongo.errors import ConfigurationError, NotPrimaryError, OperationFailure, PyMongoError
+from gmongo.errors import ConfigurationError, NotPrimaryError, OperationFailure
 from gmongo.server_api import ServerApi
 from gmongo.stable_api import Audit
 from gmongo.testing import Deployment
 from gmongo.testing.simulation.member import Member
-from gmongo.wire.message import OP_MSG
 from tests.stable_api.workload import run_workload
 from tests.support.clients import make_client
 from tests.support.server import ScriptedServer, cursor_reply
-from tests.support.wait import eventually
 
 FIELDS = ("apiVersion", "apiStrict", "apiDeprecationErrors")
 CHOICES = [
@@ -95,30 +93,6 @@ def test_all_commands_have_api_parameters(
     # Prove that streaming monitors and round trip time monitors have sent commands.
     assert streams and pings
     assert not version_requiring_deployment.commands.named("isMaster", "ismaster")
-
-
-@pytest.mark.requirement("API-51")
-@pytest.mark.parametrize("deployment_kind", ["standalone", "sharded", "load_balanced"])
-def test_each_kind_of_deployment_may_require_an_api_version(deployment_kind: str, connect: Any) -> None:
-    with getattr(Deployment, deployment_kind)(parameters={"requireApiVersion": True}) as deployment:
-        client = connect(deployment, server_api=ServerApi("1"))
-        client.db.c.insert_many([{} for _ in range(5)])
-        assert len(client.db.c.find(batch_size=2).to_list()) == 5
-        with client.db.c.find(batch_size=2) as cursor:
-            next(cursor)
-        client.close()
-        assert {api_fields(command.body)["apiVersion"] for command in deployment.commands} == {"1"}
-        # A client without an API version fails, because the server also requires the version in hello.
-        with pytest.raises(PyMongoError, match="apiVersion parameter is required"):
-            connect(deployment, serverSelectionTimeoutMS=100).db.c.find_one()
-
-
-@pytest.mark.requirement("API-44")
-def test_handshake_with_server_api_is_hello_in_op_msg(server: ScriptedServer, connect: Any) -> None:
-    connect(f"mongodb://{server.name}", server_api=ServerApi("1")).db.c.find_one()
-    eventually(lambda: server.commands("hello"))
-    assert {each.opcode for each in server.received} == {OP_MSG}
-    assert all(next(iter(hello)) == "hello" for hello in server.commands("handshake") + server.commands("hello"))
 
 
 @pytest.mark.requirement("API-44")

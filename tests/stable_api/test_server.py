@@ -95,26 +95,6 @@ def test_command_tables_of_server_and_audit_are_equal() -> None:
         assert not outside & COMMANDS[name].inside - {"exchange", "fromMongos", "needsMerge"}, name
 
 
-@pytest.mark.requirement("API-43", "API-49")
-@pytest.mark.parametrize("name", ["hello", "ping", "endSessions", "find", "insert", "getMore", "killCursors"])
-def test_command_accepts_the_three_api_parameters(name: str, run_raw_command: Any) -> None:
-    value, more = {
-        "endSessions": ([], {}),
-        "find": ("c", {}),
-        "insert": ("c", {"documents": [{}]}),
-        "getMore": (Int64(1), {"collection": "c"}),
-        "killCursors": ("c", {"cursors": [Int64(1)]}),
-    }.get(name, (1, {}))
-    parameters = {"apiVersion": "1", "apiStrict": True, "apiDeprecationErrors": True}
-    if name == "getMore":
-        # The server accepts the parameters: error 43 (CursorNotFound) is about the cursor.
-        assert error_code_of(lambda: run_raw_command(name, value, **more, **parameters)) == 43
-    else:
-        assert run_raw_command(name, value, **more, **parameters)["ok"] == 1
-    if name != "getMore":
-        assert run_raw_command(name, value, **more)["ok"] == 1
-
-
 @pytest.mark.requirement("API-48", "API-52", "API-53")
 def test_api_version_selects_deprecated_commands(connect: Any) -> None:
     with Deployment.replica_set(1, parameters={"acceptApiVersion2": True}) as deployment:
@@ -123,12 +103,6 @@ def test_api_version_selects_deprecated_commands(connect: Any) -> None:
         assert error_code_of(lambda: run("testDeprecation", apiVersion="1", **deprecated)) == 324
         assert run("testDeprecation", apiVersion="2", **deprecated)["ok"] == 1
         assert run("testDeprecation")["ok"] == run("testDeprecation", apiVersion="1")["ok"] == 1
-
-
-@pytest.mark.requirement("API-43", "API-49")
-@pytest.mark.parametrize("flag", ["apiStrict", "apiDeprecationErrors"])
-def test_api_flag_without_api_version_fails(flag: str, run_raw_command: Any) -> None:
-    assert error_code_of(lambda: run_raw_command("ping", **{flag: True})) == 4886600
 
 
 @pytest.mark.requirement("API-50")

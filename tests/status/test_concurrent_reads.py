@@ -18,7 +18,6 @@ from gmongo.cmap.wait_queue import Waiter
 from gmongo.sdam.event_log import SdamEvent
 from gmongo.status import process_state
 from gmongo.testing import Deployment
-from gmongo.wire import transport
 from tests.support.pools import checked_out
 
 READERS: dict[str, Callable[[MongoClient[Any]], object]] = {
@@ -152,14 +151,3 @@ def test_read_of_state_succeeds_during_changes_between_instructions(
                     read(client)
             finally:
                 changes.end()
-
-
-def test_transport_allocates_buffer_if_another_thread_takes_last_spare_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
-    class EmptiedList(list[memoryview]):
-        """Empty list whose truth value is True, as if another thread empties the list after the check."""
-
-        def __bool__(self) -> bool:
-            return True
-
-    monkeypatch.setattr(transport, "_free_buffers", EmptiedList())
-    assert len(transport._free_buffer()) > 0

@@ -11,7 +11,6 @@ import termios
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import gevent
 import pytest
@@ -24,7 +23,7 @@ from rich.console import Console
 from gmongo.status import publish
 from gmongo.status.screen import Screen
 from gmongo.status.terminal import Tables
-from gmongo.status.views import EVENTS, OPERATIONS, POOLS, SERVERS, VIEWS, Column, Order, View, duration
+from gmongo.status.views import EVENTS, OPERATIONS, POOLS, SERVERS, VIEWS, View, duration
 from gmongo.status.views import SLOW as SLOW_VIEW
 from tests.status.states import EVENT, OPERATION, POOL, SERVER, SLOW, UNKNOWN_SERVER, client, state, unresponsive
 from tests.support.wait import eventually
@@ -122,12 +121,6 @@ def test_all_texts_of_states_are_printed_at_any_width(width: int) -> None:
             assert word in text, (view.title, word)
     wrong = " ".join(" ".join(shown[: shown.index("")]).split())
     assert LONG in wrong  # The error text is complete, although it is printed on several lines.
-
-
-def test_long_table_prints_the_first_twenty_rows() -> None:
-    shown = printed_lines([state(client(operations=[OPERATION] * 25, history=[EVENT] * 25))])
-    assert "Operations: 25" in shown
-    assert [sum(what in line for line in shown) for what in (" waiting ", "elected primary")] == [20 + 1, 20]
 
 
 def screen(*keys: str, states: Sequence[dict[str, Any]], width: int = 80, height: int = 24) -> list[str]:
@@ -229,16 +222,3 @@ def read_until(fd: int, text: bytes) -> None:
     received = b""
     while text not in received:
         received += nb_read(fd, 4096)
-
-
-@pytest.mark.parametrize(("width", "all_columns"), [(119, False), (120, True), (500, True)])
-def test_wide_columns_are_shown_from_width_120(width: int, all_columns: bool) -> None:
-    narrow, wide = Column("a", Mock()), Column("b", Mock(), None, True)
-    table = View("x", lambda states: iter(()), (narrow, wide), Order("a"))
-    assert table.visible_columns(width) == ([narrow, wide] if all_columns else [narrow])
-
-
-def test_table_on_screen_starts_at_first_row() -> None:
-    first = screen(states=MANY, height=6)
-    assert screen("k", states=MANY, height=6) == first
-    assert screen("j", states=MANY, height=6)[1] == first[2]

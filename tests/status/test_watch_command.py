@@ -16,7 +16,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gevent
 import pytest
 from gevent import socket
 from rich.console import Console
@@ -62,22 +61,6 @@ def test_terminal_settings_are_restored_after_interrupt(terminal: tuple[int, int
     with pytest.raises(KeyboardInterrupt), _keys():
         raise KeyboardInterrupt
     assert termios.tcgetattr(terminal[1]) == before
-
-
-def test_no_keys_are_read_without_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    waited: list[Any] = []
-
-    def select(*arguments: Any) -> tuple[list[int], list[int], list[int]]:
-        waited.append(arguments)
-        return [], [], []
-
-    monkeypatch.setattr(screen_module, "select", select)
-    with (tmp_path / "file").open("w+") as file:
-        file.write("qqq")
-        monkeypatch.setattr(sys, "stdin", file)
-        with _keys() as pressed:
-            assert pressed(3) == [] == pressed(-3)
-    assert waited == [([], [], [], 3), ([], [], [], 0.0)]
 
 
 class WatchRun:
@@ -187,52 +170,3 @@ def test_sockets_of_ended_process_with_same_id_are_replaced(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == [f"{os.getpid()}.sock"]
     publisher.publish_after_fork()
     assert publisher._server is not None and not publisher._server.closed
-
-
-@pytest.mark.parametrize(
-    ("kill_error", "has_ended"), [(ProcessLookupError, True), (PermissionError, False), (None, False)]
-)
-def test_process_has_ended_if_kill_raises_process_lookup_error(
-    kill_error: type[OSError] | None, has_ended: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def kill(process: int, signal: int) -> None:
-        assert (process, signal) == (7, 0)
-        if kill_error is not None:
-            raise kill_error
-
-    monkeypatch.setattr(workers.os, "kill", kill)
-    assert workers._has_ended(7) is has_ended
-
-
-def test_gevent_timeout_during_read_of_state_is_raised_unchanged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    foreign = gevent.Timeout(1000)
-
-    def read(path: Path) -> bytes:
-        raise foreign
-
-    monkeypatch.setattr(workers, "_read_socket", read)
-    with pytest.raises(gevent.Timeout) as caught:
-        workers._fetch_state(tmp_path / "7.sock", False)
-    assert caught.value is foreign
-
-
-@pytest.mark.parametrize(
-    ("read_error", "reason"),
-    [
-        (PermissionError(), "does not answer (PermissionError)"),
-        (ConnectionResetError(), "does not answer (ConnectionResetError)"),
-        (RecursionError(), "does not answer with its state: RecursionError"),
-        (ValueError("a\nb"), "does not answer with its state: a\\nb"),
-        (UnicodeDecodeError("utf-8", b"x", 0, 1, "y"), "does not answer with its state: UnicodeDecodeError"),
-    ],
-)
-def test_error_about_unreadable_socket_states_reason(
-    read_error: Exception, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def read(path: Path) -> bytes:
-        raise read_error
-
-    monkeypatch.setattr(workers, "_read_socket", read)
-    assert workers._fetch_state(tmp_path / "7.sock", False) == {"process": "7", "error": reason, "clients": []}

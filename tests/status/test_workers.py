@@ -10,7 +10,6 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -193,14 +192,6 @@ def test_publish_overwrites_no_existing_file(tmp_path: Path, suffix: str, caplog
 
 
 @pytest.mark.usefixtures("long_reply_timeout")
-def test_page_collects_states_in_directory(tmp_path: Path) -> None:
-    page = StatusPage(tmp_path)
-    eventually(lambda: list(tmp_path.glob("*.sock")))
-    (process,) = json.loads(send_wsgi_request(page, "format=json")[2])["processes"]
-    assert process["process"] == os.getpid()
-
-
-@pytest.mark.usefixtures("long_reply_timeout")
 @pytest.mark.parametrize("requested_first", [True, False], ids=["with text first", "without text first"])
 def test_worker_sends_query_text_only_on_request(tmp_path: Path, requested_first: bool) -> None:
     publish(tmp_path, query_text=requested_first)
@@ -328,18 +319,6 @@ def test_malformed_reply_of_worker_is_one_row_with_error(tmp_path: Path, virtual
     assert [each["process"] for each in page if "error" not in each] in ([], [os.getpid()])
 
 
-def test_stopped_worker_does_not_block_the_page(tmp_path: Path, deployment: Any, worker_processes: Any) -> None:
-    stopped, running = [start_worker(worker_processes, tmp_path, deployment.uri) for _ in range(2)]
-    eventually(lambda: len(states_with_pool(tmp_path)) == 2)
-    stopped.send_signal(signal.SIGSTOP)
-
-    def errors() -> dict[str, str | None]:
-        return {str(each["process"]): each.get("error") for each in worker_states(tmp_path)}
-
-    expected = {str(stopped.pid): "does not answer within 1 s", str(running.pid): None}
-    eventually(lambda: errors() == expected)
-
-
 def test_published_state_does_not_keep_the_event_loop_alive(tmp_path: Path) -> None:
     publishing = f"from gmongo.status import publish; publish({str(tmp_path)!r})"
     program = f"import gevent; {publishing}; gevent.sleep(0.1); gevent.get_hub().join()"
@@ -370,9 +349,3 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command, capture_output=True, text=True, timeout=60, env=environment
     )
     return result
-
-
-def test_help_of_status_command_has_command_name_and_arguments(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert capsys.readouterr().out.startswith("usage: python -m gmongo.status [-h] [--once] directory")

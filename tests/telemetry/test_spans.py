@@ -359,26 +359,6 @@ def end_command(reply: Any, error: BaseException | None, cursor_id: int | None =
 
 
 @pytest.mark.parametrize(
-    ("reply", "known_cursor_id", "attributes"),
-    [
-        ({"cursor": {"id": 5}}, None, {"db.mongodb.cursor_id": 5}),
-        ({"cursor": {"id": 5}}, 6, {}),
-        ({"cursor": {"id": 0}}, None, {}),
-        ({"cursor": {"id": "x"}}, None, {}),
-        ({"cursor": 5}, None, {}),
-        ({"ok": 1}, None, {}),
-        (None, None, {}),
-    ],
-)
-def test_end_of_command_adds_cursor_id_to_span_unless_known(
-    reply: Any, known_cursor_id: int | None, attributes: dict[str, Any]
-) -> None:
-    span = end_command(reply, None, known_cursor_id)
-    assert dict(call.args for call in span.set_attribute.call_args_list) == attributes
-    assert not span.set_attributes.called and not span.set_status.called
-
-
-@pytest.mark.parametrize(
     ("error", "attributes"),
     [
         (errors.OperationFailure("x", 8000), {"db.response.status_code": "8000", "error.type": "8000"}),
@@ -397,12 +377,6 @@ def test_failed_command_adds_error_attributes_and_event_to_span(
     span.add_event.assert_called_once_with("exception", recorded)
     ((status,),) = (call.args for call in span.set_status.call_args_list)
     assert (status.status_code.name, status.description) == ("ERROR", tracing.error_type_of(error))
-
-
-def test_error_adds_no_attribute_to_span_that_is_not_recording() -> None:
-    span = Mock(is_recording=lambda: False)
-    tracing._record_error(span, KeyError("x"), 0)
-    assert not span.set_attributes.called and not span.add_event.called and not span.set_status.called
 
 
 @pytest.mark.parametrize("is_recording", [False, True])

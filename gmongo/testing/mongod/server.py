@@ -142,10 +142,12 @@ class Server:
     def stop(self) -> None:
         """Suspend the process with SIGSTOP. The server sends no replies until :meth:`resume`.
 
-        The connections remain open.
+        The connections remain open. On Linux, the method returns when all threads of the server are suspended.
         """
         self._signal(signal.SIGSTOP)
         self.is_stopped = True
+        while self.is_running and not all(map(_is_suspended, Path(f"/proc/{self.pid}/task").glob("*/stat"))):
+            gevent.sleep(_CHECK_INTERVAL)
 
     def resume(self) -> None:
         """Send SIGCONT to continue a process that :meth:`stop` suspended."""
@@ -223,6 +225,14 @@ class Server:
 
     def __repr__(self) -> str:
         return f"<Server {self.address}{'' if self.is_running else ' (not running)'}>"
+
+
+def _is_suspended(thread: Path) -> bool:
+    """Return True if the ``stat`` file of a thread has the state T, or if the thread has ended."""
+    try:
+        return thread.read_text().rpartition(") ")[2].startswith("T")
+    except OSError:
+        return True
 
 
 def _parse_log_line(line: str) -> dict[str, Any]:

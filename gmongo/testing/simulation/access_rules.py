@@ -1,7 +1,8 @@
-"""The commands that need the primary of a replica set, and the commands that any member accepts."""
+"""Check generic fields of commands, and check that the member and the client may execute a command."""
 
 from __future__ import annotations
 
+from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
 
 _WRITES = frozenset(
@@ -10,13 +11,13 @@ _WRITES = frozenset(
         "commitTransaction", "convertToCapped", "create", "createIndexes", "createSearchIndexes",
         "createUser", "delete", "drop", "dropAllUsersFromDatabase", "dropDatabase", "dropIndexes",
         "dropSearchIndex", "dropUser", "findAndModify", "findandmodify", "insert",
-        "renameCollection", "update", "updateSearchIndex", "updateUser",
+        "renameCollection", "update", "updateSearchIndex", "updateUser"
     }
 )  # fmt: skip
 _ANYWHERE = frozenset(
     {
         "endSessions", "getMore", "killAllSessions", "killAllSessionsByPattern", "killCursors",
-        "killSessions", "refreshSessions", "startSession",
+        "killSessions", "refreshSessions", "startSession"
     }
 )  # fmt: skip
 _WRITING_STAGES = frozenset({"$out", "$merge"})
@@ -41,3 +42,42 @@ def _has_writing_stage(call: Call) -> bool:
     mode = call.body.get("$readPreference", {}).get("mode", "primary")
     may_run_on_secondary = mode != "primary" and call.cluster.version >= (5, 0)
     return not may_run_on_secondary and any(stage.keys() & _WRITING_STAGES for stage in pipeline)
+
+
+_OPEN = frozenset(
+    {
+        "authenticate", "buildInfo", "buildinfo", "connectionStatus", "endSessions", "getnonce",
+        "hello", "isMaster", "ismaster", "listCommands", "logout", "ping", "saslContinue",
+        "saslStart", "whatsmyuri"
+    }
+)  # fmt: skip
+
+
+def check_access(call: Call) -> None:
+    """Check if the client may run a command."""
+    if not call.cluster.users.enforced or call.name in _OPEN or call.connection.authentication.users:
+        return
+    raise error(13, f"Command {call.name} requires authentication")
+
+
+# The server version since which the field ``comment`` may have any type, by command.
+_ANY_COMMENT = {"aggregate": (4, 4), "find": (4, 4), "count": (4, 4, 14), "distinct": (4, 4, 14)}
+_READ_CONCERN_LEVELS = frozenset({"local", "available", "majority", "linearizable", "snapshot"})
+_READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"})
+
+
+def check_generic_fields(call: Call) -> None:
+    """Check ``comment``, ``readConcern`` and ``$readPreference`` of a command."""
+    _check_comment(call)
+    level = (call.body.get("readConcern") or {}).get("level", "local")
+    if level not in _READ_CONCERN_LEVELS:
+        raise error(9, f"readConcern level {level!r} is not one of {sorted(_READ_CONCERN_LEVELS)}")
+    mode = call.body.get("$readPreference", {}).get("mode", "primary")
+    if mode not in _READ_PREFERENCES:
+        raise error(2, f"$readPreference mode {mode!r} is not one of {sorted(_READ_PREFERENCES)}")
+
+
+def _check_comment(call: Call) -> None:
+    comment = call.body.get("comment", "")
+    if not isinstance(comment, str) and call.cluster.version < _ANY_COMMENT.get(call.name, (0,)):
+        raise error(14, f"BSON field '{call.name}.comment' is {comment!r}, which is not a string")

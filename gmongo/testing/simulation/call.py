@@ -19,15 +19,12 @@ class CloseConnection(Exception):
 
 @dataclass
 class Call:
-    """A command, and the member and connection that received the command.
-
-    :param legacy: True if the command arrived as OP_QUERY.
-    """
+    """A command, and the member and connection that received the command."""
 
     request: Request
     member: Member
     connection: Connection
-    legacy: bool = False
+    legacy: bool = False  # True if the command arrived as OP_QUERY
 
     @property
     def name(self) -> str:

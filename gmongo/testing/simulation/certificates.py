@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-# The servers use no TLS (False), a generated certificate (True), an existing SSLContext, or the
-# files of a mapping. The keys of the mapping are `certificate` (a file with certificate and key)
-# and `ca`.
+# The servers use no TLS (False), a generated certificate (True), an existing SSLContext, or the files of a mapping. The
+# keys of the mapping are `certificate` (a file with certificate and key) and `ca`.
 Tls: TypeAlias = bool | ssl.SSLContext | Mapping[str, "str | os.PathLike[str]"]
 _FIELDS = frozenset({"certificate", "ca"})
 

@@ -14,14 +14,10 @@ MOST_BYTES = 32 * 1024 * 1024
 
 @dataclass
 class ReceivedCommand(Request):
-    """A command in the log, with time and size.
+    """A command in the log, with time and size."""
 
-    :param time: the time of arrival in seconds, on the monotonic clock of the deployment.
-    :param size: the size of the message in bytes.
-    """
-
-    time: float = 0.0
-    size: int = 0
+    time: float = 0.0  # the time of arrival in seconds, on the monotonic clock of the deployment
+    size: int = 0  # the size of the message in bytes
 
 
 class CommandLog(list[ReceivedCommand]):

@@ -6,6 +6,7 @@ import importlib.util
 import struct
 import zlib
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import NamedTuple
 
 from gmongo.testing.simulation.framing import HEADER, MalformedMessage
@@ -16,56 +17,29 @@ _MAX_SIZE = 48_000_000
 
 
 class Compressor(NamedTuple):
-    """A compression algorithm.
+    """A compression algorithm."""
 
-    :param name: the name of the algorithm in the handshake.
-    :param number: the number of the algorithm in OP_COMPRESSED.
-    :param module: the name of the Python module that implements the algorithm.
-    :param compress: the function that compresses bytes.
-    :param decompress: the function that decompresses bytes.
-    """
-
-    name: str
-    number: int
-    module: str
-    compress: Callable[[bytes], bytes]
-    decompress: Callable[[bytes], bytes]
-
-
-def _snappy_compress(data: bytes) -> bytes:
-    import snappy  # type: ignore[import-untyped]
-
-    return bytes(snappy.compress(data))
-
-
-def _snappy_decompress(data: bytes) -> bytes:
-    import snappy
-
-    return bytes(snappy.uncompress(data))
-
-
-def _zstd_compress(data: bytes) -> bytes:
-    import zstandard
-
-    return bytes(zstandard.compress(data))
-
-
-def _zstd_decompress(data: bytes) -> bytes:
-    import zstandard
-
-    return bytes(zstandard.ZstdDecompressor().decompress(data, max_output_size=_MAX_SIZE))
-
-
-def _unchanged(data: bytes) -> bytes:
-    return data
+    name: str  # the name of the algorithm in the handshake
+    number: int  # the number of the algorithm in OP_COMPRESSED
+    module: str  # the name of the Python module that implements the algorithm
+    compress: Callable[[bytes], bytes]  # the function that compresses bytes
+    decompress: Callable[[bytes], bytes]  # the function that decompresses bytes
 
 
 _COMPRESSORS = (
-    Compressor("noop", 0, "zlib", _unchanged, _unchanged),
-    Compressor("snappy", 1, "snappy", _snappy_compress, _snappy_decompress),
+    Compressor("noop", 0, "zlib", bytes, bytes),
+    Compressor(
+        "snappy", 1, "snappy",
+        lambda data: bytes(import_module("snappy").compress(data)),
+        lambda data: bytes(import_module("snappy").uncompress(data)),
+    ),
     Compressor("zlib", 2, "zlib", zlib.compress, zlib.decompress),
-    Compressor("zstd", 3, "zstandard", _zstd_compress, _zstd_decompress),
-)
+    Compressor(
+        "zstd", 3, "zstandard",
+        lambda data: bytes(import_module("zstandard").compress(data)),
+        lambda data: bytes(import_module("zstandard").ZstdDecompressor().decompress(data, max_output_size=_MAX_SIZE)),
+    ),
+)  # fmt: skip
 BY_NAME = {each.name: each for each in _COMPRESSORS}
 _BY_NUMBER = {each.number: each for each in _COMPRESSORS}
 

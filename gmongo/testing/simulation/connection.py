@@ -11,11 +11,10 @@ import gevent
 from gevent.event import Event
 from gevent.queue import Queue
 
-from gmongo.testing.command import Request
+from gmongo.testing.command import Request, error
 from gmongo.testing.simulation import compression
 from gmongo.testing.simulation.authentication.session import Authentication
 from gmongo.testing.simulation.call import Call, CloseConnection
-from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.framing import (
     HEADER,
     MalformedCommand,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FAULTS = frozenset(
     {
         "delay", "drop_after", "drop_connections", "freeze", "garbage", "heal", "kill", "partition",
-        "restart", "step_down", "thaw",
+        "restart", "step_down", "thaw"
     }
 )  # fmt: skip
 _FAIL_POINTS: WeakKeyDictionary[Deployment, list[FailPointHandle]] = WeakKeyDictionary()
@@ -51,10 +51,7 @@ def exception_reply(problem: Exception) -> dict[str, Any]:
 
 
 def raise_problem(reply: Mapping[str, Any]) -> None:
-    """Raise the exception that a reply describes. Do nothing if the reply describes no exception.
-
-    :param reply: the reply to a request.
-    """
+    """Raise the exception that a reply describes. Do nothing if the reply describes no exception."""
     if "problem" not in reply:
         return
     if reply["problem"] == "CommandError":
@@ -96,12 +93,12 @@ def _describe_member(member: Member) -> dict[str, Any]:
     }
 
 
-def _fault(deployment: Deployment, number: int, name: str, *arguments: Any) -> None:
+def _fault(deployment: Deployment, number: int, name: str, arguments: list[Any], named: dict[str, Any]) -> None:
     if not 0 <= number < len(deployment.members):
         raise ValueError(f"there is no member {number}, only 0 to {len(deployment.members) - 1}")
     if name not in FAULTS:
         raise ValueError(f"{name!r} is not one of {sorted(FAULTS)}")
-    getattr(deployment.members[number], name)(*arguments)
+    getattr(deployment.members[number], name)(*arguments, **named)
 
 
 def _commands(deployment: Deployment, after: int) -> dict[str, Any]:
@@ -113,16 +110,8 @@ def _commands(deployment: Deployment, after: int) -> dict[str, Any]:
     return {"first": log.first, "forgotten": log.forgotten, "enabled": log.enabled, "commands": fields}
 
 
-def _clear_commands(deployment: Deployment) -> None:
-    deployment.commands.clear()
-
-
 def _log_commands(deployment: Deployment, enabled: bool) -> None:
     deployment.commands.enabled = enabled
-
-
-def _network(deployment: Deployment) -> dict[str, Any]:
-    return {"latency": deployment.network.latency, "loss": deployment.network.loss}
 
 
 def _set_network(deployment: Deployment, name: str, value: Any) -> None:
@@ -135,37 +124,29 @@ def _set_network(deployment: Deployment, name: str, value: Any) -> None:
 
 
 def _set_fail_point(deployment: Deployment, name: Any, mode: Any, data: Any, member: int | None) -> int:
-    """Set a fail point, and return a number that :func:`_count_of_fail_point` accepts."""
+    """Set a fail point, and return a number, which the order ``count of fail point`` accepts."""
     handles = _FAIL_POINTS.setdefault(deployment, [])
     handles.append(deployment.set_fail_point(name, mode, data, member=_member(deployment, member)))
     return len(handles) - 1
-
-
-def _count_of_fail_point(deployment: Deployment, number: int) -> int:
-    return _FAIL_POINTS[deployment][number].count
-
-
-def _rate_limit(
-    deployment: Deployment, requests: float | None, connections: float | None, burst: float, member: int | None
-) -> None:
-    deployment.rate_limit(requests, connections, burst=burst, member=_member(deployment, member))
 
 
 def _member(deployment: Deployment, number: int | None) -> Member | None:
     return None if number is None else deployment.members[number]
 
 
-def _uri_of(deployment: Deployment, hosts: str, options: Mapping[str, str]) -> str:
-    return deployment.uri_of(hosts, **options)
-
-
-def _advance(deployment: Deployment, seconds: float) -> None:
-    deployment.advance(seconds)
-
-
 ORDERS: Mapping[str, Callable[..., Any]] = {
-    "advance": _advance, "clear commands": _clear_commands, "commands": _commands,
-    "count of fail point": _count_of_fail_point, "describe": _describe, "fault": _fault,
-    "log commands": _log_commands, "network": _network, "rate limit": _rate_limit,
-    "set fail point": _set_fail_point, "set network": _set_network, "uri of": _uri_of,
-}  # fmt: skip
+    "advance": lambda deployment, seconds: deployment.advance(seconds),
+    "clear commands": lambda deployment: deployment.commands.clear(),
+    "commands": _commands,
+    "count of fail point": lambda deployment, number: _FAIL_POINTS[deployment][number].count,
+    "describe": _describe,
+    "fault": _fault,
+    "log commands": _log_commands,
+    "network": lambda deployment: {"latency": deployment.network.latency, "loss": deployment.network.loss},
+    "rate limit": lambda deployment, requests, connections, burst, member: deployment.rate_limit(
+        requests, connections, burst=burst, member=_member(deployment, member)
+    ),
+    "set fail point": _set_fail_point,
+    "set network": _set_network,
+    "uri of": lambda deployment, hosts, options: deployment.uri_of(hosts, **options),
+}

@@ -8,13 +8,12 @@ from typing import Any
 
 from bson import Binary, Int64
 
-from gmongo.testing.command import CommandError
-from gmongo.testing.simulation import fail_points, generic_fields, stable_api
-from gmongo.testing.simulation.authentication.access import check_access
+from gmongo.testing.command import CommandError, error
+from gmongo.testing.simulation import fail_points, stable_api
+from gmongo.testing.simulation.access_rules import check_access, check_generic_fields
 from gmongo.testing.simulation.call import Call, CloseConnection
 from gmongo.testing.simulation.commands.operations import replace_current_op_stage
 from gmongo.testing.simulation.commands.table import COMMANDS
-from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.error_labels import add_labels
 from gmongo.testing.simulation.hello import record_app_name
 from gmongo.testing.simulation.operations import Operation
@@ -42,7 +41,7 @@ def answer(call: Call) -> dict[str, Any]:
 
     :raises CloseConnection: the connection must be closed without a reply.
     """
-    with call.member.operations.of(call) as operation:
+    with call.member.operations.running(call) as operation:
         reply = _answer(call, operation)
     return reply
 
@@ -77,7 +76,7 @@ def _check(call: Call) -> None:
     stable_api.check(call)
     if is_known_command and call.name not in _CHECKED_AFTER_FAIL_POINTS:
         fields.check(call.request, call.cluster.version)
-        generic_fields.check(call)
+        check_generic_fields(call)
     check_access(call)
 
 

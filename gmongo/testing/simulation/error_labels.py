@@ -1,11 +1,22 @@
-"""The error labels that servers add to replies."""
+"""The error labels that servers add to replies, and the error codes that determine the labels."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from gmongo.testing.command import Request
-from gmongo.testing.simulation.error_codes import RETRYABLE, TRANSIENT
+
+# The error codes after which a client may retry a write or a commit.
+RETRYABLE = frozenset({6, 7, 89, 91, 134, 189, 262, 317, 365, 9001, 10107, 11600, 11602, 13435, 13436})
+# The error codes for which a replica set member adds a topologyVersion to the reply.
+NOT_PRIMARY = frozenset({189, 10107, 11602, 13435, 13436})
+# The error codes after which a client may retry the whole transaction.
+TRANSIENT = frozenset({24, 112, 246, 267, 13388})
+# The error codes after which a client may resume a change stream.
+RESUMABLE_CHANGE_STREAM = frozenset(
+    {6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436}
+)
+
 
 _ENDS_TRANSACTION = frozenset({"commitTransaction", "abortTransaction"})
 _NO_SUCH_TRANSACTION = 251
@@ -15,7 +26,6 @@ OVERLOAD_LABELS = ("SystemOverloadedError", "RetryableError")
 def labels_of(request: Request, code: int | None, write_concern_code: int | None) -> list[str]:
     """Return the error labels of a reply.
 
-    :param request: the command to which the server replies.
     :param code: the error code of the reply; None if the command succeeded.
     :param write_concern_code: the error code of the write concern error; None if there is no such error.
     """

@@ -8,9 +8,9 @@ from typing import Any
 
 from gmongo import _random
 from gmongo._nearest import did_you_mean
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error, name_of
 from gmongo.testing.simulation.call import Call, CloseConnection
-from gmongo.testing.simulation.error_codes import RESUMABLE_CHANGE_STREAM, error, name_of
+from gmongo.testing.simulation.error_labels import RESUMABLE_CHANGE_STREAM
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 from gmongo.testing.simulation.waiting import wait_for
 from gmongo.testing.simulation.write_concern import WITHOUT_WRITE_CONCERN
@@ -26,12 +26,12 @@ _FIELDS = {
         {
             "failCommands", "errorCode", "errorExtraInfo", "errorLabels", "closeConnection",
             "blockConnection", "blockTimeMS", "writeConcernError", "appName", "namespace",
-            "failInternalCommands", "failLocalClients", "threadName", "failAllCommands",
+            "failInternalCommands", "failLocalClients", "threadName", "failAllCommands"
         }
     ),
     ON_TRANSACTIONAL_WRITE: frozenset({"closeConnection", "failBeforeCommitExceptionCode"}),
     ON_GET_MORE: frozenset({"errorCode", "closeConnection"}),
-    ON_TIME_LIMIT: frozenset(),
+    ON_TIME_LIMIT: frozenset()
 }  # fmt: skip
 _ALIASES = {"ismaster": "isMaster", "findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 _NEVER_FAIL = frozenset({"configureFailPoint"})
@@ -140,12 +140,7 @@ _REMOVED = ("copydb", "copydbgetnonce", "copydbsaslstart")
 
 
 def check_commands(data: Mapping[str, Any], known: Collection[str]) -> None:
-    """Check the command names in ``failCommands``. A real server does not check these names.
-
-    :param data: the data of a fail point.
-    :param known: the names of all commands of the deployment.
-    :raises CommandError: a name in ``failCommands`` is not in `known`.
-    """
+    """Check the command names in ``failCommands``. A real server does not check these names."""
     names = data.get("failCommands")
     for name in names if isinstance(names, list) else ():
         if isinstance(name, str) and _ALIASES.get(name, name) not in {*known, *_REMOVED}:
@@ -189,22 +184,14 @@ def _matches_command(call: Call, data: Mapping[str, Any]) -> bool:
 
 def _matches_write(call: Call, data: Mapping[str, Any]) -> bool:
     number = call.request.transaction_number
-    return call.name in _RETRYABLE_WRITES and number is not None and not call.cluster.store.has_done(call.request)
+    return call.name in _RETRYABLE_WRITES and number is not None and not call.cluster.store.has_executed(call.request)
 
 
-def _matches_get_more(call: Call, data: Mapping[str, Any]) -> bool:
-    return call.name == "getMore"
-
-
-def _matches_time_limit(call: Call, data: Mapping[str, Any]) -> bool:
-    return bool(call.body.get("maxTimeMS"))
-
-
-_MATCHING = {
+_MATCHING: Mapping[str, Callable[[Call, Mapping[str, Any]], bool]] = {
     FAIL_COMMAND: _matches_command,
     ON_TRANSACTIONAL_WRITE: _matches_write,
-    ON_GET_MORE: _matches_get_more,
-    ON_TIME_LIMIT: _matches_time_limit,
+    ON_GET_MORE: lambda call, data: call.name == "getMore",
+    ON_TIME_LIMIT: lambda call, data: bool(call.body.get("maxTimeMS")),
 }
 
 

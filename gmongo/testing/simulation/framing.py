@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +12,8 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.dbref import DBRef
 
 from gmongo.errors import ProtocolError
-from gmongo.testing.store.pacing import Pace
 from gmongo.wire.checksum import CHECKSUM_SIZE, verify, with_checksum
-from gmongo.wire.message import (
-    CHECKSUM_PRESENT,
-    EXHAUST_ALLOWED,
-    HEADER_SIZE,
-    MORE_TO_COME,
-    OP_MSG,
-    OP_QUERY,
-    OP_REPLY,
-)
+from gmongo.wire.message import CHECKSUM_PRESENT, EXHAUST_ALLOWED, HEADER_SIZE, MORE_TO_COME, OP_MSG, OP_QUERY, OP_REPLY
 
 HEADER = struct.Struct("<iiii")
 _INT32 = struct.Struct("<i")
@@ -32,13 +23,10 @@ _AWAIT_CAPABLE = 8
 _REQUIRED_FLAGS = 0xFFFF
 # The size in bytes of a value without a length field, by the number of the BSON type.
 _SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 127: 0, 255: 0}
-# How many bytes of a value the length field of the value does not count, by the number of the BSON
-# type.
+# How many bytes of a value the length field of the value does not count, by the number of the BSON type.
 _SIZE_OF_LENGTH = {3: 0, 4: 0, 5: 5, 12: 16, 15: 0}
 _REGEX = 11
 _REFERENCE = b"$ref\0"
-_PIECE = 32 * 1024  # The decoder switches to other greenlets after this number of bytes.
-_LONG = 256  # The encoder switches to other greenlets after this number of array elements.
 # DATETIME_AUTO also decodes dates that Python's `datetime` cannot represent.
 _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
     document_class=dict, datetime_conversion=DatetimeConversion.DATETIME_AUTO
@@ -87,9 +75,7 @@ class Message:
 def read_message(opcode: int, payload: bytes, number: int = 0) -> Message:
     """Decode a message.
 
-    :param opcode: the opcode in the header of the message.
     :param payload: the message without the header.
-    :param number: the requestID in the header, which the checksum includes.
     :raises MalformedMessage: the message is malformed.
     :raises MalformedCommand: a document of the message is malformed.
     """
@@ -149,10 +135,7 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
 
 
 def _repeated_field(document: bytes) -> str | None:
-    """Return the name of a field that occurs twice in a BSON document.
-
-    Return None if no field occurs twice.
-    """
+    """Return the name of a field that occurs twice in a BSON document. Return None if no field occurs twice."""
     names: set[bytes] = set()
     position = 4
     while position < len(document) - 1:
@@ -175,20 +158,7 @@ def _repeated_field(document: bytes) -> str | None:
 def _read_sequence(section: bytes, sequences: dict[str, list[dict[str, Any]]]) -> None:
     name_end = section.index(0, 4)
     name = section[4:name_end].decode()
-    sequences[name] = [document for piece in _pieces(section[name_end + 1 :]) for document in _decode_all(piece)]
-
-
-def _pieces(documents: bytes) -> Iterator[bytes]:
-    """Yield consecutive documents in pieces. Other greenlets can run after each piece."""
-    pace, begin, end = Pace(), 0, 0
-    while begin < len(documents):
-        while end < min(begin + _PIECE, len(documents)):
-            # This function does not check the size of a document, because the decoder checks the
-            # size.
-            end += max(int.from_bytes(documents[end : end + 4], "little", signed=True), 1)
-        yield documents[begin:end]
-        begin = end
-        pace.pause()
+    sequences[name] = _decode_all(section[name_end + 1 :])
 
 
 def _decode_all(documents: bytes) -> list[dict[str, Any]]:
@@ -223,47 +193,14 @@ def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: M
     """Return the bytes of a reply.
 
     :param opcode: the opcode of the request. The reply to an OP_QUERY is an OP_REPLY.
-    :param number: the requestID of the reply.
-    :param response_to: the requestID of the request.
     :param flags: the flags of an OP_MSG. The flag CHECKSUM_PRESENT adds a checksum.
-    :param reply: the reply document.
     """
     if opcode == OP_QUERY:
         fields, opcode = _OP_REPLY_FIELDS.pack(_AWAIT_CAPABLE, 0, 0, 1), OP_REPLY
     else:
         fields = _MSG_FLAGS_AND_KIND.pack(flags, 0)
-    parts = [fields, *_encoded(reply, Pace())]
-    length = HEADER_SIZE + sum(map(len, parts))
+    message = fields + bson.encode(reply)
+    length = HEADER_SIZE + len(message)
     if opcode == OP_MSG and flags & CHECKSUM_PRESENT:
-        return with_checksum(b"".join([HEADER.pack(length + CHECKSUM_SIZE, number, response_to, opcode), *parts]))
-    return b"".join([HEADER.pack(length, number, response_to, opcode), *parts])
-
-
-def _encoded(document: Mapping[str, Any], pace: Pace) -> list[bytes]:
-    """Return the document as pieces of BSON. Other greenlets can run during the encoding of long arrays."""
-    if not _is_long(document):
-        return [bson.encode(document)]
-    return _as_document([piece for name, value in document.items() for piece in _element(name, value, pace)])
-
-
-def _is_long(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_is_long, value.values()))
-    return isinstance(value, list) and len(value) > _LONG
-
-
-def _element(name: str, value: Any, pace: Pace) -> list[bytes]:
-    if not _is_long(value):
-        return [bson.encode({name: value})[4:-1]]
-    if isinstance(value, dict):
-        return [b"\x03" + name.encode() + b"\0", *_encoded(value, pace)]
-    runs = []
-    for start in range(0, len(value), _LONG):
-        run = enumerate(value[start : start + _LONG], start)
-        runs.append(bson.encode({str(place): part for place, part in run})[4:-1])
-        pace.pause()
-    return [b"\x04" + name.encode() + b"\0", *_as_document(runs)]
-
-
-def _as_document(elements: list[bytes]) -> list[bytes]:
-    return [_INT32.pack(sum(map(len, elements)) + 5), *elements, b"\0"]
+        return with_checksum(HEADER.pack(length + CHECKSUM_SIZE, number, response_to, opcode) + message)
+    return HEADER.pack(length, number, response_to, opcode) + message

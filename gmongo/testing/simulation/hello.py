@@ -8,9 +8,8 @@ from typing import Any
 from bson import Binary
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.users import EXTERNAL
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS, wire_version
 

@@ -100,10 +100,7 @@ class Member:
         self.cluster.topology.lost(self)
 
     def stop(self) -> None:
-        """Close the listener and all connections.
-
-        The other members do not notice that the member ended.
-        """
+        """Close the listener and all connections. The other members do not notice that the member ended."""
         self.alive = False
         if self._listener is not None:
             self._listener.close()
@@ -162,8 +159,7 @@ class Member:
         """Send only the beginning of one reply, and close the connection.
 
         :param n_bytes: how many bytes of the reply the member sends.
-        :param command: the name of the command whose next reply is cut. None means the next reply
-            to any command.
+        :param command: the name of the command whose next reply is cut. None means the next reply to any command.
         :raises ValueError: `n_bytes` is negative or is not a whole number, or `command` is not a string.
         """
         _check_number("n_bytes", n_bytes, whole=True)
@@ -173,8 +169,7 @@ class Member:
     def garbage(self, command: str | None = None) -> None:
         """Send bytes that are not a message instead of one reply.
 
-        :param command: the name of the command whose next reply is replaced. None means the next reply
-            to any command.
+        :param command: the name of the command whose next reply is replaced. None means the next reply to any command.
         :raises ValueError: `command` is not a string.
         """
         _check_command_name(command)
@@ -183,8 +178,7 @@ class Member:
     def step_down(self, seconds: float = 60.0) -> None:
         """Step down. For `seconds`, the member becomes primary again only if no other member can become primary.
 
-        :param seconds: how many seconds the other members have precedence in elections; 60 by
-            default.
+        :param seconds: how many seconds the other members have precedence in elections; 60 by default.
         :raises ValueError: the member is not a primary, or `seconds` is negative or is not a number.
         """
         _check_number("seconds", seconds)

@@ -60,7 +60,7 @@ class Faults:
     """The current faults of a member: delay, partition, freeze, incomplete reply and garbage."""
 
     def __init__(self) -> None:
-        self.answering = Event()  # set unless the member is frozen
+        self.answering = Event()  # the event is set while the member is not frozen
         self.clear()
 
     def clear(self) -> None:

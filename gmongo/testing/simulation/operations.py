@@ -37,10 +37,7 @@ class Operation:
         self.over.set()
 
     def close(self) -> None:
-        """Stop waiting for the end of the connection.
-
-        Call the method after the command has ended.
-        """
+        """Stop waiting for the end of the connection. Call the method after the command has ended."""
         self._call.connection.gone.unlink(self._end)
 
     def kill(self) -> None:
@@ -99,7 +96,7 @@ class Operations:
         return iter(list(self._running.values()))
 
     @contextmanager
-    def of(self, call: Call) -> Iterator[Operation]:
+    def running(self, call: Call) -> Iterator[Operation]:
         """Register a command as a running operation until the end of the ``with`` block."""
         operation = Operation(next(self._numbers), call)
         self._running[operation.number] = operation

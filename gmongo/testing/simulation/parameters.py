@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo.testing.command import NO_CODE
-from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.command import NO_CODE, error
 
 MECHANISMS = ["SCRAM-SHA-1", "SCRAM-SHA-256"]
 DEFAULTS: dict[str, Any] = {
@@ -20,7 +19,7 @@ DEFAULTS: dict[str, Any] = {
     "ingressRequestAdmissionRatePerSec": float("inf"), "ingressRequestRateLimiterEnabled": False,
     "localLogicalSessionTimeoutMinutes": 30, "logLevel": 0, "notablescan": False, "quiet": False,
     "requireApiVersion": False, "transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True,
-    "ttlMonitorSleepSecs": 60,
+    "ttlMonitorSleepSecs": 60
 }  # fmt: skip
 # The types that a new value may have, by the type of the default value.
 _KINDS: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, float), float: (int, float)}

@@ -23,10 +23,7 @@ class Pushback:
         self._first = first
 
     def recv(self, size: int) -> bytes:
-        """Return at most `size` received bytes.
-
-        Return an empty result if the client has closed the connection.
-        """
+        """Return at most `size` received bytes. Return an empty result if the client has closed the connection."""
         if self._first:
             first, self._first = self._first[:size], self._first[size:]
             return first

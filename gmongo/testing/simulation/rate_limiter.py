@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, name_of
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import name_of
 from gmongo.testing.simulation.error_labels import OVERLOAD_LABELS
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ _EXEMPT = frozenset(
     {
         "abortTransaction", "authenticate", "commitTransaction", "configureFailPoint",
         "endSessions", "getParameter", "hello", "isMaster", "ismaster", "killCursors", "logout",
-        "saslContinue", "saslStart", "setParameter",
+        "saslContinue", "saslStart", "setParameter"
     }
 )  # fmt: skip
 
@@ -34,7 +33,6 @@ class TokenBucket:
     def take(self, rate: float, burst: float) -> bool:
         """Return True if the bucket admits another request.
 
-        :param rate: the number of requests per second.
         :param burst: the number of requests that the full bucket admits at the same moment.
         """
         now = clock.monotonic()
@@ -63,10 +61,7 @@ class RateLimits:
         self._connections: dict[str, TokenBucket] = {}
 
     def admit_request(self, call: Call) -> None:
-        """Check if the limiter admits a command.
-
-        :raises CommandError: the command exceeds the limit.
-        """
+        """Check if the limiter admits a command."""
         parameters = call.member.parameters
         if not parameters["ingressRequestRateLimiterEnabled"] or call.name in _EXEMPT:
             return

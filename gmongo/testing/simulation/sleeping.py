@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from gmongo.testing.command import interrupted
+from gmongo.testing.command import error, interrupted
 from gmongo.testing.simulation.call import Call, CloseConnection
-from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.operations import Operation
 from gmongo.testing.simulation.waiting import wait_for
 
@@ -34,8 +33,7 @@ def execute_sleep(call: Call, operation: Operation) -> None:
         seconds = _seconds_of_sleep(document[field])
         if seconds is not None:
             total += seconds
-            # The change has no effect on stored documents. The command log contains the changed
-            # document.
+            # The change has no effect on stored documents. The command log contains the changed document.
             document[field] = {name: value for name, value in document[field].items() if name != "$where"}
     if total:
         _sleep(call, operation, total)

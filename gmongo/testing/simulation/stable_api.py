@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import error
 
 _VERSION_1 = frozenset(
     {
@@ -16,7 +15,7 @@ _VERSION_1 = frozenset(
         "dropIndexes", "endSessions", "explain", "find", "findAndModify", "getMore", "hello",
         "insert", "killCursors", "listCollections", "listDatabases", "listIndexes", "ping",
         "refreshSessions", "saslContinue", "saslStart", "testDeprecation", "testVersions1And2",
-        "update",
+        "update"
     }
 )  # fmt: skip
 _VERSION_2 = frozenset({"testDeprecationInVersion2", "testVersion2", "testVersions1And2"})
@@ -39,16 +38,13 @@ _STAGES_OUTSIDE = frozenset(
     {
         "$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSampledQueries",
         "$listSearchIndexes", "$listSessions", "$planCacheStats", "$search", "$searchMeta",
-        "$shardedDataDistribution",
+        "$shardedDataDistribution"
     }
 )  # fmt: skip
 
 
 def check(call: Call) -> None:
-    """Check the fields of the Stable API in a command.
-
-    :raises CommandError: the fields are invalid, or the command does not belong to the API version.
-    """
+    """Check the fields of the Stable API in a command."""
     body = call.body
     version = body.get("apiVersion")
     if version is None:

@@ -52,11 +52,10 @@ def watch(*listeners: Listener) -> None:
 
 
 def _watch() -> None:
-    # A check finds a listener if the listener has not accepted a connection, and the thread of the
-    # listener runs blocking code. `counts` is the number of consecutive checks that found a
-    # listener, by port. One check is not enough, because a thread that is not blocked may run
-    # blocking code at one moment. The watcher counts checks instead of seconds, because the process
-    # may have had no processor for seconds.
+    # A check finds a listener if the listener has not accepted a connection, and the thread of the listener runs
+    # blocking code. `counts` is the number of consecutive checks that found a listener, by port. One check is not
+    # enough, because a thread that is not blocked may run blocking code at one moment. The watcher counts checks
+    # instead of seconds, because the process may have had no processor for seconds.
     counts: dict[int, int] = {}
     while listeners := list(_watched):
         waiting = {

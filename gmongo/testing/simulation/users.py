@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gmongo.testing.command import error
 from gmongo.testing.simulation.authentication.scram import Credentials, Hash
-from gmongo.testing.simulation.error_codes import error
 
 EXTERNAL = "$external"
 _SCRAM: tuple[Hash, ...] = ("SCRAM-SHA-1", "SCRAM-SHA-256")
@@ -59,8 +59,7 @@ class Users:
     :param passwords: the passwords by user name. A user with a password belongs to ``admin``. A user whose password is
         None, such as the subject of a certificate, belongs to ``$external``. `passwords` is None for a deployment
         without access control.
-    :param oidc_tokens: the user names by OIDC token. If there are tokens, clients must
-        authenticate.
+    :param oidc_tokens: the user names by OIDC token. If there are tokens, clients must authenticate.
     """
 
     def __init__(
@@ -109,6 +108,6 @@ class Users:
         self.get(database, name)
         del self._users[database, name]
 
-    def of(self, database: str | None) -> Iterable[User]:
+    def in_database(self, database: str | None) -> Iterable[User]:
         """Return the users of a database. Return all users if `database` is None."""
         return [user for user in self._users.values() if database in (None, user.database)]

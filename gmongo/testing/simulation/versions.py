@@ -5,24 +5,10 @@ from __future__ import annotations
 # Pairs of a release and the maxWireVersion of the release, in ascending order. A server version has
 # the maxWireVersion of the last release that is not newer than the server version.
 _WIRE_VERSIONS = (
-    ((4, 2), 8),
-    ((4, 4), 9),
-    ((5, 0), 13),
-    ((5, 1), 14),
-    ((5, 2), 15),
-    ((5, 3), 16),
-    ((6, 0), 17),
-    ((6, 1), 18),
-    ((6, 2), 19),
-    ((6, 3), 20),
-    ((7, 0), 21),
-    ((7, 1), 22),
-    ((7, 2), 23),
-    ((7, 3), 24),
-    ((8, 0), 25),
-    ((8, 1), 26),
-    ((8, 2), 27),
-)
+    ((4, 2), 8), ((4, 4), 9), ((5, 0), 13), ((5, 1), 14), ((5, 2), 15), ((5, 3), 16), ((6, 0), 17), ((6, 1), 18),
+    ((6, 2), 19), ((6, 3), 20), ((7, 0), 21), ((7, 1), 22), ((7, 2), 23), ((7, 3), 24), ((8, 0), 25), ((8, 1), 26),
+    ((8, 2), 27)
+)  # fmt: skip
 # The first version with `hello` and streams of hello replies, and with the labels RetryableWriteError and
 # ResumableChangeStreamError.
 STREAMS_AND_LABELS = (4, 4)

@@ -31,10 +31,7 @@ def wait_for(event: Event, seconds: float | None = None) -> bool:
 
 
 class Change:
-    """A signal that can be announced repeatedly.
-
-    Each announcement wakes all greenlets that wait at this moment.
-    """
+    """A signal that can be announced repeatedly. Each announcement wakes all greenlets that wait at this moment."""
 
     def __init__(self) -> None:
         self._event = Event()

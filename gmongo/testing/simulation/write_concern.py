@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing import clock
+from gmongo.testing.command import error, name_of
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import error, name_of
 from gmongo.testing.store.values import is_number, long_of
 from gmongo.testing.unsupported import not_supported
 
@@ -24,10 +24,7 @@ server also waits for the write concern of such a command, because the earlier c
 
 
 def check_write_concern(call: Call) -> None:
-    """Check the write concern of a command, before the execution of the command.
-
-    :raises CommandError: the write concern is malformed, or needs a replica set.
-    """
+    """Check the write concern of a command, before the execution of the command."""
     concern = call.body.get("writeConcern")
     if not concern:
         return
@@ -57,7 +54,7 @@ def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
     if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
         return
     w = _normalized_w(concern.get("w", "majority"))
-    problem = _unsatisfiable(call, w) or _await_replication(call, w, concern)
+    problem = _unsatisfiable_error(call, w) or _await_replication(call, w, concern)
     if problem is not None:
         code, message = problem
         shown = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
@@ -70,7 +67,7 @@ def _normalized_w(w: Any) -> Any:
     return "" if w is None else long_of(w) if is_number(w) else w
 
 
-def _unsatisfiable(call: Call, w: Any) -> tuple[int, str] | None:
+def _unsatisfiable_error(call: Call, w: Any) -> tuple[int, str] | None:
     """Return the code and message of the error if the deployment can never satisfy the write concern."""
     if isinstance(w, str):
         known = w == "majority" or w in call.cluster.write_concern_modes

@@ -8,7 +8,7 @@ from typing import Any
 
 from bson.timestamp import Timestamp
 
-from gmongo.testing.command import CommandError, Request
+from gmongo.testing.command import Request, error
 from gmongo.testing.store.commands import COMMANDS
 from gmongo.testing.store.dispatch import execute
 from gmongo.testing.store.end_transactions import abort, end_session, kill_session
@@ -45,14 +45,13 @@ class Store:
         """
         name = ALIASES.get(request.name, request.name)
         if name not in COMMANDS:
-            raise CommandError(59, "CommandNotFound", f"no such command: '{request.name}'")
+            raise error(59, f"no such command: '{request.name}'")
         if name != request.name:
             killed, request = request.killed, replace(request, name=name, body=without_alias(request))
             request.killed = killed
-        self._state.settle()
         return execute(self._state, request)
 
-    def has_done(self, request: Request) -> bool:
+    def has_executed(self, request: Request) -> bool:
         """Return True if the command is a retryable write that the store has executed before."""
         session = self._state.sessions.get(request.session) if request.session is not None else None
         return session is not None and session.number == request.transaction_number and session.reply is not None
@@ -67,6 +66,13 @@ class Store:
         state.tick()
         extra = {"operationDescription": {"shardKey": key}}
         state.publish("shardCollection", database, name, uuid=collection.uuid, extra=extra)
+
+    def status(self) -> dict[str, Any]:
+        """Return the sections of ``serverStatus`` that the store determines."""
+        return {
+            "metrics": {"cursor": {"open": {"total": self._state.cursors.count()}}},
+            "logicalSessionRecordCache": {"activeSessionsCount": sum(1 for _ in self._state.sessions)},
+        }
 
     def now(self) -> Timestamp:
         """Return the logical time, which advances with each write."""
@@ -91,10 +97,7 @@ class Store:
                 abort(self._state, session)
 
     def wake(self) -> None:
-        """Wake all waiting commands.
-
-        Each command checks again the condition for which the command waits.
-        """
+        """Wake all waiting commands. Each command then checks its condition again."""
         self._state.wake()
 
     def end_cursor(self, cursor_id: int) -> None:
@@ -116,11 +119,7 @@ class Store:
         self._state.wake()
 
     def run_due_work(self, parameters: Mapping[str, Any]) -> None:
-        """Remove documents that expired because of TTL indexes. Abort transactions whose lifetime is over.
-
-        :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.
-        """
-        self._state.settle()
+        """Remove documents that expired because of TTL indexes. Abort transactions whose lifetime is over."""
         run_due_work(self._state, parameters)
 
     def expire(self) -> None:

@@ -1,7 +1,6 @@
 """Read and write the current state, and read a past state.
 
-The module :mod:`gmongo.testing.store.transactions` contains the access of transactions to the
-state.
+The module :mod:`gmongo.testing.store.transactions` contains the access of transactions to the state.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from typing import Any
 
 from bson.timestamp import Timestamp
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.duplicates import check_unique, duplicate_key, new_entries
-from gmongo.testing.store.errors import invalid_options, write_conflict
+from gmongo.testing.store.errors import write_conflict
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import Key
@@ -29,10 +28,7 @@ class Access:
         self.state = state
 
     def find(self, database: str, name: str) -> Collection | None:
-        """Return the collection or view with this name.
-
-        Return None if there is no such collection or view.
-        """
+        """Return the collection or view with this name. Return None if there is no such collection or view."""
         return self.state.catalog.get((database, name))
 
     def records(self, collection: Collection) -> Mapping[Key, Record]:
@@ -100,8 +96,6 @@ class Access:
         """Replace a document.
 
         :param collection: the collection that contains the document.
-        :param key: the key of the record.
-        :param document: the new document.
         :param kind: the type of the change in change streams: ``update`` or ``replace``.
         :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
         """
@@ -141,39 +135,17 @@ class PastAccess(Access):
 
     def records(self, collection: Collection) -> Mapping[Key, Record]:
         if self.time < collection.horizon:
-            raise CommandError(239, "SnapshotTooOld", "Read timestamp is older than the oldest available timestamp.")
+            raise error(239, "Read timestamp is older than the oldest available timestamp.")
         return collection.as_of(self.time)
 
     def unindexed(self, collection: Collection) -> Iterable[Key]:
         return collection.changed_since(self.time)
 
-    def create(self, database: str, name: str, options: Document) -> Collection:
-        raise _read_only()
-
-    def insert(self, collection: Collection, document: Document) -> None:
-        raise _read_only()
-
-    def replace(
-        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
-    ) -> None:
-        raise _read_only()
-
-    def remove(self, collection: Collection, key: Key) -> None:
-        raise _read_only()
-
-
-def _read_only() -> CommandError:
-    return invalid_options("a snapshot of the past cannot be written to")
-
 
 def snapshot_unavailable(collection: Collection) -> CommandError:
     """Return the error of a read at a time before the creation of the collection."""
-    return CommandError(
-        246,
-        "SnapshotUnavailable",
-        "Unable to read from a snapshot due to pending collection catalog changes; please retry the operation. "
-        f"Collection: {collection.namespace}",
-    )
+    return error(246, "Unable to read from a snapshot due to pending collection catalog changes; please retry the "
+                 f"operation. Collection: {collection.namespace}")  # fmt: skip
 
 
 def store_insert(

@@ -7,7 +7,7 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.changes import open_change_stream
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
@@ -15,24 +15,12 @@ from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.diagnostics import storage_stats
 from gmongo.testing.store.environment import Environment
-from gmongo.testing.store.errors import (
-    failed_to_parse,
-    invalid_namespace,
-    invalid_options,
-    location,
-    namespace_not_found,
-)
+from gmongo.testing.store.errors import failed_to_parse, invalid_namespace, invalid_options, namespace_not_found
 from gmongo.testing.store.expressions import Scope
 from gmongo.testing.store.joins import documents_of as documents_stage
 from gmongo.testing.store.output import OUTPUTS, check_output, write_output
 from gmongo.testing.store.replies import batch_size, first_reply
-from gmongo.testing.store.search_indexes import refuse_search
-from gmongo.testing.store.selection import (
-    documents_of,
-    environment,
-    hinted_index,
-    select,
-)
+from gmongo.testing.store.selection import documents_of, environment, hinted_index, select
 from gmongo.testing.store.stages import ELSEWHERE, check_collection_stats, compile_pipeline, stage_name
 from gmongo.testing.unsupported import not_supported
 
@@ -47,8 +35,7 @@ def aggregate(context: Context) -> Document:
     size = batch_size(body)
     if pipeline and isinstance(pipeline[0], dict) and "$changeStream" in pipeline[0]:
         if context.request.in_transaction:
-            raise CommandError(263, "OperationNotSupportedInTransaction", "$changeStream cannot be used in a "
-                               "multi-document transaction")  # fmt: skip
+            raise error(263, "$changeStream cannot be used in a multi-document transaction")
         return first_reply(context, open_change_stream(context), size)
     output = _output(context, pipeline)
     documents = pipeline_results(context, pipeline[:-1] if output else pipeline)
@@ -78,9 +65,9 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
         (name,) = stage
         if number != len(pipeline) - 1:
             compile_pipeline([one for one in pipeline if not ELSEWHERE & set(one)], _env(context))
-            raise location(40601, f"{name} can only be the final stage in the pipeline")
+            raise error(40601, f"{name} can only be the final stage in the pipeline")
         if context.request.in_transaction:
-            raise CommandError(263, "OperationNotSupportedInTransaction", f"{name} cannot be used in a transaction")
+            raise error(263, f"{name} cannot be used in a transaction")
         if name == "$out" and (context.body.get("readConcern") or {}).get("level") == "linearizable":
             raise invalid_options("$out cannot run with a readConcern level of 'linearizable'")
         if context.snapshot is not None:
@@ -102,14 +89,11 @@ def pipeline_results(context: Context, pipeline: list[Any]) -> Documents:
         run = compile_pipeline(pipeline[1:], env)
         documents = _SOURCES[first](context, pipeline[0][first])
     else:
-        # Compile all stages before the first read of the collection, so that an error does not
-        # depend on the documents.
-        collection = context.collection() if context.body["aggregate"] != 1 else None
-        leading = collection is None or not collection.options.get("pipeline")
-        run = compile_pipeline(pipeline, env, leading)
+        # Compile all stages before the first read of the collection, so that an error does not depend on the documents.
+        run = compile_pipeline(pipeline, env)
         documents, rest = _source(context, pipeline)
         if rest is not pipeline:
-            run = compile_pipeline(rest, env, leading)
+            run = compile_pipeline(rest, env)
     return list(run(documents, context.variables))
 
 
@@ -189,8 +173,7 @@ def _sessions(context: Context, _spec: Any) -> Documents:
 def _current_operations(context: Context, _spec: Any) -> Documents:
     if context.database != "admin":
         raise invalid_namespace("$currentOp must be run against the 'admin' database with {aggregate: 1}")
-    operation = {"type": "op", "host": context.request.member, "active": True, "op": "command", "ns": "admin.$cmd"}
-    return [{**operation, "command": context.body}]
+    raise not_supported("another command", "$currentOp with options of another type")
 
 
 def _search_indexes(_context: Context, _spec: Any) -> Documents:
@@ -213,3 +196,15 @@ _SOURCES: Mapping[str, Callable[[Context, Any], Documents]] = {
     "$listLocalSessions": _sessions,
     "$listSearchIndexes": _search_indexes,
 }
+
+
+def refuse_search(name: str) -> CommandError:
+    """Return the error with which a server without Atlas Search replies to a command or stage."""
+    return error(31082, f"{name} is not allowed: using Atlas Search Database Commands and the $listSearchIndexes "
+                 "aggregation stage requires additional configuration. Please connect to Atlas or an AtlasCLI local "
+                 "deployment to enable.")  # fmt: skip
+
+
+def search_index_command(context: Context) -> Document:
+    """Execute a command for search indexes, which always fails."""
+    raise refuse_search(context.request.name)

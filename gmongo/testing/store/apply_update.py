@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gmongo._object_ids import new_object_id
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field, malformed
-from gmongo.testing.store.matching import CONSTANTS, Match, compile_filter
+from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.paths import split, step
+from gmongo.testing.store.paths import split, value_at
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.positions import positional_index
 from gmongo.testing.store.stages import compile_update_pipeline
-from gmongo.testing.store.update_operands import check_operand
-from gmongo.testing.store.update_operators import UPDATE_OPERATORS, Edit, get
+from gmongo.testing.store.update_operators import UPDATE_OPERATORS, Edit, check_operand
 from gmongo.testing.store.values import MISSING, copy_value, equal, identical
 
 Document = dict[str, Any]
@@ -30,20 +29,13 @@ _IDENTIFIER = re.compile(r"^[a-z][A-Za-z0-9]*$")
 
 @dataclass
 class Update:
-    """A compiled update, which can be applied to any number of documents.
+    """A compiled update, which can be applied to any number of documents."""
 
-    :param spec: the replacement document, the document with update operators, or the list of stages.
-    :param query: the filter of the update.
-    :param variables: the values of variables by name.
-    :param array_filters: the option ``arrayFilters``.
-    :param collation: the collation with which strings are compared.
-    """
-
-    spec: Any
-    query: Mapping[str, Any]
-    variables: Mapping[str, Any] = field(default_factory=dict)
-    array_filters: Sequence[Mapping[str, Any]] | None = None
-    collation: Collation = BINARY
+    spec: Any  # the replacement document, the document with update operators, or the list of stages
+    query: Mapping[str, Any]  # the filter of the update
+    variables: Mapping[str, Any] = field(default_factory=dict)  # the values of variables by name
+    array_filters: Sequence[Mapping[str, Any]] | None = None  # the option `arrayFilters`
+    collation: Collation = BINARY  # the collation with which strings are compared
 
     def __post_init__(self) -> None:
         self.is_pipeline = isinstance(self.spec, list)
@@ -96,8 +88,7 @@ class Update:
     def written_whole(self, document: Document, changed: Document) -> frozenset[str]:
         """Return the paths whose values change streams show completely.
 
-        The empty path in the result means: change streams show only the changed parts of all other
-        values.
+        If the result contains the empty path, change streams show only the changed parts of all other values.
         """
         if not self.has_operators:
             return frozenset()
@@ -109,7 +100,7 @@ class Update:
             if name == "$push" and not self._has_modifiers(parts):
                 continue
             for path in [parts] if plain else self._matching_paths(document, parts, document):
-                after = get(changed, path)
+                after = value_at(changed, path)
                 is_forced = name in _WHOLE or name == "$push"
                 if is_forced or (
                     (after is None or isinstance(after, (dict, list))) and _differs(document, after, path)
@@ -127,7 +118,7 @@ class Update:
             for path in self._matching_paths(document, parts[:number], document) if _is_array_operator(part) else ():
                 places = [[*path, str(index)] for index in self._matching_indexes(document, path, part, document)]
                 places = places if len(places) > 1 else []
-                differing = [place for place in places if _differs(document, get(changed, place), place)]
+                differing = [place for place in places if _differs(document, value_at(changed, place), place)]
                 yield from [".".join(path)] if len(differing) > 1 else map(".".join, differing)
 
     def _has_modifiers(self, parts: Sequence[str]) -> bool:
@@ -145,16 +136,13 @@ class Update:
     def _apply_operators(self, document: Document, inserting: bool) -> Document:
         original = copy_value(document)
         targets = [(self._paths_or_error(original, parts), name, edit) for parts, name, edit in self._edits]
-        if self._filters:
-            _check_overlaps([paths for paths, _, _ in targets if isinstance(paths, list)])
         for paths, name, edit in targets:
             if isinstance(paths, CommandError):
                 raise paths
             for path in paths if name != "$setOnInsert" or inserting else ():
                 edit(document, path)
                 if path[0][:1] == "$" and not inserting and path[0] in document and path[0] not in original:
-                    raise CommandError(52, "DollarPrefixedFieldName", f"The dollar ($) prefixed field '{path[0]}' is "
-                                       "not valid for storage.")  # fmt: skip
+                    raise error(52, f"The dollar ($) prefixed field '{path[0]}' is not valid for storage.")
                 if path[0] == "_id" in original and not equal(document.get("_id", MISSING), original["_id"]):
                     raise immutable_field(f"Performing an update on the path '{'.'.join(path)}' would modify the "
                                           "immutable field '_id'")  # fmt: skip
@@ -163,8 +151,7 @@ class Update:
     def _paths_or_error(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
         """Return the paths that a path with positional operators matches.
 
-        If the path matches nothing, return the error that the caller raises before the operator is
-        applied.
+        If the path matches nothing, return the error that the caller raises before the operator is applied.
         """
         if "$" not in "".join(parts):
             return [list(parts)]
@@ -190,9 +177,7 @@ class Update:
             if index is None:
                 raise bad_value("The positional operator did not find the match needed from the query.")
             return [index]
-        array: Any = current
-        for one in path:
-            array = step(array, one)
+        array = value_at(current, path)
         if not isinstance(array, list):
             raise bad_value(f"The path '{'.'.join(path)}' must exist in the document in order to apply array updates.")
         if part == "$[]":
@@ -202,7 +187,7 @@ class Update:
 
 
 def _differs(document: Document, after: Any, path: list[str]) -> bool:
-    before = get(document, path)
+    before = value_at(document, path)
     return before is not after and (before is MISSING or after is MISSING or not identical(before, after))
 
 
@@ -215,19 +200,16 @@ def _with_identity(changed: Document, document: Document, inserting: bool) -> Do
     if not equal(identity, document["_id"]):
         if inserting:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
-        raise immutable_field(
-            "After applying the update, the (immutable) field '_id' was found to have been altered to "
-            f"_id: {identity!r}"
-        )
+        raise immutable_field("After applying the update, the (immutable) field '_id' was found to have been altered "
+                              f"to _id: {identity!r}")  # fmt: skip
     return {"_id": identity, **changed}
 
 
 def _check_replacement(spec: Document) -> None:
     for name in spec:
         if name.startswith("$"):
-            raise CommandError(
+            raise error(
                 52,
-                "DollarPrefixedFieldName",
                 f"The dollar ($) prefixed field '{name}' in '{name}' is not allowed in the context of an update's "
                 "replacement document. Consider using an aggregation pipeline with $replaceWith.",
             )
@@ -240,10 +222,8 @@ def _edits_of(
     used: set[str] = set()
     for name, fields in spec.items():
         if name not in UPDATE_OPERATORS:
-            raise failed_to_parse(
-                f"Unknown modifier: {name}. Expected a valid update modifier or pipeline-style update specified as "
-                "an array"
-            )
+            raise failed_to_parse(f"Unknown modifier: {name}. Expected a valid update modifier or pipeline-style "
+                                  "update specified as an array")  # fmt: skip
         if not isinstance(fields, dict):
             raise failed_to_parse(f"Modifiers operate on fields but we found type {type(fields).__name__} instead.")
         for path, operand in fields.items():
@@ -270,7 +250,7 @@ def _check_path(path: str) -> list[str]:
     """Check that an update can write a path. Return the parts of the path."""
     parts = split(path)
     if "" in parts:
-        raise CommandError(56, "EmptyFieldName", f"The update path '{path}' contains an empty field name.")
+        raise error(56, f"The update path '{path}' contains an empty field name.")
     if parts[0][0] == "$" and _is_positional(parts[0]):
         raise bad_value(f"Cannot have positional (i.e. '$') element in the first position in path '{path}'")
     if parts.count("$") > 1:
@@ -303,23 +283,14 @@ def _overlap(first: list[str], second: list[str]) -> bool:
     """
     for left, right in zip(first, second, strict=False):
         if left != right:
+            if _is_array_operator(left) and _is_array_operator(right):
+                raise malformed("an update with two array operators for one array")
             return _is_array_operator(left) != _is_array_operator(right)
     return True
 
 
-def _check_overlaps(paths: Sequence[list[list[str]]]) -> None:
-    owners: dict[tuple[str, ...], int] = {}
-    for number, found in enumerate(paths):
-        for path in found:
-            for length in range(1, len(path) + 1):
-                if owners.get(tuple(path[:length]), number) != number:
-                    raise _conflict_error(path, path[:length])
-            owners[tuple(path)] = number
-
-
 def _conflict_error(path: Sequence[str], at: Sequence[str]) -> CommandError:
-    return CommandError(40, "ConflictingUpdateOperators", f"Updating the path '{'.'.join(path)}' would create a "
-                        f"conflict at '{'.'.join(at)}'")  # fmt: skip
+    return error(40, f"Updating the path '{'.'.join(path)}' would create a conflict at '{'.'.join(at)}'")
 
 
 def _check_conflict(first: list[str], second: list[str]) -> None:
@@ -359,7 +330,7 @@ def _top_level_names(query: Any) -> Iterator[str]:
                 yield from _top_level_names(part)
         elif path == "$expr":
             raise malformed("an array filter")
-        elif path not in CONSTANTS and condition != {"$all": []}:
+        elif condition != {"$all": []}:
             yield split(path)[0]
 
 
@@ -368,7 +339,6 @@ def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
 
     The new document of an upsert contains these fields.
 
-    :param query: the filter of the update.
     :param only_identity: True to return only ``_id``, for a replacement.
     """
     document: Document = {}
@@ -378,12 +348,10 @@ def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
         if only_identity and parts[0] != "_id":
             continue
         if only_identity and path != "_id":
-            raise CommandError(111, "NotExactValueField", "field at '_id' must be exactly specified, field at sub-path "
-                               f"'{path}' found")  # fmt: skip
+            raise error(111, f"field at '_id' must be exactly specified, field at sub-path '{path}' found")
         for other in taken:
             if all(map(str.__eq__, parts, other)):
-                raise CommandError(54, "NotSingleValueField", "cannot infer query fields to set, "
-                                   f"'{path}' and '{'.'.join(other)}' are both matched")  # fmt: skip
+                raise error(54, f"cannot infer query fields to set, '{path}' and '{'.'.join(other)}' are both matched")
         taken.append(parts)
         parent = document
         for part in parts[:-1]:

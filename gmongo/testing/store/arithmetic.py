@@ -78,13 +78,7 @@ def multiply(left: Any, right: Any) -> Any:
 
 
 def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """Return the result of ``$inc`` or ``$mul``.
-
-    :param name: the name of the update operator.
-    :param function: :func:`add` or :func:`multiply`.
-    :param left: the value of the field.
-    :param right: the operand of the update operator.
-    """
+    """Return the result of ``$inc`` or ``$mul``."""
     for value in (left, right):
         if not is_number(value):
             raise type_mismatch(f"only numbers are allowed in an arithmetic expression, not {type_name(value)}")

@@ -14,14 +14,7 @@ from gmongo.testing.store.errors import bad_value, invalid_namespace, type_misma
 from gmongo.testing.store.fields import check_body
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.values import MISSING, is_number, is_whole, long_of, type_name
-from gmongo.testing.store.writes import (
-    FATAL,
-    Outcome,
-    Target,
-    delete_matching,
-    insert_one,
-    update_matching,
-)
+from gmongo.testing.store.writes import FATAL, Outcome, Target, delete_matching, insert_one, update_matching
 from gmongo.testing.unsupported import not_supported
 
 
@@ -39,8 +32,7 @@ def bulk_write(context: Context) -> Document:
         if not result["ok"] and (body.get("ordered", True) or context.access.in_transaction):
             break
     size = batch_size(body)
-    # If the command has no batch size, the first batch contains all results that fit into a
-    # message.
+    # If the command has no batch size, the first batch contains all results that fit into a message.
     reply = first_reply(context, Cursor("admin.$cmd.bulkWrite", results), len(results) + 1 if size is None else size)
     return {**reply, **{name: counts[name] for name in _COUNTS}}
 

@@ -5,24 +5,17 @@ from __future__ import annotations
 import bson
 from bson import Int64
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.context import Context, check_name, check_writable
-from gmongo.testing.store.creation import created_options
+from gmongo.testing.store.creation import check_view, created_options
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.errors import (
-    illegal_operation,
-    invalid_namespace,
-    invalid_options,
-    namespace_not_found,
-)
+from gmongo.testing.store.errors import illegal_operation, invalid_namespace, invalid_options, namespace_not_found
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import listing_reply
-from gmongo.testing.store.state import VIEWS
-from gmongo.testing.store.views import check_view
+from gmongo.testing.store.state import VIEWS, drop_collection, move_collection
 from gmongo.testing.unsupported import not_supported
 
 
@@ -36,11 +29,9 @@ def create(context: Context) -> Document:
     if existing is not None:
         if context.state.version >= (7, 0) and existing.options == options and not context.access.in_transaction:
             return {}
-        raise CommandError(48, "NamespaceExists", f"Collection {context.namespace} already exists.")
+        raise error(48, f"Collection {context.namespace} already exists.")
     context.access.create(context.database, context.collection_name, options)
-    if context.body.get("autoIndexId") is None:
-        return {}
-    return {"note": "The autoIndexId option is deprecated and will be removed in a future release"}
+    return {}
 
 
 def drop(context: Context) -> Document:
@@ -55,7 +46,6 @@ def drop(context: Context) -> Document:
         for view in context.state.collections_of(context.database):
             if view.is_view:
                 drop_collection(context.state, view)
-    collection.clear(context.pace)
     count = {} if collection.is_view else {"nIndexesWas": len(collection.indexes)}
     return {**count, "ns": collection.namespace}
 
@@ -70,8 +60,6 @@ def drop_database(context: Context) -> Document:
     if collections:
         context.state.tick()
         context.state.publish("dropDatabase", context.database, None)
-    for collection in collections:
-        collection.clear(context.pace)
     return {}
 
 
@@ -81,7 +69,7 @@ def rename_collection(context: Context) -> Document:
     state = context.state
     collection = state.catalog.get(source)
     if source == target:
-        raise CommandError(20, "IllegalOperation", "Can't rename a collection to itself")
+        raise error(20, "Can't rename a collection to itself")
     if collection is None:
         raise namespace_not_found(f"Source collection {'.'.join(source)} does not exist")
     check_writable(collection)
@@ -89,12 +77,10 @@ def rename_collection(context: Context) -> Document:
         raise not_supported("a time series", "renameCollection")
     present = state.catalog.get(target)
     if present is not None and not context.body.get("dropTarget"):
-        raise CommandError(48, "NamespaceExists", "target namespace exists")
+        raise error(48, "target namespace exists")
     if source[0] != target[0]:
         raise not_supported("renameCollection to another database")
-    replaced = move_collection(state, collection, target[1])
-    if replaced is not None:
-        replaced.clear(context.pace)
+    move_collection(state, collection, target[1])
     return {}
 
 

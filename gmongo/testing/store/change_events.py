@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bson.binary import Binary
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.differences import disambiguated_paths, update_description
 from gmongo.testing.store.oplog import Event, Position
@@ -15,14 +15,10 @@ from gmongo.testing.store.state import State
 
 @dataclass(frozen=True)
 class Presentation:
-    """Converts events to the documents that a change stream returns.
+    """Converts events to the documents that a change stream returns."""
 
-    :param state: the state of the deployment.
-    :param options: the options of the stage ``$changeStream``.
-    """
-
-    state: State
-    options: Document
+    state: State  # the state of the deployment
+    options: Document  # the options of the stage `$changeStream`
 
     def invalidation(self, position: Position, event: Event) -> Document:
         """Return the document of type ``invalidate``, which follows an event that ends the stream."""
@@ -104,5 +100,5 @@ def _current_document(state: State, event: Event) -> Document | None:
 
 
 def _image_missing(name: str) -> CommandError:
-    return CommandError(47, "NoMatchingDocument", f"Change stream was configured to require a {name} for all update "
+    return error(47, f"Change stream was configured to require a {name} for all update "
                         f"events, but the {name} was not found")  # fmt: skip

@@ -9,12 +9,12 @@ from typing import Any
 import bson
 from bson.timestamp import Timestamp
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.change_events import Presentation
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.cursors import MAX_BATCH_BYTES, Cursor
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import illegal_operation, invalid_namespace, location, malformed
+from gmongo.testing.store.errors import illegal_operation, invalid_namespace, malformed
 from gmongo.testing.store.oplog import INVALIDATE, Event, Position, mark, position_of
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.selection import environment
@@ -23,17 +23,10 @@ from gmongo.testing.store.state import State
 from gmongo.testing.store.values import identical
 from gmongo.testing.unsupported import not_supported
 
-_OPTIONS = frozenset(
-    {
-        "allChangesForCluster",
-        "fullDocument",
-        "fullDocumentBeforeChange",
-        "resumeAfter",
-        "showExpandedEvents",
-        "startAfter",
-        "startAtOperationTime",
-    }
-)
+_OPTIONS = frozenset({
+    "allChangesForCluster", "fullDocument", "fullDocumentBeforeChange", "resumeAfter", "showExpandedEvents",
+    "startAfter", "startAtOperationTime"
+})  # fmt: skip
 _REFUSED = frozenset(
     {"showMigrationEvents", "showRawUpdateDescription", "showSystemEvents", "matchCollectionUUIDForUpdateLookup"}
 )
@@ -54,8 +47,7 @@ class Scope:
 
     :param level: ``collection``, ``database`` or ``cluster``.
     :param database: the database of the ``aggregate`` command.
-    :param collection: the collection of the ``aggregate`` command; None if the level is
-        ``database`` or ``cluster``.
+    :param collection: the collection of the ``aggregate`` command; None if the level is ``database`` or ``cluster``.
     """
 
     level: str
@@ -78,10 +70,10 @@ class Scope:
 def open_change_stream(context: Context) -> ChangeStreamCursor:
     """Return the cursor of an ``aggregate`` whose first stage is ``$changeStream``."""
     if not context.state.has_oplog:
-        raise location(40573, "The $changeStream stage is only supported on replica sets")
+        raise error(40573, "The $changeStream stage is only supported on replica sets")
     level = (context.body.get("readConcern") or {}).get("level", "majority")
     if level != "majority":
-        raise CommandError(72, "InvalidOptions", f"$changeStream cannot run with a readConcern other than 'majority'. "
+        raise error(72, f"$changeStream cannot run with a readConcern other than 'majority'. "
                            f"Current readConcern: {{ level: \"{level}\" }}")  # fmt: skip
     first, *pipeline = context.body["pipeline"]
     options = first["$changeStream"]
@@ -105,7 +97,7 @@ def _check_options(options: Any) -> None:
         if name in _REFUSED:
             raise not_supported("$changeStream options of servers", name)
         if name not in _OPTIONS:
-            raise location(40415, f"BSON field '$changeStream.{name}' is an unknown field.")
+            raise error(40415, f"BSON field '$changeStream.{name}' is an unknown field.")
     starts = {"resumeAfter", "startAfter", "startAtOperationTime"} & set(options)
     choices = options.get("fullDocument", "default"), options.get("fullDocumentBeforeChange", "off")
     if len(starts) > 1 or choices[0] not in _FULL or choices[1] not in _BEFORE:
@@ -183,7 +175,7 @@ class ChangeStreamCursor(Cursor):
 
         After an event that ends the stream, yield an invalidation.
         """
-        last = self._state.oplog.at(self._position)
+        last = self._state.oplog.event_at(self._position)
         if last is not None and self._ends(last):
             yield self._invalidation(last)
         for event in self._state.oplog.after(self._position):
@@ -219,7 +211,7 @@ class ChangeStreamCursor(Cursor):
         if len(bson.encode(document)) > MAX_BATCH_BYTES:
             if self._splits:
                 raise not_supported("a large event in parts")
-            raise CommandError(10334, "BSONObjectTooLarge", "the change event is larger than 16 MB")
+            raise error(10334, "the change event is larger than 16 MB")
 
 
 def start_position(state: State, options: Document) -> Position:
@@ -232,7 +224,7 @@ def start_position(state: State, options: Document) -> Position:
     if "resumeAfter" in options:
         position = position_of(options["resumeAfter"])
         if position.kind == INVALIDATE:
-            raise CommandError(260, "InvalidResumeToken", "Attempting to resume a change stream using 'resumeAfter' "
+            raise error(260, "Attempting to resume a change stream using 'resumeAfter' "
                                "is not allowed from an invalidate notification.")  # fmt: skip
         return position
     if "startAfter" in options:
@@ -242,11 +234,7 @@ def start_position(state: State, options: Document) -> Position:
 
 def _check_token(document: Document, shown: Document) -> None:
     if not identical(shown.get("_id"), document["_id"]):
-        raise CommandError(
-            280,
-            "ChangeStreamFatalError",
-            "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. "
-            "Modifying the _id field of an event makes it impossible to resume the stream from that point. Only "
-            "transformations that retain the unmodified _id field are allowed.",
-            ["NonResumableChangeStreamError"],
-        )
+        raise error(280, "Encountered an event whose _id field, which contains the resume token, was modified by the "
+                    "pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that "
+                    "point. Only transformations that retain the unmodified _id field are allowed.",
+                    ["NonResumableChangeStreamError"])  # fmt: skip

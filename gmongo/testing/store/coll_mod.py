@@ -1,4 +1,4 @@
-"""The command ``collMod``, which changes the options of a collection, a view or an index."""
+"""The command ``collMod``, which changes the options of a collection or an index."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from bson import Int64
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.creation import ORDER, check_contents, is_default
 from gmongo.testing.store.data import Collection, Document
@@ -16,14 +16,11 @@ from gmongo.testing.store.index import Index
 from gmongo.testing.store.indexes import indexes_of
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import long_of
-from gmongo.testing.store.views import check_view
 from gmongo.testing.unsupported import not_supported
 
 _CHANGES = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
-_OF_VIEWS = frozenset({"pipeline", "viewOn"})
 _MAX_SECONDS = 2**31 - 1
-# If a command changes one of these options, the collection also stores the other option with this
-# default.
+# If a command changes one of these options, the collection also stores the other option with this default.
 _VALIDATION = {"validationLevel": "strict", "validationAction": "error"}
 
 
@@ -34,21 +31,15 @@ def collection_modify(context: Context) -> Document:
         name: value for name, value in context.body.items() if name in TABLE["collMod"].fields and value is not None
     }
     del requested["collMod"]
-    refused = {"cappedSize", "cappedMax", "dryRun", "expireAfterSeconds", "timeseries"} & set(requested)
-    if refused:
-        raise not_supported("other options of collMod", refused.pop())
+    refused = {"cappedSize", "cappedMax", "dryRun", "expireAfterSeconds", "pipeline", "timeseries", "viewOn"}
+    if collection.is_view or not refused.isdisjoint(requested):
+        raise not_supported("other options of collMod")
     index = requested.pop("index", None)
-    if (not set(requested) <= _OF_VIEWS or index is not None) if collection.is_view else _OF_VIEWS & set(requested):
-        raise malformed("collMod with options of another kind of collection")
     options = _changed_options(collection, requested)
     check_contents(requested)
-    if collection.is_view:
-        check_view(context.access, collection.database, collection.name, {**collection.options, **options})
     reply = _modify_index(collection, index, context.pace) if index is not None else {}
     kept = {name: value for name, value in {**collection.options, **options}.items() if not is_default(name, value)}
     collection.options = {name: kept[name] for name in sorted(kept, key=ORDER.split().index)}
-    if collection.is_view:
-        context.state.list_view(collection)
     context.state.tick()
     extra = {"operationDescription": dict(requested) if index is None else {"index": index}}
     context.state.publish("modify", collection.database, collection.name, uuid=collection.uuid, extra=extra)
@@ -68,7 +59,10 @@ def _modify_index(collection: Collection, spec: Document, pace: Pace) -> Documen
     names = {name for name, value in spec.items() if value is not None} & set(_CHANGES)
     if len(names) != 1 or ("name" in spec) == ("keyPattern" in spec):
         raise malformed("the index of collMod")
-    index = _requested_index(collection, spec)
+    requested = spec.get("name", spec.get("keyPattern"))
+    index = next(iter(indexes_of(collection, requested)), None)
+    if index is None:
+        raise index_not_found(f"cannot find index {requested} for ns {collection.namespace}")
     (name,) = names
     value, old = spec[name], index.options.get(name)
     reply: Document = {}
@@ -94,28 +88,13 @@ def _modify_index(collection: Collection, spec: Document, pace: Pace) -> Documen
     return reply
 
 
-def _requested_index(collection: Collection, spec: Document) -> Index:
-    requested = spec.get("name", spec.get("keyPattern"))
-    found = indexes_of(collection, requested)
-    if not found:
-        raise index_not_found(f"cannot find index {requested} for ns {collection.namespace}")
-    return found[0]
-
-
 def _check_values_unique(collection: Collection, index: Index, pace: Pace) -> None:
-    """Check that the documents have unique values for the index.
-
-    :raises CommandError: several documents have equal values. The error lists these documents.
-    """
+    """Check that the documents have unique values for the index."""
     ids_by_entry: dict[Any, list[Any]] = {}
     for record in pace.through(list(collection.records.values())):
         for entry, _ in index.entries(record.document):
             ids_by_entry.setdefault(entry, []).append(record.document["_id"])
     violations = [{"ids": ids} for ids in pace.through(ids_by_entry.values()) if len(ids) > 1]
     if violations:
-        raise CommandError(
-            359,
-            "CannotConvertIndexToUnique",
-            "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.",
-            violations=violations,
-        )
+        raise error(359, "Cannot convert the index to unique. Please resolve conflicting documents before running "
+                    "collMod again.", violations=violations)  # fmt: skip

@@ -1,54 +1,49 @@
 """Collations, which compare strings under the rules of a language.
 
-If PyICU is installed, the collations use ICU. If PyICU is not installed, the collations
-use :mod:`gmongo.testing.store.root_order`.
+The module contains the root order of Unicode for Latin letters, digits and ASCII punctuation. Several languages use
+the root order. A comparison of all other characters raises an error.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from gmongo.testing.command import CommandError
-from gmongo.testing.store import root_order
-from gmongo.testing.store.errors import bad_value, location, type_mismatch
+from gmongo.testing.command import error
+from gmongo.testing.store.errors import bad_value, type_mismatch
 from gmongo.testing.store.fields import check_body
-from gmongo.testing.store.root_order import Fold
 from gmongo.testing.store.values import is_number, long_of, type_name
+from gmongo.testing.unsupported import not_supported
 
+Fold = Callable[[str], str]
 _DEFAULTS: Mapping[str, Any] = {
-    "caseLevel": False,
-    "caseFirst": "off",
-    "strength": 3,
-    "numericOrdering": False,
-    "alternate": "non-ignorable",
-    "maxVariable": "punct",
-    "normalization": False,
-    "backwards": False,
-}
-# The options whose default in a locale of ICU differs from the general default.
-_LOCALE_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "da": {"caseFirst": "upper"},
-    "fr_CA": {"backwards": True},
-    "mt": {"caseFirst": "upper"},
-    "th": {"alternate": "shifted", "normalization": True},
-}
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "caseFirst": ("off", "upper", "lower"),
-    "alternate": ("non-ignorable", "shifted"),
-    "maxVariable": ("punct", "space"),
-}
+    "caseLevel": False, "caseFirst": "off", "strength": 3, "numericOrdering": False, "alternate": "non-ignorable",
+    "maxVariable": "punct", "normalization": False, "backwards": False
+}  # fmt: skip
 _MOST_STRENGTH = 5
 # The version of ICU that servers contain.
 _VERSION = "57.1"
-# The languages for which ICU has collations.
+# The languages for which servers have collations.
 _LANGUAGES = """af am ar as az be bg bn bo bs ca chr cs cy da de dsb dz ee el en eo es et fa fi fil fo fr ga gl gu
     ha haw he hi hr hsb hu hy id ig is it ja ka kk kl km kn ko kok ky lb lkt ln lo lt lv mk ml mn mr ms
     mt my nb ne nl nn om or pa pl ps pt ro ru se si sk sl smn sq sr sv sw ta te th to tr ug uk ur vi wae
     yi yo zh zu"""
+# The languages that sort Latin letters in the root order of Unicode.
+_OF_ROOT_ORDER = frozenset({"de", "en", "fr", "ga", "id", "it", "ms", "nl", "pt", "sw", "zu"})
+_OTHER_ORDERS = frozenset({"en_US_POSIX", "fr_CA"})
+# The ASCII characters except letters, in the root order.
+_ORDER = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
+# The combining characters of accents, in the root order.
+_ACCENTS = "\u0301\u0300\u0306\u0302\u030c\u030a\u0308\u030b\u0303\u0307\u0327\u0328\u0304"
+_PRIMARY = {letter: chr(number) for number, letter in enumerate(_ORDER, 16)} | {
+    letter: chr(200 + ord(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"
+}
+_SECONDARY = {accent: chr(number) for number, accent in enumerate(_ACCENTS, 16)}
+_PIECES = re.compile("[0-9]+|[^0-9]")
 
 
 @dataclass(frozen=True)
@@ -57,19 +52,17 @@ class Collation:
 
     :param fold: a function that converts a string to a sort key, a string whose code points sort in the order of the
         collation. None means the binary comparison of strings.
-    :param spec: the collation document, completed with the defaults, as sorted pairs of name and
-        value.
+    :param spec: the collation document, completed with the defaults, as sorted pairs of name and value.
     """
 
     fold: Fold | None = None
     spec: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, spec: Any, required: bool = False) -> Collation:
+    def from_spec(cls, spec: Any, required: bool = False) -> Collation:
         """Compile the collation document of a command, a collection or an index.
 
-        :param spec: the collation document. If there is no document, the result is the binary
-            comparison.
+        :param spec: the collation document. If there is no document, the result is the binary comparison.
         :param required: True if an empty document is an error.
         """
         if not spec and not required:
@@ -78,9 +71,8 @@ class Collation:
         if spec["locale"] == "simple":
             return BINARY
         given = {name: value for name, value in spec.items() if name != "version" and value is not None}
-        full = {**_DEFAULTS, **_LOCALE_DEFAULTS.get(spec["locale"], {}), **given}
+        full = {**_DEFAULTS, **given}
         full["strength"] = long_of(full["strength"])
-        _check_combination(full)
         return _compiled(tuple(sorted(full.items())))
 
     def description(self) -> dict[str, Any]:
@@ -111,64 +103,62 @@ def _check_spec(spec: Any) -> None:
         raise type_mismatch(f"BSON field 'collation' is the wrong type '{type_name(spec)}', expected type 'object'")
     strength = spec.get("strength")
     if is_number(strength) and not 0 <= long_of(strength) <= _MOST_STRENGTH:
-        raise location(51024, f"BSON field 'strength' value must be >= 0 and <= 5, actual value '{strength}'")
+        raise error(51024, f"BSON field 'strength' value must be >= 0 and <= 5, actual value '{strength}'")
     check_body("create.collation", spec, (6, 0))
-    for name, value in spec.items():
-        value = long_of(value) if is_number(value) else value
-        choices: tuple[Any, ...] = (1, 2, 3, 4, 5) if name == "strength" else _CHOICES.get(name, (value,))
-        if value is not None and value not in choices:
-            raise bad_value(f"Enumeration value '{value}' for field 'collation.{name}' is not a valid value.")
-    if spec["locale"] != "simple" and spec["locale"].partition("@")[0].partition("_")[0] not in _LANGUAGES.split():
+    language = spec["locale"].partition("@")[0].partition("_")[0]
+    if spec["locale"] != "simple" and language not in _LANGUAGES.split():
         raise bad_value(f"Field 'locale' is invalid in: {spec}")
     if spec.get("version", _VERSION) != _VERSION:
-        raise CommandError(161, "IncompatibleCollationVersion", f"Requested collation version {spec['version']} but "
-                           f"the only available collator version was {_VERSION}")  # fmt: skip
-
-
-def _check_combination(full: Mapping[str, Any]) -> None:
-    if full["backwards"] and full["strength"] == 1:
-        raise bad_value("'backwards' is invalid with 'strength' of 1")
-    if full["caseFirst"] != "off" and not full["caseLevel"] and full["strength"] < 3:
-        raise bad_value("'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2")
+        raise error(161, f"Requested collation version {spec['version']}, and only {_VERSION} is available")
+    refused = {name for name, value in spec.items() if value not in (None, _DEFAULTS.get(name, value))}
+    if refused - {"strength", "numericOrdering"} or (is_number(strength) and not 1 <= long_of(strength) <= 3):
+        raise not_supported("another collation", str(spec))
 
 
 @lru_cache(maxsize=64)
 def _compiled(items: tuple[tuple[str, Any], ...]) -> Collation:
     spec = dict(items)
-    icu = _icu()
-    if icu is not None:
-        return Collation(_icu_fold(icu, spec), items)
-    return Collation(root_order.fold_of(spec), items)
+    locale, strength, numeric = spec["locale"], spec["strength"], spec["numericOrdering"]
+
+    def fold(text: str) -> str:
+        if locale.partition("_")[0] not in _OF_ROOT_ORDER or locale in _OTHER_ORDERS or "@" in locale:
+            raise not_supported("another collation", f"locale {locale!r}")
+        return _sort_key(unicodedata.normalize("NFD", text), strength, numeric)
+
+    return Collation(fold, items)
 
 
-def _icu() -> Any:
-    try:
-        return importlib.import_module("icu")
-    except ImportError:
-        return None
+def _sort_key(text: str, strength: int, numeric: bool) -> str:
+    """Return the sort key of a string: the base letters, the accents and the letter cases.
+
+    A level affects the order of two strings only if all previous levels are equal. A letter sorts before the same
+    letter with an accent.
+
+    :param numeric: True if the collation compares numbers by value (``numericOrdering``).
+    """
+    bases: list[str] = []
+    accents: list[str] = []
+    cases = ""
+    for piece in _PIECES.findall(text) if numeric else text:
+        if piece in _SECONDARY and bases:
+            accents[-1] += _SECONDARY[piece]
+            continue
+        lower = piece.lower()
+        bases.append(_number_key(piece) if numeric and piece[0] in "0123456789" else _base_key(lower))
+        accents.append("")
+        cases += "\1" if piece == lower else "\2"
+    return "\0".join(["".join(bases), "\1".join(accents), cases][:strength])
 
 
-def _icu_fold(icu: Any, spec: Mapping[str, Any]) -> Fold:
-    collator = icu.Collator.createInstance(icu.Locale(spec["locale"]))
-    attribute, value = icu.UCollAttribute, icu.UCollAttributeValue
-    switch = {True: value.ON, False: value.OFF}
-    strengths = (value.PRIMARY, value.SECONDARY, value.TERTIARY, value.QUATERNARY, value.IDENTICAL)
-    settings = {
-        attribute.STRENGTH: strengths[spec["strength"] - 1],
-        attribute.CASE_LEVEL: switch[bool(spec["caseLevel"])],
-        attribute.CASE_FIRST: {"off": value.OFF, "upper": value.UPPER_FIRST, "lower": value.LOWER_FIRST}[
-            spec["caseFirst"]
-        ],
-        attribute.NUMERIC_COLLATION: switch[bool(spec["numericOrdering"])],
-        attribute.ALTERNATE_HANDLING: {"non-ignorable": value.NON_IGNORABLE, "shifted": value.SHIFTED}[
-            spec["alternate"]
-        ],
-        attribute.FRENCH_COLLATION: switch[bool(spec["backwards"]) or spec["locale"] == "fr_CA"],
-    }
-    for name, expected in settings.items():
-        collator.setAttribute(name, expected)
-    # A string that is decoded as latin-1 sorts like the bytes of the sort key.
-    return lambda text: collator.getSortKey(text).decode("latin-1")
+def _base_key(letter: str) -> str:
+    if letter not in _PRIMARY:
+        raise not_supported("another collation", f"letter {letter!r}")
+    return _PRIMARY[letter]
+
+
+def _number_key(digits: str) -> str:
+    significant = digits.lstrip("0") or "0"
+    return f"{_PRIMARY['0']}{chr(1000 + len(significant))}{significant}"
 
 
 BINARY = Collation()

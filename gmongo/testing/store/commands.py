@@ -6,34 +6,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gmongo.testing.store import catalog, coll_mod, diagnostics, end_transactions, indexes, reads, writes
-from gmongo.testing.store.aggregation import aggregate
+from gmongo.testing.store.aggregation import aggregate, search_index_command
 from gmongo.testing.store.bulk import bulk_write
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.explaining import explain, explain_command
 from gmongo.testing.store.find_and_modify import find_and_modify
 from gmongo.testing.store.replies import get_more, kill_cursors
-from gmongo.testing.store.search_indexes import search_index_command
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command that the store executes.
+    """A command that the store executes."""
 
-    :param name: the name of the command.
-    :param run: the function that executes the command.
-    :param in_transactions: True if a transaction accepts the command.
-    :param retryable: True if the command can be a retryable write, which has a transaction number.
-    :param reads: True if the command accepts all levels of read concerns, except ``snapshot``.
-    :param snapshots: True if the command accepts the read concern level ``snapshot`` outside of transactions.
-    """
-
-    name: str
-    run: Callable[[Context], Document]
-    in_transactions: bool = False
-    retryable: bool = False
-    reads: bool = False
-    snapshots: bool = False
+    name: str  # the name of the command
+    run: Callable[[Context], Document]  # the function that executes the command
+    in_transactions: bool = False  # True if a transaction accepts the command
+    retryable: bool = False  # True if the command can be a retryable write, which has a transaction number
+    reads: bool = False  # True if the command accepts all levels of read concerns, except `snapshot`
+    snapshots: bool = False  # True if the command accepts the read concern level `snapshot` outside of transactions
 
 
 def _aggregate(context: Context) -> Document:
@@ -77,7 +68,6 @@ _COMMANDS = (
     Command("listSearchIndexes", search_index_command),
     Command("refreshSessions", end_transactions.refresh_sessions),
     Command("renameCollection", catalog.rename_collection),
-    Command("serverStatus", diagnostics.server_status),
     Command("startSession", end_transactions.start_session),
     Command("update", writes.update, in_transactions=True, retryable=True),
     Command("updateSearchIndex", search_index_command),

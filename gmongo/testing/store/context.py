@@ -9,15 +9,11 @@ from typing import Any
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError, Request
+from gmongo.testing.command import Request, error
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.errors import (
-    failed_to_parse,
-    invalid_namespace,
-    namespace_not_found,
-)
+from gmongo.testing.store.errors import failed_to_parse, invalid_namespace, namespace_not_found
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import VIEWS, State
@@ -57,7 +53,7 @@ class Context:
         name = self.body[self.request.name]
         if type(name) is not str:
             raise failed_to_parse(f"collection name has invalid type {type_name(name)}")
-        if name != VIEWS or self.request.name not in _OF_VIEWS:
+        if name != VIEWS or self.request.name != "drop":
             check_name(self.database, name, self.request.name in _WRITES)
         return name
 
@@ -81,14 +77,14 @@ class Context:
         before = losses[member]
         # The maxTimeMS of a getMore is not a time limit, but the longest wait for new documents.
         limit = None if self.request.name == "getMore" else self.body.get("maxTimeMS")
-        return Pace(limit, lambda: losses[member] != before, self.state.settle, lambda: self.request.is_killed)
+        return Pace(limit, lambda: losses[member] != before, lambda: self.request.is_killed)
 
     def collation(self, collection: Collection | None = None) -> Collation:
         """Return the collation of the command. If the command has no collation, return the collection's collation."""
         spec = self.body.get("collation")
-        if spec and collection is not None and collection.is_view and Collation.of(spec) != collection.collation:
-            raise CommandError(167, "OptionNotSupportedOnView", "Cannot override a view's default collation")
-        return Collation.of(spec) if spec or collection is None else collection.collation
+        if spec and collection is not None and collection.is_view and Collation.from_spec(spec) != collection.collation:
+            raise error(167, "Cannot override a view's default collation")
+        return Collation.from_spec(spec) if spec or collection is None else collection.collation
 
     def collection(self) -> Collection | None:
         """Return the collection or view of the command. Return None if the collection does not exist."""
@@ -120,7 +116,6 @@ class Context:
 
 
 BUILT_IN = dict.fromkeys(("NOW", "CLUSTER_TIME"))
-_OF_VIEWS = frozenset({"aggregate", "count", "distinct", "drop", "find", "getMore", "listIndexes"})
 _OF_TIME_SERIES = frozenset({"create", "drop", "find", "getMore", "insert"})
 _WRITES = frozenset({"create", "createIndexes", "delete", "findAndModify", "findandmodify", "insert", "update"})
 # Users can write to a collection `system.NAME` only if NAME is one of these names. The rule does not apply to the
@@ -130,21 +125,14 @@ _INTERNAL = frozenset({("local", "oplog.rs"), ("config", "transactions")})
 
 
 def check_writable(collection: Collection) -> None:
-    """Check that the collection is not a view.
-
-    :raises CommandError: the collection is a view.
-    """
+    """Check that the collection is not a view."""
     if collection.is_view:
-        raise CommandError(
-            166, "CommandNotSupportedOnView", f"Namespace {collection.namespace} is a view, not a collection"
-        )
+        raise error(166, f"Namespace {collection.namespace} is a view, not a collection")
 
 
 def check_name(database: str, name: str, to_write: bool = False) -> None:
     """Check the name of a collection.
 
-    :param database: the name of the database.
-    :param name: the name of the collection.
     :param to_write: True if the command writes to the collection or creates the collection.
     """
     too_long = len(f"{database}.{name}".encode()) > _LONGEST

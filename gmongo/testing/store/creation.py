@@ -1,57 +1,89 @@
-"""Check the options of ``create`` for collections and views."""
+"""Check the options of ``create`` for collections, views and time series."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
-from gmongo.testing.store import timeseries
+from gmongo.testing.command import error
+from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import BUILT_IN
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import bad_value, malformed
 from gmongo.testing.store.fields import TABLE
-from gmongo.testing.store.index_specs import check_identity_spec, same_keys
+from gmongo.testing.store.index_specs import same_keys
 from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
 from gmongo.testing.store.output import OUTPUTS
 from gmongo.testing.store.stages import compile_pipeline
-from gmongo.testing.store.values import is_number, is_true, long_of
+from gmongo.testing.store.values import MISSING, is_number, is_true, long_of, type_name
+from gmongo.testing.unsupported import not_supported
 
-_NOT_OPTIONS = frozenset({"create", "flags", "idIndex"})
 _ACTIONS = ("error", "warn", "errorAndLog")
 _LEVELS = ("strict", "off", "moderate")
 _MAX_CAPPED_SIZE = 2**50
 _MAX_COUNT = 2**31
 # The order of options in `listCollections`.
-ORDER = """capped size max autoIndexId changeStreamPreAndPostImages storageEngine indexOptionDefaults validator
-    validationLevel validationAction viewOn pipeline collation clusteredIndex expireAfterSeconds timeseries
-    encryptedFields"""
+ORDER = """capped size max changeStreamPreAndPostImages validator validationLevel validationAction viewOn pipeline
+    collation clusteredIndex expireAfterSeconds timeseries encryptedFields"""
+
+
+_SECONDS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
+_MAX_SECONDS = 365 * 86400
+# The maximum time in seconds that a bucket covers, by granularity.
+_SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
+# The options of `create` that a time series accepts.
+ACCEPTED = frozenset({"create", "collation", "expireAfterSeconds", "timeseries"})
+
+
+def completed_series(options: Mapping[str, Any]) -> Document:
+    """Check the option ``timeseries`` of a ``create``, and return the option with its defaults."""
+    options = {name: value for name, value in options.items() if value is not None}
+    names: Document = {name: options[name] for name in ("timeField", "metaField") if name in options}
+    is_wrong = names.get("metaField") in ("_id", names["timeField"])
+    if is_wrong or any("\0" in value or "." in value for value in names.values()):
+        raise malformed("the fields of a time series")
+    return {**names, **_bucketing(options)}
+
+
+def _bucketing(options: Mapping[str, Any]) -> Document:
+    """Return the options that determine the buckets: a granularity, or the numbers of seconds in ``_SECONDS``."""
+    span, rounding = (long_of(options[name]) if name in options else None for name in _SECONDS)
+    if "granularity" not in options and rounding is not None:
+        if span != rounding or not 1 <= rounding <= _MAX_SECONDS:
+            raise malformed("the seconds of a time series")
+        return {"bucketRoundingSeconds": rounding, "bucketMaxSpanSeconds": span}
+    granularity = options.get("granularity", "seconds")
+    if granularity not in _SPANS or rounding is not None or span not in (None, _SPANS[granularity]):
+        raise malformed("the granularity of a time series")
+    return {"granularity": granularity, "bucketMaxSpanSeconds": _SPANS[granularity]}
+
+
+def measurement(series: Mapping[str, Any], document: Document) -> Document:
+    """Return the form in which a time series stores a document: the time and the metadata are the first fields.
+
+    :param series: the option ``timeseries`` of the collection.
+    """
+    first = [name for name in (series["timeField"], series.get("metaField")) if name in document]
+    if type_name(document.get(series["timeField"], MISSING)) != "date":
+        raise not_supported("a time series", "a measurement without a time")
+    return {**{name: document[name] for name in first}, **document}
 
 
 def created_options(body: Mapping[str, Any]) -> Document:
     """Check the options of a ``create`` command. Return the options in the order and form of ``listCollections``."""
-    options = {
-        name: value
-        for name, value in body.items()
-        if name in TABLE["create"].fields and name not in _NOT_OPTIONS and value is not None
-    }
+    options = {name: value for name, value in body.items() if name in TABLE["create"].fields and value is not None}
+    refused = options.keys() - {"create", "flags", *ORDER.split()}
+    if refused:
+        raise not_supported("other options of create", min(refused))
     options.update({name: long_of(options[name]) for name in ("size", "max") if is_number(options.get(name))})
-    options.update({"autoIndexId": is_true(options["autoIndexId"])} if "autoIndexId" in options else {})
     _check_choices(options)
-    series = timeseries.completed(options["timeseries"]) if "timeseries" in options else None
+    series = completed_series(options["timeseries"]) if "timeseries" in options else None
     _check_combination(options)
-    kinds = [name for name in ("viewOn", "timeseries", "autoIndexId") if body.get(name) is not None]
-    if body.get("idIndex") is not None and kinds:
-        raise malformed("create with idIndex")
-    collation = Collation.of(options["collation"], required=True) if "collation" in options else Collation()
-    if body.get("idIndex") is not None:
-        check_identity_spec(body["idIndex"], collation.description())
+    collation = Collation.from_spec(options["collation"], required=True) if "collation" in options else Collation()
     check_contents(options)
-    if not options.get("autoIndexId", True):
-        raise malformed("create without index")
     completed = {**options, "timeseries": series, "collation": collation.description()}
     if "viewOn" in options:
         completed = {name: completed.get(name, []) for name in ("viewOn", "pipeline", "collation")}
@@ -64,39 +96,27 @@ def created_options(body: Mapping[str, Any]) -> Document:
 
 def is_default(name: str, value: Any) -> bool:
     """Return True if the value of an option is the default. A server does not store such a value."""
-    if name in ("capped", "max", "clusteredIndex", "collation", "indexOptionDefaults", "storageEngine", "validator"):
+    if name in ("capped", "max", "clusteredIndex", "collation", "validator"):
         return not value or not is_true(value)
     return name == "changeStreamPreAndPostImages" and not is_true(value["enabled"])
 
 
-def check_expiry(seconds: Any) -> None:
-    """Check the option ``expireAfterSeconds`` of a clustered collection or a time series."""
-    if not 0 <= long_of(seconds) <= clock.seconds():
-        raise malformed("expireAfterSeconds")
-
-
 def _check_combination(options: Mapping[str, Any]) -> None:
-    if "timeseries" in options:
-        timeseries.check_other_options({name: value for name, value in options.items() if name != "capped" or value})
     is_clustered, is_capped = is_true(options.get("clusteredIndex")), options.get("capped")
     limits = {"size", "max"} & set(options)
-    engines = options.get("storageEngine") or {}
     if (
-        "temp" in options
-        or ("pipeline" in options and "viewOn" not in options)
+        ("pipeline" in options and "viewOn" not in options)
         or (bool(limits) if is_clustered or not is_capped else not options.get("size"))
         or (is_capped and (is_clustered or "encryptedFields" in options))
         or not 1 <= options.get("size", 1) <= _MAX_CAPPED_SIZE
         or options.get("max", 0) >= _MAX_COUNT
         or ("expireAfterSeconds" in options and "timeseries" not in options and not is_clustered)
-        or not set(engines) <= {"wiredTiger"}
-        or not all(isinstance(settings, dict) for settings in engines.values())
+        or not 0 <= long_of(options.get("expireAfterSeconds", 0)) <= clock.seconds()
+        or ("timeseries" in options and not set(options) <= ACCEPTED)
         or ("viewOn" in options and options.get("changeStreamPreAndPostImages", {}).get("enabled"))
         or (is_clustered and not _is_clustered_index(options["clusteredIndex"]))
     ):
         raise malformed("create with conflicting options")
-    if "expireAfterSeconds" in options:
-        check_expiry(options["expireAfterSeconds"])
 
 
 def _is_clustered_index(spec: Any) -> bool:
@@ -117,8 +137,57 @@ def check_contents(options: Mapping[str, Any]) -> None:
     if "pipeline" in options:
         for stage in options["pipeline"]:
             if isinstance(stage, dict) and OUTPUTS & set(stage):
-                raise CommandError(167, "OptionNotSupportedOnView", "a view cannot write, as $out and $merge do")
-        compile_pipeline(options["pipeline"], Environment.of(BUILT_IN))
+                raise error(167, "a view cannot write, as $out and $merge do")
+        compile_pipeline(options["pipeline"], Environment.for_variables(BUILT_IN))
     if options.get("validator"):
         check_allowed(options["validator"], SPECIAL - {"$expr", "$jsonSchema"})
         compile_filter(options["validator"])
+
+
+def check_view(access: Access, database: str, name: str, options: Document) -> None:
+    """Check the collections and views that a view reads."""
+    collation = Collation.from_spec(options.get("collation"))
+    unvisited, visited = list(_collections_read_by(options)), set()
+    while unvisited:
+        read = unvisited.pop()
+        other = access.find(database, read)
+        if read == name or (other is not None and other.is_view and other.collation != collation):
+            raise malformed("a view that reads itself, or a view with another collation")
+        if read not in visited and other is not None:
+            unvisited += _collections_read_by(other.options)
+        visited.add(read)
+
+
+def _collections_read_by(options: Document) -> Iterator[str]:
+    if "viewOn" in options:
+        yield options["viewOn"]
+        yield from _collections_read_in(options.get("pipeline", []))
+
+
+def _collections_read_in(part: Any) -> Iterator[str]:
+    """Yield the names of the collections that the stages of a pipeline and its nested pipelines read."""
+    if isinstance(part, list):
+        for one in part:
+            yield from _collections_read_in(one)
+    elif isinstance(part, dict):
+        for name, value in part.items():
+            if name == "$lookup" and isinstance(value, dict) and isinstance(value.get("from"), str):
+                yield value["from"]
+            elif name == "$unionWith":
+                yield value if isinstance(value, str) else value.get("coll", "")
+            yield from _collections_read_in(value)
+
+
+def check_find_of_view(body: Document) -> None:
+    """Check that a ``find`` of a view only has options that an aggregation supports.
+
+    A server executes a ``find`` of a view as an aggregation.
+    """
+    projection = body.get("projection") or {}
+    operators = [value for value in projection.values() if isinstance(value, dict)]
+    if (
+        any(body.get(name) for name in ("returnKey", "showRecordId", "tailable"))
+        or any(path.endswith(".$") for path in projection)
+        or any("$elemMatch" in value or is_number(value.get("$slice")) for value in operators)
+    ):
+        raise malformed("a find of a view with options that aggregate does not have")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any
 
 import bson
@@ -12,11 +14,12 @@ from bson.timestamp import Timestamp
 
 from gmongo import _random
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
-from gmongo.testing.store.errors import cursor_not_found, location
+from gmongo.testing.command import error
+from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.errors import cursor_not_found
+from gmongo.testing.store.matching import Match
 from gmongo.testing.store.pacing import Pace
 
-Document = dict[str, Any]
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 DEFAULT_BATCH = 101
 IDLE_SECONDS = 600.0
@@ -68,6 +71,57 @@ class Cursor:
 
     def extras(self) -> Document:
         return {}
+
+
+_number = attrgetter("number")
+
+
+class TailingCursor(Cursor):
+    """A tailable cursor, which also returns documents that are inserted after the ``find``.
+
+    :param collection: the capped collection.
+    :param match: a function that returns True if a document matches the filter.
+    :param project: a function that applies the projection to a document.
+    :param awaits: True if a ``getMore`` without results waits for documents (``awaitData``).
+    :param limit: the maximum number of documents; 0 means all documents. The cursor remains open after the last
+        document.
+    """
+
+    capped = True
+
+    def __init__(
+        self,
+        collection: Collection,
+        match: Match,
+        project: Callable[[Document], Document],
+        awaits: bool,
+        limit: int = 0,
+    ) -> None:
+        super().__init__(collection.namespace, [])
+        self.awaits = awaits
+        self._collection = collection
+        self._match = match
+        self._project = project
+        self._last = 0
+        self._left = limit or None
+
+    def batch(self, limit: int | None, pace: Pace) -> list[Document]:
+        records = list(self._collection.records.values())
+        if self._last and (not records or records[0].number > self._last):
+            raise error(136, "CollectionScan died due to position in capped collection being deleted.")
+        if self._left is not None:
+            limit = self._left if limit is None else min(limit, self._left)
+        found: list[Document] = []
+        for record in pace.through(records[bisect_right(records, self._last, key=_number) :]):
+            if limit is not None and len(found) >= limit:
+                break
+            self._last = record.number
+            if self._match(record.document):
+                found.append(self._project(record.document))
+        if self._left is not None:
+            self._left -= len(found)
+        self.finished = not records and not self._last
+        return found
 
 
 def documents_of_one_message(documents: Iterator[Document]) -> list[Document]:
@@ -149,9 +203,6 @@ class Cursors:
     def count(self) -> int:
         return len(self._open)
 
-    def all(self) -> list[Cursor]:
-        return list(self._open.values())
-
     def _expire(self) -> None:
         oldest = clock.monotonic() - IDLE_SECONDS
         self._kill_where(lambda cursor: cursor.used < oldest and not cursor.no_timeout)
@@ -168,15 +219,11 @@ def check_owner(cursor: Cursor, namespace: str, session: bytes | None, transacti
     the cursor at the same time.
     """
     if cursor.in_use:
-        raise CommandError(12051, "CursorInUse", f"cursor id {cursor.id} is already in use")
+        raise error(12051, f"cursor id {cursor.id} is already in use")
     if cursor.namespace != namespace:
-        raise CommandError(
-            13,
-            "Unauthorized",
-            f"Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace "
-            f"{cursor.namespace}",
-        )
+        raise error(13, f"Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace "
+                    f"{cursor.namespace}")  # fmt: skip
     if cursor.session != session:
-        raise location(50738, f"Cannot run getMore on cursor {cursor.id}, which belongs to another session")
+        raise error(50738, f"Cannot run getMore on cursor {cursor.id}, which belongs to another session")
     if cursor.transaction != transaction:
-        raise location(50740, f"Cannot run getMore on cursor {cursor.id}, which belongs to another transaction")
+        raise error(50740, f"Cannot run getMore on cursor {cursor.id}, which belongs to another transaction")

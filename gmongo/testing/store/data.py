@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,7 +13,6 @@ from bson.timestamp import Timestamp
 from gmongo import _random
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.index import Index
-from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import Key, key_of
 
 Document = dict[str, Any]
@@ -24,27 +22,18 @@ HISTORY = 20_000
 
 
 class Record(NamedTuple):
-    """A stored document. Records are immutable: an update stores a new record.
+    """A stored document. Records are immutable: an update stores a new record."""
 
-    :param number: the position of the document in natural order.
-    :param document: the stored document.
-    """
-
-    number: int
-    document: Document
+    number: int  # the position of the document in natural order
+    document: Document  # the stored document
 
 
 class Change(NamedTuple):
-    """An entry of the history of a collection.
+    """An entry of the history of a collection."""
 
-    :param time: the logical time of the change.
-    :param key: the key of the changed record.
-    :param before: the record before the change; None if the change inserted the record.
-    """
-
-    time: Timestamp
-    key: Key
-    before: Record | None
+    time: Timestamp  # the logical time of the change
+    key: Key  # the key of the changed record
+    before: Record | None  # the record before the change, or None if the change inserted the record
 
 
 @dataclass(eq=False)
@@ -64,7 +53,6 @@ class Collection:
     :param history: the last changes, for reads of a past state.
     :param horizon: the oldest logical time whose state can be read.
     :param last_number: the highest number of a record.
-    :param building: the indexes that are being built. Writes update these indexes, but reads do not use them.
     :param stored: the size in bytes of all documents of a capped collection.
     """
 
@@ -81,7 +69,6 @@ class Collection:
     history: deque[Change] = field(default_factory=lambda: deque(maxlen=HISTORY))
     horizon: Timestamp = BEGINNING
     last_number: int = 0
-    building: list[Index] = field(default_factory=list)
     stored: int = 0
 
     @property
@@ -91,7 +78,7 @@ class Collection:
     @property
     def collation(self) -> Collation:
         """The collation of commands that have no collation."""
-        return Collation.of(self.options.get("collation"))
+        return Collation.from_spec(self.options.get("collation"))
 
     def key(self, identity: Any) -> Key:
         return key_of(self.collation.folded(identity))
@@ -122,7 +109,7 @@ class Collection:
         self.records[key] = record
         if self.is_capped:
             self.stored += len(bson.encode(record.document))
-        for index in self._all_indexes():
+        for index in self.indexes.values():
             index.add(key, record.document)
 
     def remove(self, key: Key, time: Timestamp) -> None:
@@ -137,18 +124,6 @@ class Collection:
             self.remove(next(iter(self.records)), time)
         while size and self.stored > size and len(self.records) > 1:
             self.remove(next(iter(self.records)), time)
-
-    def clear(self, pace: Pace) -> None:
-        """Free the memory of a dropped collection in small steps, between which other greenlets can run."""
-        for index in self.indexes.values():
-            for _ in pace.through(iter(index.forget_one, False)):
-                pass
-        for _ in pace.through(range(len(self.records))):
-            self.records.popitem()
-        for _ in pace.through(range(len(self.changed))):
-            self.changed.popitem()
-        for _ in pace.through(range(len(self.history))):
-            self.history.pop()
 
     def as_of(self, time: Timestamp) -> dict[Key, Record]:
         """Return the records at a past logical time, in natural order."""
@@ -175,11 +150,8 @@ class Collection:
         document = self.records[key].document
         if self.is_capped:
             self.stored -= len(bson.encode(document))
-        for index in self._all_indexes():
+        for index in self.indexes.values():
             index.discard(key, document)
-
-    def _all_indexes(self) -> Iterable[Index]:
-        return (*self.indexes.values(), *self.building) if self.building else self.indexes.values()
 
     def changed_since(self, time: Timestamp) -> set[Key]:
         """Return the keys of the records that changed after a logical time."""

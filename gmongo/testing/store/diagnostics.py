@@ -1,9 +1,9 @@
-"""The commands ``validate``, ``collStats``, ``dbStats`` and ``serverStatus``."""
+"""The commands ``validate``, ``collStats`` and ``dbStats``."""
 
 from __future__ import annotations
 
 from gmongo.testing.store.catalog import size_of
-from gmongo.testing.store.context import Context, check_writable, now_in_milliseconds
+from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import invalid_options, namespace_not_found
 from gmongo.testing.store.pacing import Pace
@@ -24,23 +24,12 @@ def validate(context: Context) -> Document:
     check_writable(collection)
     details = {name: {"valid": True} for name in collection.indexes}
     keys = dict.fromkeys(collection.indexes, len(collection.records))
+    lists = ("warnings", "errors", "extraIndexEntries", "missingIndexEntries", "corruptRecords")
     return {
-        "ns": collection.namespace,
-        "uuid": collection.uuid,
-        "nInvalidDocuments": 0,
-        "nNonCompliantDocuments": 0,
-        "nrecords": len(collection.records),
-        "nIndexes": len(collection.indexes),
-        "keysPerIndex": keys,
-        "indexDetails": details,
-        "valid": True,
-        "repaired": False,
-        "warnings": [],
-        "errors": [],
-        "extraIndexEntries": [],
-        "missingIndexEntries": [],
-        "corruptRecords": [],
-    }
+        "ns": collection.namespace, "uuid": collection.uuid, "nInvalidDocuments": 0, "nNonCompliantDocuments": 0,
+        "nrecords": len(collection.records), "nIndexes": len(collection.indexes), "keysPerIndex": keys,
+        "indexDetails": details, "valid": True, "repaired": False, **{name: [] for name in lists}
+    }  # fmt: skip
 
 
 def collection_stats(context: Context) -> Document:
@@ -100,18 +89,4 @@ def database_stats(context: Context) -> Document:
         "indexSize": 0.0,
         "totalSize": float(size // scale),
         "scaleFactor": float(scale),
-    }
-
-
-def server_status(context: Context) -> Document:
-    """Return the fields of ``serverStatus`` that the store determines."""
-    state = context.state
-    major, minor = state.version
-    return {
-        "host": context.request.member,
-        "version": f"{major}.{minor}.0",
-        "process": "mongos" if state.sharded else "mongod",
-        "localTime": now_in_milliseconds(),
-        "metrics": {"cursor": {"open": {"total": state.cursors.count()}}},
-        "logicalSessionRecordCache": {"activeSessionsCount": sum(1 for _ in state.sessions)},
     }

@@ -17,11 +17,8 @@ _FIELD = 7  # the size in bytes of the document {"": value} without the value
 def update_description(before: Document, after: Document, whole: frozenset[str], version: tuple[int, int]) -> Document:
     """Return the ``updateDescription`` of an event.
 
-    :param before: the document before the update.
-    :param after: the document after the update.
     :param whole: the paths of values that the description shows completely. If `whole` contains the
         empty path, the description shows only the changed parts of all other values.
-    :param version: the server version.
     """
     changes = _Changes(whole)
     changes.compare(before, after, "")

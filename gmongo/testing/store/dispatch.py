@@ -19,7 +19,6 @@ from gmongo.testing.store.errors import (
     no_such_transaction,
     transaction_too_old,
 )
-from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.sessions import Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction
@@ -69,11 +68,7 @@ def check(state: State, request: Request, command: Command) -> None:
     if request.in_transaction and request.transaction_number is not None:
         ends = request.name in ("commitTransaction", "abortTransaction")
         if request.body.get("startTransaction") if ends else not command.in_transactions:
-            raise CommandError(
-                263,
-                "OperationNotSupportedInTransaction",
-                f"Cannot run '{request.name}' in a multi-document transaction.",
-            )
+            raise error(263, f"Cannot run '{request.name}' in a multi-document transaction.")
         if "writeConcern" in request.body and not ends:
             raise invalid_options("writeConcern is not allowed within a multi-statement transaction")
         if concern and not request.body.get("startTransaction"):
@@ -90,11 +85,10 @@ def check(state: State, request: Request, command: Command) -> None:
 
 def _check_snapshot(state: State, request: Request, command: Command) -> None:
     if not state.has_oplog:
-        raise CommandError(123, "NotAReplicaSet", "Cannot specify 'snapshot' readConcern on a standalone node")
+        raise error(123, "Cannot specify 'snapshot' readConcern on a standalone node")
     if state.version < (5, 0) or not command.snapshots:
-        raise invalid_options(
-            f"readConcern level snapshot is not supported by {request.name} outside of multi-document transactions"
-        )
+        raise invalid_options(f"readConcern level snapshot is not supported by {request.name} outside of "
+                              "multi-document transactions")  # fmt: skip
 
 
 def _run_without_number(state: State, request: Request, command: Command) -> Document:
@@ -115,13 +109,12 @@ def _run_retryable_write(state: State, request: Request, command: Command, sessi
             f"autocommit:false was not provided, and {request.name} is not a retryable write command.",
         )
     if number < session.number:
-        raise transaction_too_old(
-            f"Retryable write with txnNumber {number} is prohibited on session because a newer retryable write or "
-            f"transaction with txnNumber {session.number} has already started on this session."
-        )
+        raise transaction_too_old(f"Retryable write with txnNumber {number} is prohibited on session because a newer "
+                                  f"retryable write or transaction with txnNumber {session.number} has already started "
+                                  "on this session.")  # fmt: skip
     if number == session.number:
         if session.transaction is not None:
-            raise CommandError(217, "IncompleteTransactionHistory", f"txnNumber {number} is a transaction's")
+            raise error(217, f"txnNumber {number} is a transaction's")
         if session.reply is not None:
             return dict(session.reply)
     _check_single_document_writes(request)
@@ -148,7 +141,7 @@ def _statements(request: Request) -> list[Any]:
 
 
 def _check_single_document_writes(request: Request) -> None:
-    for statement in Pace().through(_statements(request)):
+    for statement in _statements(request):
         many = (
             isinstance(statement, dict)
             and "documents" not in request.body
@@ -170,10 +163,8 @@ def _run_in_transaction(state: State, request: Request, command: Command, sessio
     if request.name in ("commitTransaction", "abortTransaction"):
         return end_transaction(state, request, session)
     if number < session.number:
-        raise transaction_too_old(
-            f"Cannot start transaction {number} on session because a newer transaction with txnNumber "
-            f"{session.number} has already started on this session."
-        )
+        raise transaction_too_old(f"Cannot start transaction {number} on session because a newer transaction with "
+                                  f"txnNumber {session.number} has already started on this session.")  # fmt: skip
     transaction = (
         _begin_transaction(state, request, session)
         if request.body.get("startTransaction")
@@ -191,7 +182,7 @@ def _begin_transaction(state: State, request: Request, session: Session) -> Tran
     assert number is not None
     if number == session.number:
         message = f"Only servers in a sharded cluster can start a new transaction at the active number {number}"
-        raise CommandError(117, "ConflictingOperationInProgress", message)
+        raise error(117, message)
     start = (request.body.get("readConcern") or {}).get("atClusterTime", state.now())
     _use_new_number(state, session, number)
     transaction = Transaction(state, request.body["lsid"], number, request.member, request.connection, start)
@@ -202,14 +193,12 @@ def _begin_transaction(state: State, request: Request, session: Session) -> Tran
 def _current_transaction(state: State, request: Request, session: Session) -> Transaction:
     number, transaction = request.transaction_number, session.transaction
     if transaction is None or number != session.number:
-        raise no_such_transaction(
-            f"Given transaction number {number} does not match any in-progress transactions. The active transaction "
-            f"number is {session.number}"
-        )
+        raise no_such_transaction(f"Given transaction number {number} does not match any in-progress transactions. The "
+                                  f"active transaction number is {session.number}")  # fmt: skip
     if state.sharded and transaction.member != request.member:
         raise no_such_transaction(f"cannot continue txnId {number} for session with another mongos")
     if transaction.status == "committed":
-        raise CommandError(256, "TransactionCommitted", f"Transaction {number} has been committed.")
+        raise error(256, f"Transaction {number} has been committed.")
     if transaction.status == "aborted":
         raise no_such_transaction(f"Transaction with {{ txnNumber: {number} }} has been aborted.")
     return transaction

@@ -11,7 +11,7 @@ from bson.binary import UUID_SUBTYPE, Binary
 from bson.datetime_ms import DatetimeMS
 from bson.objectid import ObjectId
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.values import EMPTY_ARRAY, MISSING, Key
@@ -22,8 +22,6 @@ _UUID_LENGTH = 16
 def new_entries(collection: Collection, document: Document, before: Document | None) -> Iterator[tuple[str, Key]]:
     """Yield the entries that a write of a document would add to unique indexes, each with the name of the index.
 
-    :param collection: the collection of the document.
-    :param document: the new document.
     :param before: the old document; None for an insert.
     """
     for index in collection.indexes.values():
@@ -33,10 +31,7 @@ def new_entries(collection: Collection, document: Document, before: Document | N
 
 
 def check_unique(collection: Collection, key: Key, document: Document) -> None:
-    """Check that no stored document has the values of a document in a unique index. The ``_id`` index is not checked.
-
-    :raises CommandError: another document has these values.
-    """
+    """Check that no stored document has the values of a document in a unique index, except the ``_id`` index."""
     for index in collection.indexes.values():
         if not index.needs_duplicate_check:
             continue
@@ -52,12 +47,8 @@ def check_unique_among(
 
     The ``_id`` index is not checked.
 
-    :param collection: the collection of the document.
-    :param key: the key of the document.
-    :param document: the new document.
     :param records: the records that the transaction reads.
     :param written: the keys of the records that the transaction has written.
-    :raises CommandError: another document has these values.
     """
     for index in collection.indexes.values():
         if not index.needs_duplicate_check:
@@ -74,13 +65,8 @@ def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...])
     """Return the error of a write that would store a duplicate value in a unique index."""
     found = {path: _none_if_missing(value) for path, value in zip(index.keys, values, strict=True)}
     shown = ", ".join(f"{path}: {_as_text(value)}" for path, value in found.items())
-    return CommandError(
-        11000,
-        "DuplicateKey",
-        f"E11000 duplicate key error collection: {collection.namespace} index: {index.name} dup key: {{ {shown} }}",
-        keyPattern=dict(index.keys),
-        keyValue=found,
-    )
+    return error(11000, f"E11000 duplicate key error collection: {collection.namespace} index: {index.name} dup key: "
+                 f"{{ {shown} }}", keyPattern=dict(index.keys), keyValue=found)  # fmt: skip
 
 
 def _none_if_missing(value: Any) -> Any:

@@ -5,16 +5,10 @@ from __future__ import annotations
 from bson.binary import Binary
 
 from gmongo import _random
-from gmongo.testing.command import CommandError, Request
+from gmongo.testing.command import CommandError, Request, error
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import (
-    TRANSIENT,
-    illegal_operation,
-    no_such_transaction,
-    transaction_too_old,
-)
-from gmongo.testing.store.pacing import Pace
+from gmongo.testing.store.errors import TRANSIENT, illegal_operation, no_such_transaction, transaction_too_old
 from gmongo.testing.store.sessions import TIMEOUT_SECONDS, Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction
@@ -36,7 +30,7 @@ def abort(state: State, session: Session) -> None:
 def end_transaction(state: State, request: Request, session: Session) -> Document:
     """Execute ``commitTransaction`` or ``abortTransaction``."""
     if request.database != "admin":
-        raise CommandError(13, "Unauthorized", f"{request.name} may only be run against the admin database.")
+        raise error(13, f"{request.name} may only be run against the admin database.")
     transaction = _transaction(state, request, session)
     commits = request.name == "commitTransaction"
     if transaction.status == "aborted":
@@ -44,10 +38,9 @@ def end_transaction(state: State, request: Request, session: Session) -> Documen
     if commits:
         _commit(state, session, transaction)
     elif transaction.status == "committed":
-        raise CommandError(256, "TransactionCommitted", f"Transaction {transaction.number} has been committed.")
+        raise error(256, f"Transaction {transaction.number} has been committed.")
     else:
         abort(state, session)
-    transaction.clear(Pace())
     return recovery_token(state)
 
 
@@ -81,7 +74,7 @@ def not_in_transaction(context: Context) -> Document:
     """Raise the error of a ``commitTransaction`` or ``abortTransaction`` without transaction number."""
     if not context.state.has_oplog:
         raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
-    raise CommandError(125, "CommandFailed", f"{context.request.name} must be run within a transaction")
+    raise error(125, f"{context.request.name} must be run within a transaction")
 
 
 def end_sessions(context: Context) -> Document:

@@ -15,23 +15,9 @@ from gmongo.testing.unsupported import not_supported
 Document = dict[str, Any]
 Documents = Iterable[Document]
 Stage = Callable[[Documents, Variables], Documents]
-# A function that returns, for a value, documents of a collection and their positions in natural order. The documents
-# include all documents that have the value at a path, and may include other documents.
-Finder = Callable[[Any], Iterable[tuple[int, Document]]]
 
 
-class Foreign:
-    """A collection that a stage such as ``$lookup`` reads, in addition to the collection of the command."""
-
-    def documents(self) -> list[Document]:
-        raise NotImplementedError
-
-    def finder(self, path: str, collation: Collation) -> Finder:
-        """Return a function that finds documents by the value at a path."""
-        raise NotImplementedError
-
-
-def _no_collection(name: str) -> Foreign:
+def _no_collection(name: str) -> list[Document]:
     raise not_supported("a collection of the server", name)
 
 
@@ -40,15 +26,13 @@ class Environment:
     """The context in which a stage is compiled.
 
     :param scope: the names of the variables, the collation and the pace.
-    :param read: a function that returns another collection of the database by name.
+    :param read: a function that returns the documents of another collection of the database by name.
     :param most: the number of documents that later stages read from the stage; None if later stages read all documents.
-    :param leading: True if a server would run the stage in its slot-based execution engine, which differs in details.
     """
 
     scope: Scope = field(default_factory=Scope)
-    read: Callable[[str], Foreign] = _no_collection
+    read: Callable[[str], list[Document]] = _no_collection
     most: int | None = None
-    leading: bool = False
 
     @property
     def pace(self) -> Pace:
@@ -62,20 +46,10 @@ class Environment:
         return replace(self, scope=self.scope.within(names))
 
     @classmethod
-    def of(
-        cls,
-        variables: Mapping[str, Any],
-        collation: Collation = BINARY,
-        pace: Pace | None = None,
-        **more: Any,
+    def for_variables(
+        cls, variables: Mapping[str, Any], collation: Collation = BINARY, pace: Pace | None = None, **more: Any
     ) -> Environment:
-        """Return a context in which expressions can use the names of `variables`.
-
-        :param variables: the values of variables by name.
-        :param collation: the collation of the command.
-        :param pace: the pace of the command.
-        :param more: further parameters of :class:`Environment`.
-        """
+        """Return a context in which expressions can use the names of `variables`."""
         return cls(Scope(frozenset(variables), collation, pace or Pace()), **more)
 
 
@@ -90,15 +64,12 @@ def with_value(document: Document, parts: list[str], value: Any) -> Document:
 
 
 def with_last(document: Document, parts: list[str], value: Any) -> Document:
-    """Return a copy of a document with another value at a path.
-
-    The field at this path becomes the last field. The slot-based execution engine of a server also
-    writes the field last.
-    """
-    return with_value(with_value(document, parts, MISSING) if _has(document, parts) else document, parts, value)
+    """Return a copy of a document with another value at a path. The field at this path becomes the last field."""
+    return with_value(with_value(document, parts, MISSING) if has_path(document, parts) else document, parts, value)
 
 
-def _has(document: Any, parts: list[str]) -> bool:
+def has_path(document: Any, parts: list[str]) -> bool:
+    """Return True if the document has a value at the path."""
     for part in parts:
         if not isinstance(document, dict) or part not in document:
             return False

@@ -2,93 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.unsupported import not_supported
 
 TRANSIENT = "TransientTransactionError"
 
-
-def bad_value(message: str) -> CommandError:
-    """Return the error of an invalid value."""
-    return CommandError(2, "BadValue", message)
-
-
-def failed_to_parse(message: str) -> CommandError:
-    """Return the error of a malformed document."""
-    return CommandError(9, "FailedToParse", message)
-
-
-def type_mismatch(message: str) -> CommandError:
-    """Return the error of a value with a wrong type."""
-    return CommandError(14, "TypeMismatch", message)
-
-
-def illegal_operation(message: str) -> CommandError:
-    """Return the error of an operation that the deployment or collection does not allow."""
-    return CommandError(20, "IllegalOperation", message)
-
-
-def namespace_not_found(message: str) -> CommandError:
-    """Return the error of a missing collection."""
-    return CommandError(26, "NamespaceNotFound", message)
-
-
-def index_not_found(message: str) -> CommandError:
-    """Return the error of a missing index."""
-    return CommandError(27, "IndexNotFound", message)
-
-
-def cannot_create(message: str) -> CommandError:
-    """Return the error of an invalid index."""
-    return CommandError(67, "CannotCreateIndex", message)
-
-
-def invalid_options(message: str) -> CommandError:
-    """Return the error of conflicting options."""
-    return CommandError(72, "InvalidOptions", message)
-
-
-def invalid_namespace(message: str) -> CommandError:
-    """Return the error of an invalid collection name."""
-    return CommandError(73, "InvalidNamespace", message)
-
-
-def query_feature_not_allowed(message: str) -> CommandError:
-    """Return the error of a query operator that is not allowed in its context."""
-    return CommandError(224, "QueryFeatureNotAllowed", message)
-
-
-def immutable_field(message: str) -> CommandError:
-    """Return the error of an update that would change ``_id``."""
-    return CommandError(66, "ImmutableField", message)
+bad_value = partial(error, 2)  # an invalid value
+failed_to_parse = partial(error, 9)  # a malformed document
+type_mismatch = partial(error, 14)  # a value with a wrong type
+illegal_operation = partial(error, 20)  # an operation that the deployment or collection does not allow
+namespace_not_found = partial(error, 26)  # a missing collection
+index_not_found = partial(error, 27)
+immutable_field = partial(error, 66)  # an update that would change `_id`
+cannot_create = partial(error, 67)  # an invalid index
+invalid_options = partial(error, 72)  # conflicting options
+invalid_namespace = partial(error, 73)  # an invalid collection name
+no_such_transaction = partial(error, 251, labels=[TRANSIENT])  # an unknown or aborted transaction
+transaction_too_old = partial(error, 225)  # a transaction number below the last number of the session
 
 
 def write_conflict() -> CommandError:
     """Return the error of a write to a document that a concurrent transaction has written."""
-    message = "Write conflict during plan execution and yielding is disabled. Please retry your operation."
-    return CommandError(112, "WriteConflict", message)
-
-
-def no_such_transaction(message: str) -> CommandError:
-    """Return the error of an unknown or aborted transaction."""
-    return CommandError(251, "NoSuchTransaction", message, [TRANSIENT])
-
-
-def transaction_too_old(message: str) -> CommandError:
-    """Return the error of a transaction number below the last number of the session."""
-    return CommandError(225, "TransactionTooOld", message)
-
-
-def cursor_not_found(cursor_id: int) -> CommandError:
-    """Return the error of an unknown, killed or finished cursor."""
-    return CommandError(43, "CursorNotFound", f"cursor id {cursor_id} not found")
-
-
-def location(code: int, message: str, **fields: Any) -> CommandError:
-    """Return an error whose code has no name. The name in the reply is ``Location`` and the code."""
-    return CommandError(code, f"Location{code}", message, **fields)
+    return error(112, "Write conflict during plan execution and yielding is disabled. Please retry your operation.")
 
 
 def failed_expression(detail: str) -> CommandError:
@@ -99,3 +36,8 @@ def failed_expression(detail: str) -> CommandError:
 def malformed(detail: str) -> CommandError:
     """Return the refusal of a malformed part of a command."""
     return not_supported("a malformed part of a command", detail)
+
+
+def cursor_not_found(cursor_id: int) -> CommandError:
+    """Return the error of an unknown, killed or finished cursor."""
+    return error(43, f"cursor id {cursor_id} not found")

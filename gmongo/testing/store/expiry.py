@@ -22,8 +22,6 @@ def run_due_work(state: State, parameters: Mapping[str, Any]) -> None:
     """Remove expired documents and abort expired transactions, at most once in ``ttlMonitorSleepSecs``.
 
     A deployment calls the function before each command. While no command arrives, nothing expires.
-
-    :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.
     """
     state.transaction_lifetime = parameters["transactionLifetimeLimitSeconds"]
     now = clock.monotonic()

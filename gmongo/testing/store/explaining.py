@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gmongo.testing.command import CommandError, Request
+from gmongo.testing.command import Request, error
 from gmongo.testing.store.aggregation import pipeline_results
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
@@ -27,7 +27,7 @@ def explain(context: Context) -> Document:
         raise bad_value(f"verbosity string must be one of {', '.join(_VERBOSITIES)}, not {verbosity!r}")
     command = context.body["explain"]
     if not command:
-        raise CommandError(59, "CommandNotFound", "Explain failed due to unknown command: ")
+        raise error(59, "Explain failed due to unknown command: ")
     return explain_command(context, command, verbosity)
 
 
@@ -38,7 +38,6 @@ def explain_command(context: Context, command: Document, verbosity: str) -> Docu
     ``nReturned``.
 
     :param context: the context of the ``explain``.
-    :param command: the explained command.
     :param verbosity: the verbosity of the ``explain``.
     """
     name = next(iter(command))

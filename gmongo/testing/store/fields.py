@@ -87,8 +87,7 @@ def _elements(values: list[Any]) -> str:
 def kinds_of_word(word: str) -> tuple[str, ...]:
     """Return the names of all kinds of values that a word in the rules of the table includes.
 
-    :param word: the name of a kind, a BSON type, ``number``, or a size such as ``negative`` or
-        ``positive``.
+    :param word: the name of a kind, a BSON type, ``number``, or a size such as ``negative`` or ``positive``.
     """
     if word.endswith("positive"):
         return tuple(leaf for size in ("one", "many") for leaf in kinds_of_word(word.replace("positive", size)))
@@ -140,10 +139,7 @@ class Fields:
     def check(self, body: Mapping[str, Any], version: Version, generic: Container[str] = ()) -> None:
         """Check all fields of a document.
 
-        :param body: the document to check.
-        :param version: the server version.
         :param generic: the names of the fields that each command accepts.
-        :raises CommandError: a field is unknown, is missing, or has a wrong value.
         """
         for name, value in body.items():
             known = self.fields.get(name)
@@ -166,11 +162,9 @@ class Fields:
         if isinstance(value, dict):
             known.parts.check(value, version)
         elif isinstance(value, list) and known.codes["object-full"]:
-            pace = Pace()
-            for part in pace.through(value):
+            for part in Pace().through(value):
                 if isinstance(part, dict):
                     known.parts.check(part, version)
-            pace.pause()
 
 
 def _unknown(path: str, name: str, code: int, version: Version) -> CommandError:
@@ -240,12 +234,7 @@ def without_alias(request: Request) -> dict[str, Any]:
 
 
 def check_body(name: str, body: Mapping[str, Any], version: Version) -> None:
-    """Check the fields of a command or an embedded document, except the generic fields.
-
-    :param name: the key in :data:`TABLE`.
-    :param body: the command or the document.
-    :param version: the server version.
-    """
+    """Check the fields of a command or an embedded document, except the generic fields."""
     TABLE[name].check(body, version, () if "-" in name else TABLE["generic"].fields)
 
 

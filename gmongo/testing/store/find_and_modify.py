@@ -9,10 +9,10 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Document, Record
 from gmongo.testing.store.errors import failed_to_parse, malformed
-from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.patterns import is_pattern
+from gmongo.testing.store.projection import compile_projection
 from gmongo.testing.store.values import Key, is_true
 from gmongo.testing.store.writes import Target, records_to_write, replace_one, target_of, update_of, upsert
 

@@ -8,9 +8,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.errors import location
 from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.optional_deps import SortedDict
 from gmongo.testing.store.paths import ParallelArrays, leaves_at, values_at
@@ -69,7 +68,7 @@ class Index:
 
     @cached_property
     def collation(self) -> Collation:
-        return Collation.of(self.options.get("collation"))
+        return Collation.from_spec(self.options.get("collation"))
 
     @cached_property
     def _partial(self) -> Match | None:
@@ -101,9 +100,7 @@ class Index:
         try:
             found = leaves_at(document, self._paths)
         except ParallelArrays:
-            raise CommandError(
-                171, "CannotIndexParallelArrays", f"cannot index parallel arrays {self._paths}"
-            ) from None
+            raise error(171, f"cannot index parallel arrays {self._paths}") from None
         if self.options.get("sparse") and all(value is MISSING for values in found for value in values):
             return []
         return [(tuple(map(self._key, values)), values) for values in found]
@@ -126,7 +123,7 @@ class Index:
             for part in path.split("."):
                 value = value.get(part) if isinstance(value, dict) else None
                 if isinstance(value, list):
-                    raise location(16766, f"Error: hashed indexes do not currently support array values: {path}")
+                    raise error(16766, f"Error: hashed indexes do not currently support array values: {path}")
 
     def _key(self, value: Any) -> Key:
         return key_of(None if value is MISSING else self.collation.folded(value))
@@ -150,13 +147,6 @@ class Index:
                 if not keys:
                     del self.tree[entry]
 
-    def forget_one(self) -> bool:
-        """Remove the last entry. Return False if the index has no entries."""
-        if self.tree:
-            self.tree.popitem()
-            return True
-        return False
-
     def record_keys(self, entry: Key) -> Iterable[Key]:
         """Return the keys of the records that have this entry in the index."""
         keys: Iterable[Key] = self.tree.get(entry, ())
@@ -166,9 +156,7 @@ class Index:
         """Yield the keys of the records in a range of entries. The index may change during the iteration.
 
         :param prefix: the sort keys of the first index fields. All entries of the range have these keys.
-        :param low: the lower bound of the keys of the next fields.
-        :param high: the upper bound of the keys of the next fields. The range does not include the
-            bound.
+        :param high: the upper bound of the keys of the next fields. The range does not include the bound.
         """
         if len(prefix) == len(self.keys):
             yield from list(self.record_keys(prefix))

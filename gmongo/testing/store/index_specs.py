@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import malformed
@@ -17,49 +17,27 @@ from gmongo.testing.store.values import is_nan, is_number, is_whole
 from gmongo.testing.unsupported import not_supported
 
 Version = tuple[int, int]
-_TYPES: Mapping[str, str] = {
-    "object": "collation key partialFilterExpression wildcardProjection",
-    "string": "default_language language_override name",
-    "number": "2dsphereIndexVersion bits max min textIndexVersion v",
-    "bool": "hidden",
-    "switch": "background clustered dropDups prepareUnique sparse unique",
-    "weights": "weights",
-    "any": "bucketSize expireAfterSeconds ns storageEngine",
-}
-_TYPE_OF = {name: expected for expected, names in _TYPES.items() for name in names.split()}
-_IS: Mapping[str, Callable[[Any], bool]] = {
-    "object": lambda value: isinstance(value, dict),
-    "string": lambda value: type(value) is str,
-    "number": is_number,
-    "bool": lambda value: isinstance(value, bool),
-    "switch": lambda value: isinstance(value, bool) or is_number(value),
-    "weights": lambda value: isinstance(value, (dict, list, str)),
-    "any": lambda value: True,
-}
+_OBJECTS = frozenset({"collation", "key", "partialFilterExpression", "weights"})
+_STRINGS = frozenset({"default_language", "name"})
+_NUMBERS = frozenset({"expireAfterSeconds", "v"})
+_FLAGS = frozenset({"background", "hidden", "prepareUnique", "sparse", "unique"})
+# The options that servers support and the simulation refuses.
+_REFUSED = frozenset({
+    "2dsphereIndexVersion", "bits", "bucketSize", "clustered", "dropDups", "language_override", "max", "min", "ns",
+    "storageEngine", "textIndexVersion", "wildcardProjection"
+})  # fmt: skip
 _KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
 # The options that `listIndexes` shows, in this order.
 _ORDER = (
-    *("background", "unique", "hidden", "partialFilterExpression", "sparse", "expireAfterSeconds", "storageEngine"),
+    *("background", "unique", "hidden", "partialFilterExpression", "sparse", "expireAfterSeconds"),
     *("weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion", "collation"),
     "prepareUnique",
 )
-_FLAGS = frozenset({"background", "hidden", "prepareUnique", "sparse", "unique"})
 _SHOWN_IF_FALSE = frozenset({"background", "sparse"})
-_OF_IDENTITY = frozenset({"collation", "key", "name", "ns", "v"})
+_OF_IDENTITY = frozenset({"collation", "key", "name", "v"})
 # The operators that the filter of a partial index may have.
 _OF_PARTIAL_INDEXES = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
-_OF_OTHER_KINDS = frozenset(
-    {
-        "2dsphereIndexVersion",
-        "bits",
-        "default_language",
-        "language_override",
-        "max",
-        "min",
-        "textIndexVersion",
-        "weights",
-    }
-)
+_KNOWN = _OBJECTS | _STRINGS | _NUMBERS | _FLAGS | _REFUSED
 _PARTIAL_DEPTH = 4
 _MAX_SECONDS = 2**31 - 1
 _MOST_FIELDS = 32
@@ -69,13 +47,10 @@ _MAX_WEIGHT = 99_999
 def compile_index(spec: Any, default: Document, version: Version, ignore_unknown: bool = False) -> Index:
     """Check an index specification, and return a new index.
 
-    :param spec: the index specification.
-    :param default: the collation of the collection.
-    :param version: the server version.
     :param ignore_unknown: True to ignore unknown options instead of raising an error.
     """
     if ignore_unknown:
-        spec = {name: value for name, value in spec.items() if name in _TYPE_OF}
+        spec = {name: value for name, value in spec.items() if name in _KNOWN}
     _check_fields(spec)
     _check_keys(spec["key"])
     _check_options(spec, version)
@@ -85,7 +60,7 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
     options = {name: value for name, value in options.items() if value is not False or name in _SHOWN_IF_FALSE}
     if "expireAfterSeconds" in options:
         options["expireAfterSeconds"] = int(float(str(options["expireAfterSeconds"])))
-    collation = Collation.of(spec["collation"]).description() if "collation" in spec else default
+    collation = Collation.from_spec(spec["collation"]).description() if "collation" in spec else default
     options.pop("collation", None)
     if "2dsphere" in spec["key"].values():
         options.setdefault("2dsphereIndexVersion", 3)
@@ -110,29 +85,24 @@ def _text_keys(keys: Mapping[str, Any]) -> Document:
     return found
 
 
-def check_identity_spec(spec: Mapping[str, Any], collation: Document) -> None:
-    """Check the option ``idIndex`` of ``create``.
-
-    :param spec: the index specification.
-    :param collation: the collation of the collection.
-    """
-    _check_fields(spec)
-    is_identity = same_keys(spec["key"], {"_id": 1}) and set(spec) <= _OF_IDENTITY
-    if not is_identity or ("collation" in spec and Collation.of(spec["collation"]).description() != collation):
-        raise malformed("idIndex")
-
-
 def same_keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
     """Return True if two indexes have equal fields in equal order, with equal directions or kinds."""
     return list(left.items()) == list(right.items())
 
 
 def _check_fields(spec: Mapping[str, Any]) -> None:
-    unknown = sorted(set(spec) - set(_TYPE_OF))
+    unknown = sorted(set(spec) - _KNOWN)
     if unknown:
-        raise CommandError(197, "InvalidIndexSpecificationOption", f"The field '{unknown[0]}' is not valid for an "
-                           "index specification.")  # fmt: skip
-    has_types = all(_IS[_TYPE_OF[name]](value) for name, value in spec.items())
+        raise error(197, f"The field '{unknown[0]}' is not valid for an index specification.")
+    if not _REFUSED.isdisjoint(spec):
+        raise not_supported("other options of an index", min(_REFUSED & set(spec)))
+    has_types = all(
+        isinstance(value, dict) if name in _OBJECTS
+        else type(value) is str if name in _STRINGS
+        else isinstance(value, bool) if name == "hidden"
+        else is_number(value) or (name in _FLAGS and isinstance(value, bool))
+        for name, value in spec.items()
+    )  # fmt: skip
     if not has_types or not {"key", "name"} <= set(spec) or spec.get("collation") == {}:
         raise malformed("an index specification")
 
@@ -173,9 +143,7 @@ def _check_options(spec: Mapping[str, Any], version: Version) -> None:
         (is_identity and not set(spec) <= _OF_IDENTITY)
         or (not is_whole(spec.get("v", 2)) or spec.get("v", 2) not in (1, 2) or (spec.get("v") == 1 and len(spec) > 3))
         or (spec.get("unique") and spec.get("prepareUnique"))
-        or not {"clustered", "wildcardProjection"}.isdisjoint(spec)
-        or ("weights" in spec and plugin != "text")
-        or spec.get("storageEngine", {"wiredTiger": {}}).keys() != {"wiredTiger"}
+        or (plugin != "text" and not {"default_language", "weights"}.isdisjoint(spec))
         or not name
         or "\0" in name
         or name == "*"
@@ -188,7 +156,7 @@ def _check_options(spec: Mapping[str, Any], version: Version) -> None:
         _check_partial(spec["partialFilterExpression"], version)
         if spec.get("sparse"):
             raise malformed("a sparse and partial index")
-    if plugin or _OF_OTHER_KINDS & set(spec):
+    if plugin:
         _check_other_kind(spec, plugin)
     if "expireAfterSeconds" in spec:
         _check_expiry(spec)
@@ -200,14 +168,11 @@ def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
         raise malformed("an index with two hashed fields")
     if plugin not in ("", "hashed") and spec.get("unique"):
         raise not_supported("a unique index of another kind")
-    options = _OF_OTHER_KINDS & set(spec)
-    if plugin == "text" and spec.get("default_language", "english") in ("english", "none"):
-        weights = spec.get("weights", {})
-        is_plain = isinstance(weights, dict) and all(map(str.isalnum, weights))
-        if is_plain and all(type(one) is int and 0 < one < _MAX_WEIGHT for one in weights.values()):
-            options -= {"default_language", "weights"}
-    if options or (plugin == "2d" and len(kinds) > 1):
-        raise not_supported("options of a text or geospatial index", ", ".join(sorted(options)) or "other fields")
+    weights = spec.get("weights", {})
+    has_weights = all(type(one) is int and 0 < one < _MAX_WEIGHT for one in weights.values())
+    is_plain = has_weights and all(map(str.isalnum, weights)) and (plugin != "2d" or len(kinds) == 1)
+    if not is_plain or spec.get("default_language", "english") not in ("english", "none"):
+        raise not_supported("other options of an index", plugin)
 
 
 def _check_expiry(spec: Mapping[str, Any]) -> None:

@@ -14,13 +14,13 @@ from gmongo.testing.store.errors import (
     cannot_create,
     index_not_found,
     invalid_options,
-    location,
     malformed,
     namespace_not_found,
 )
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.index_specs import compile_index, same_keys
 from gmongo.testing.store.replies import listing_reply
+from gmongo.testing.unsupported import not_supported
 
 _MOST_INDEXES = 64
 # Two indexes with equal keys are different indexes if one of these options differs.
@@ -43,13 +43,12 @@ def create_indexes(context: Context) -> Document:
     created = collection is None
     collection = context.writable_collection()
     if context.access.in_transaction and context.access.records(collection):
-        raise CommandError(263, "OperationNotSupportedInTransaction", "Cannot create new indexes on existing "
+        raise error(263, "Cannot create new indexes on existing "
                            f"collection {collection.namespace} in a multi-document transaction.")  # fmt: skip
     before = len(collection.indexes)
     if before + sum(not _exists(collection, index) for index in requested) > _MOST_INDEXES:
-        raise cannot_create(
-            f"add index fails, too many indexes for {collection.namespace}: there may be {_MOST_INDEXES}"
-        )
+        raise cannot_create(f"add index fails, too many indexes for {collection.namespace}: there may be "
+                            f"{_MOST_INDEXES}")  # fmt: skip
     quorum = context.body.get("commitQuorum")
     if isinstance(quorum, str) and quorum not in ("majority", "votingMembers"):
         raise error(79, f"No write concern mode named '{quorum}' found in replica set configuration")
@@ -90,18 +89,13 @@ def _exists(collection: Collection, index: Index) -> bool:
         if same_keys(named.keys, index.keys) and _have_equal_signatures(named, index):
             if _other_options(named) == _other_options(index):
                 return True
-            raise CommandError(85, "IndexOptionsConflict", "An equivalent index already exists with the same name but "
-                               f"different options. Requested index: {index.description()}, existing index: "
-                               f"{named.description()}")  # fmt: skip
-        raise CommandError(
-            86,
-            "IndexKeySpecsConflict",
-            f"An existing index has the same name as the requested index. Requested index: {index.description()}, "
-            f"existing index: {named.description()}",
-        )
+            raise error(85, "An equivalent index already exists with the same name but different options. Requested "
+                        f"index: {index.description()}, existing index: {named.description()}")  # fmt: skip
+        raise error(86, "An existing index has the same name as the requested index. Requested index: "
+                    f"{index.description()}, existing index: {named.description()}")  # fmt: skip
     for other in collection.indexes.values():
         if same_keys(other.keys, index.keys) and _have_equal_signatures(other, index):
-            raise CommandError(85, "IndexOptionsConflict", f"Index already exists with a different name: {other.name}")
+            raise error(85, f"Index already exists with a different name: {other.name}")
         if _is_text(other) and _is_text(index):
             raise cannot_create(f"only one text index per collection allowed, found existing text index '{other.name}'")
     return False
@@ -121,20 +115,14 @@ def _other_options(index: Index) -> Document:
 
 
 def _build(context: Context, collection: Collection, index: Index) -> None:
-    """Build an index. Other commands can write to the collection at the same time."""
     if index.unique and "hashed" in index.keys.values():
-        raise location(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
-    collection.building.append(index)
-    try:
-        for key in context.pace.through(list(context.access.records(collection))):
-            record = context.access.records(collection).get(key)
-            if record is not None:
-                index.add(key, record.document)
-    finally:
-        collection.building.remove(index)
+        raise error(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
+    if not context.access.in_transaction and any(one.transaction and one.transaction.touches(collection)
+                                                 for one in context.state.sessions):  # fmt: skip
+        raise not_supported("an index build beside a transaction")
+    for key, record in context.access.records(collection).items():
+        index.add(key, record.document)
     state = context.state
-    if context.collection() is not collection:
-        raise CommandError(276, "IndexBuildAborted", f"Index build failed: {collection.namespace} was dropped")
     if index.options.get("unique"):
         _check_unique(context, collection, index)
     collection.indexes[index.name] = index
@@ -188,15 +176,13 @@ def indexes_of(collection: Collection, requested: Any) -> list[Index]:
     """Return the indexes with the requested name or the requested keys.
 
     :param collection: the collection that has the indexes.
-    :param requested: the name of an index, or the keys of an index.
     :raises CommandError: several indexes have the keys.
     """
     if type(requested) is str:
         return [index for index in collection.indexes.values() if index.name == requested]
     found = [index for index in collection.indexes.values() if same_keys(index.keys, requested)]
     if len(found) > 1:
-        raise CommandError(181, "AmbiguousIndexKeyPattern", f"{len(found)} indexes found for key: {requested}, "
-                           "identify by name instead.")  # fmt: skip
+        raise error(181, f"{len(found)} indexes found for key: {requested}, identify by name instead.")
     return found
 
 

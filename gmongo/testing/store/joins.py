@@ -1,11 +1,11 @@
-"""The stages ``$lookup``, ``$unionWith``, ``$facet``, ``$graphLookup`` and ``$documents``."""
+"""The stages ``$lookup``, ``$unionWith``, ``$facet`` and ``$documents``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from gmongo.testing.store.environment import Document, Documents, Environment, Finder, Stage, with_last, with_value
+from gmongo.testing.store.environment import Document, Documents, Environment, Stage, has_path, with_value
 from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.expressions import (
     Expression,
@@ -18,7 +18,8 @@ from gmongo.testing.store.expressions import (
     with_document,
 )
 from gmongo.testing.store.operators import equality
-from gmongo.testing.store.paths import joined_values, split, values_at
+from gmongo.testing.store.paths import joined_values, leaves_at, split, values_at
+from gmongo.testing.store.values import MISSING, Key, key_of
 from gmongo.testing.unsupported import not_supported
 
 CompilePipeline = Callable[[Any, Environment], Stage]
@@ -28,13 +29,7 @@ _NOT_IN_FACETS = frozenset({"$facet", "$out", "$merge", "$geoNear", "$indexStats
 
 
 def checked(name: str, spec: Any, required: str, optional: str = "") -> Mapping[str, Any]:
-    """Check the names of the options of a stage, and return the options.
-
-    :param name: the name of the stage.
-    :param spec: the specification of the stage.
-    :param required: the names of the required options, separated by spaces.
-    :param optional: the names of the optional options, separated by spaces.
-    """
+    """Check the names of the options of a stage, and return the options."""
     least = set(required.split())
     if not isinstance(spec, dict) or not least <= set(spec) <= least | set(optional.split()):
         raise malformed(name)
@@ -53,22 +48,23 @@ def lookup(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> St
     by_fields = "localField" in spec
     if ("foreignField" in spec) != by_fields or ("pipeline" not in spec and ("let" in spec or not by_fields)):
         raise malformed("$lookup")
-    source, pipeline = _source("$lookup", spec, spec.get("pipeline", []), env)
+    source, pipeline = _source("$lookup", spec, env), spec.get("pipeline", [])
     _check_sub_pipeline("$lookup", pipeline)
     let = _let(spec.get("let", {}), env.scope)
     run_inner = compile_pipeline(pipeline, env.within(let))
     into = path_parts(_option("$lookup", spec, "as"))
-    join = _Join(spec, source, env) if by_fields else None
-    put = with_last if env.leading else with_value
+    join = _join_by_fields(spec, source, env) if by_fields else None
 
     def run(documents: Documents, variables: Variables) -> Documents:
         read: Callable[[Document], list[Document]] | None = None
         for document in documents:
             if read is None:
-                read = _all_of(source) if join is None else join.reader()
+                read = _all_of(source) if join is None else join()
             values = with_document(variables, document)
             inner = {**variables, **{name: part(values) for name, part in let.items()}}
-            yield put(document, into, list(run_inner(read(document), inner)))
+            if has_path(document, into):
+                raise not_supported("$lookup into an existing field")
+            yield with_value(document, into, list(run_inner(read(document), inner)))
 
     return run
 
@@ -76,22 +72,12 @@ def lookup(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> St
 Source = Callable[[], "list[Document]"]
 
 
-def _source(name: str, spec: Mapping[str, Any], pipeline: Any, env: Environment) -> tuple[Source, Any]:
-    """Return a function that reads the documents of the other collection, and the pipeline for these documents.
-
-    If the stage names no collection, the first stage of the pipeline is a ``$documents``. In this
-    case, the function returns the documents of the ``$documents``.
-    """
+def _source(name: str, spec: Mapping[str, Any], env: Environment) -> Source:
+    """Return a function that reads the documents of the other collection."""
     collection = spec.get("from", spec.get("coll"))
-    if collection is not None:
-        if type(collection) is not str:
-            raise not_supported("a join with another database", name)
-        return lambda: env.read(collection).documents(), pipeline
-    first = pipeline[0] if isinstance(pipeline, list) and pipeline else None
-    if not isinstance(first, dict) or set(first) != {"$documents"}:
-        raise malformed(name)
-    made = documents_of(first["$documents"], env.scope)
-    return lambda: made, pipeline[1:]
+    if type(collection) is not str:
+        raise not_supported("a join with another source", name)
+    return lambda: env.read(collection)
 
 
 def documents_of(spec: Any, scope: Scope) -> list[Document]:
@@ -113,51 +99,55 @@ def _let(spec: Any, scope: Scope) -> Let:
     return {name: compile_expression(part, scope) for name, part in spec.items()}
 
 
-class _Join:
-    """The join of a ``$lookup`` that has ``localField`` and ``foreignField``.
+def _join_by_fields(
+    spec: Mapping[str, Any], source: Source, env: Environment
+) -> Callable[[], Callable[[Document], list[Document]]]:
+    """Compile the join of a ``$lookup`` that has ``localField`` and ``foreignField``.
 
-    :param spec: the specification of the stage.
-    :param source: a function that reads all documents of the other collection.
-    :param env: the context of the stage.
+    Return a function that reads the other collection, and returns a second function. The second function returns the
+    matching documents for a document.
     """
+    local, foreign = path_parts(_option("$lookup", spec, "localField")), _option("$lookup", spec, "foreignField")
+    path_parts(foreign)
 
-    def __init__(self, spec: Mapping[str, Any], source: Source, env: Environment) -> None:
-        self._local = path_parts(_option("$lookup", spec, "localField"))
-        self._foreign = _option("$lookup", spec, "foreignField")
-        path_parts(self._foreign)
-        self._source, self._env = source, env
-        self._from = spec.get("from")
+    def reader() -> Callable[[Document], list[Document]]:
+        documents = source()
+        find = _position_finder(documents, foreign, env)
 
-    def reader(self) -> Callable[[Document], list[Document]]:
-        """Return a function that returns, for a document, the matching documents of the other collection."""
-        if self._from is None:
-            made = list(enumerate(self._source()))
-            return lambda document: self._joined(document, lambda value: made)
-        find = self._env.read(self._from).finder(self._foreign, self._env.collation)
-        return lambda document: self._joined(document, find)
+        def joined(document: Document) -> list[Document]:
+            # If the document has no value at the path, the join compares null.
+            values = list(joined_values(document, local)) or [None]
+            numbers = {number for value in values for number in find(value)}
+            return [documents[number] for number in sorted(numbers)]
 
-    def _joined(self, document: Document, find: Finder) -> list[Document]:
-        # If the document has no value at the path, the join compares null.
-        values = list(joined_values(document, self._local)) or [None]
-        found: dict[int, Document] = {}
-        for value in values:
-            found.update(_matching(find(value), self._foreign, value, self._env))
-        return [found[number] for number in sorted(found)]
+        return joined
+
+    return reader
 
 
-def _matching(
-    documents: Iterable[tuple[int, Document]], path: str, value: Any, env: Environment
-) -> Iterator[tuple[int, Document]]:
-    """Yield the documents that have the value at the path.
+def _position_finder(documents: list[Document], path: str, env: Environment) -> Callable[[Any], Iterator[int]]:
+    """Return a function that yields the positions of the documents that have a value at the path.
 
     A regular expression only matches an equal regular expression.
     """
-    parts, test = split(path), equality(value, env.collation)
-    for number, document in env.pace.through(documents):
-        for found in values_at(document, parts):
-            if test(found) or (isinstance(found, list) and any(map(test, found))):
-                yield number, document
-                break
+    parts = split(path)
+    found: dict[Key, dict[int, None]] = {}
+    for number, document in enumerate(env.pace.through(documents)):
+        for (value,) in leaves_at(document, [path]):
+            key = key_of(None if value is MISSING else env.collation.folded(value))
+            found.setdefault(key, {})[number] = None
+
+    def find(value: Any) -> Iterator[int]:
+        test = equality(value, env.collation)
+        candidates: Iterable[int] = (
+            range(len(documents)) if isinstance(value, list) else found.get(key_of(env.collation.folded(value)), ())
+        )
+        for number in env.pace.through(candidates):
+            values = values_at(documents[number], parts)
+            if any(test(one) or (isinstance(one, list) and any(map(test, one))) for one in values):
+                yield number
+
+    return find
 
 
 def _check_sub_pipeline(name: str, pipeline: Any) -> None:
@@ -169,7 +159,7 @@ def _check_sub_pipeline(name: str, pipeline: Any) -> None:
 def union_with(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Stage:
     """Compile ``$unionWith``."""
     options = checked("$unionWith", {"coll": spec} if isinstance(spec, str) else spec, "", "coll pipeline")
-    source, pipeline = _source("$unionWith", options, options.get("pipeline", []), env)
+    source, pipeline = _source("$unionWith", options, env), options.get("pipeline", [])
     _check_sub_pipeline("$unionWith", pipeline)
     run_inner = compile_pipeline(pipeline, env)
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from gmongo.testing import unsupported
+from gmongo.testing.command import error
 from gmongo.testing.store import schema
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.errors import bad_value, failed_to_parse, query_feature_not_allowed
+from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression
 from gmongo.testing.store.operators import (
     NEGATIVE,
@@ -23,14 +24,12 @@ from gmongo.testing.store.operators import (
 from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.text_search import TextSearch, search_in
-from gmongo.testing.store.values import MISSING, is_number, is_true
+from gmongo.testing.store.values import MISSING, is_true
 from gmongo.testing.unsupported import not_supported
 
 Match = Callable[[Any], bool]
 Clause = Callable[[Any, Variables], bool]
 
-# Operators whose result does not depend on the document.
-CONSTANTS = {"$alwaysTrue": True, "$alwaysFalse": False}
 # Operators that are not allowed in some filters, for example in filters of partial indexes.
 SPECIAL = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
 
@@ -48,30 +47,20 @@ class Predicate(NamedTuple):
 
 
 def check_allowed(query: Any, banned: frozenset[str]) -> None:
-    """Check that a query has no forbidden operators.
-
-    :param query: the query, or a part of the query.
-    :param banned: the names of the forbidden operators.
-    """
+    """Check that a query has no forbidden operators."""
     for name, operand in query.items() if isinstance(query, dict) else ():
         if name in banned:
             message = f"{name} is not allowed in this context"
-            raise query_feature_not_allowed(message) if name in ("$expr", "$jsonSchema") else bad_value(message)
+            raise error(224, message) if name in ("$expr", "$jsonSchema") else bad_value(message)
         for part in operand if isinstance(operand, list) else [operand]:
             check_allowed(part, banned)
 
 
 def compile_filter(
-    query: Any,
-    variables: Variables | None = None,
-    collation: Collation = BINARY,
-    text: Mapping[str, Any] | None = None,
+    query: Any, variables: Variables | None = None, collation: Collation = BINARY, text: Mapping[str, Any] | None = None
 ) -> Match:
     """Return a function that returns True if a document matches a filter.
 
-    :param query: the filter document.
-    :param variables: the values of variables by name.
-    :param collation: the collation of the command.
     :param text: the options of the text index of the collection; None if the collection has no text index.
     """
     values = variables or {}
@@ -100,10 +89,6 @@ def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
         return _LOGICAL[name](_compile_list(name, condition, scope))
     if name == "$comment":
         return lambda document, variables: True
-    if name in CONSTANTS:
-        if not is_number(condition) or condition != 1:
-            raise failed_to_parse(f"{name} must be an integer value of 1")
-        return lambda document, variables: CONSTANTS[name]
     if name == "$expr":
         expression = compile_expression(condition, scope)
         return lambda document, variables: is_true(expression({**variables, "ROOT": document, "CURRENT": document}))
@@ -232,8 +217,4 @@ def _all(operand: Any, scope: Scope) -> Predicate:
     return _conjunction([_element_predicate(equality_or_pattern(element, scope.collation)) for element in operand])
 
 
-_COMPOSED: Mapping[str, Callable[[Any, Scope], Predicate]] = {
-    "$all": _all,
-    "$elemMatch": _element_match,
-    "$not": _not,
-}
+_COMPOSED: Mapping[str, Callable[[Any, Scope], Predicate]] = {"$all": _all, "$elemMatch": _element_match, "$not": _not}

@@ -28,7 +28,6 @@ from gmongo.testing.store.values import (
     type_name,
     whole,
 )
-from gmongo.testing.unsupported import not_supported
 
 Test = Callable[[Any], bool]
 # A function that compiles an operator. The arguments of the function are the operand, the document
@@ -74,9 +73,8 @@ def equality_or_pattern(operand: Any, collation: Collation) -> Test:
 def pattern_test(expression: Any, options: str | None) -> Test:
     """Return a test for a regular expression.
 
-    The test is True for a string of which a part matches the pattern, and for an equal regular expression.
+    The test returns True for a string with a part that matches the pattern, and for an equal regular expression.
 
-    :param expression: the pattern as a string, or a regular expression.
     :param options: the value of ``$options``; None means the options of the regular expression.
     """
     pattern = compile_pattern(expression, options)
@@ -109,10 +107,6 @@ def _comparison(holds: Callable[[int], bool], or_equal: bool) -> Make:
         return lambda value: rank(value) == kind and not is_nan(value) and holds(compare(fold(value), bound))
 
     return make
-
-
-def _eq(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
-    return equality(operand, collation)
 
 
 def _ne(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
@@ -199,36 +193,6 @@ def _type_alias(operand: Any) -> str:
     raise bad_value(f"Unknown type name alias: {operand}")
 
 
-def _bits(holds: Callable[[int, int], bool]) -> Make:
-    def make(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
-        mask = _mask(operand)
-
-        def test(value: Any) -> bool:
-            if isinstance(value, bytes):
-                return holds(int.from_bytes(value, "little"), mask)
-            if isinstance(value, Decimal128):
-                raise not_supported("bits of decimals")
-            return is_number(value) and is_whole(value) and _is_long(value) and holds(whole(value), mask)
-
-        return test
-
-    return make
-
-
-def _mask(operand: Any) -> int:
-    if isinstance(operand, list):
-        if not all(is_number(position) and is_whole(position) and whole(position) >= 0 for position in operand):
-            raise bad_value(f"bit positions must be non-negative integers, not {operand!r}")
-        return sum(1 << whole(position) for position in {whole(position) for position in operand})
-    if isinstance(operand, bytes):
-        return int.from_bytes(operand, "little")
-    if not is_number(operand):
-        raise bad_value(f"a bit mask must be an array of positions, a number or binary, not {operand!r}")
-    if not is_whole(operand) or whole(operand) < 0 or not _is_long(operand):
-        raise failed_to_parse(f"Expected a non-negative integral number as a bit mask, not {operand!r}")
-    return whole(operand)
-
-
 def _exists(_operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
     return lambda value: value is not MISSING
 
@@ -238,15 +202,9 @@ def requires_field(operand: Any) -> bool:
     return is_true(operand)
 
 
-_BITS: Mapping[str, Callable[[int, int], bool]] = {
-    "$bitsAllSet": lambda value, mask: value & mask == mask,
-    "$bitsAnySet": lambda value, mask: value & mask != 0,
-    "$bitsAllClear": lambda value, mask: value & mask == 0,
-    "$bitsAnyClear": lambda value, mask: value & mask != mask,
-}
 # Operators that match an array if the array itself matches or an element matches.
 OF_ELEMENTS: Mapping[str, Make] = {
-    "$eq": _eq,
+    "$eq": lambda operand, _condition, collation: equality(operand, collation),
     "$gt": _comparison(lambda order: order > 0, False),
     "$gte": _comparison(lambda order: order >= 0, True),
     "$lt": _comparison(lambda order: order < 0, False),
@@ -255,7 +213,6 @@ OF_ELEMENTS: Mapping[str, Make] = {
     "$regex": _regex,
     "$mod": _mod,
     "$type": _type,
-    **{name: _bits(holds) for name, holds in _BITS.items()},
 }
 # Operators that negate another operator.
 NEGATIVE: Mapping[str, Make] = {"$ne": _ne, "$nin": _in}

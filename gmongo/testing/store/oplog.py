@@ -11,7 +11,7 @@ from bson.binary import Binary
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 
 Document = dict[str, Any]
 # The number of events that the oplog keeps. A change stream cannot resume after an older event.
@@ -22,16 +22,11 @@ MARK, EVENT, INVALIDATE = 0, 1, 2
 
 
 class Position(NamedTuple):
-    """A position in the oplog. Positions sort in the order of events.
+    """A position in the oplog. Positions sort in the order of events."""
 
-    :param time: the logical time of an event, or the time of a position without an event.
-    :param order: the number of the event among the events with an equal time.
-    :param kind: ``MARK``, ``EVENT`` or ``INVALIDATE``.
-    """
-
-    time: Timestamp
-    order: int = 0
-    kind: int = EVENT
+    time: Timestamp  # the logical time of an event, or the time of a position without an event
+    order: int = 0  # the number of the event among the events with an equal time
+    kind: int = EVENT  # `MARK`, `EVENT` or `INVALIDATE`
 
     def token(self) -> Document:
         return {"_data": f"82{self.time.time:08X}{self.time.inc:08X}{self.order:08X}{self.kind:02X}"}
@@ -50,7 +45,7 @@ def position_of(token: Any) -> Position:
             raise ValueError
         time, inc, index, kind = (int(part, 16) for part in (data[2:10], data[10:18], data[18:26], data[26:]))
     except ValueError:
-        raise CommandError(260, "InvalidResumeToken", f"Bad resume token: {token!r}") from None
+        raise error(260, f"Bad resume token: {token!r}") from None
     return Position(Timestamp(time, inc), index, kind)
 
 
@@ -100,12 +95,9 @@ class Oplog:
             del self._events[:_TRIMMED]
 
     def check(self, position: Position) -> None:
-        """Check that the oplog still contains all events after a position.
-
-        :raises CommandError: the oplog has removed such an event.
-        """
+        """Check that the oplog still contains all events after a position."""
         if position < self._dropped:
-            raise CommandError(286, "ChangeStreamHistoryLost", "Resume of change stream was not possible, as the "
+            raise error(286, "Resume of change stream was not possible, as the "
                                "resume point may no longer be in the oplog.")  # fmt: skip
 
     def after(self, position: Position) -> list[Event]:
@@ -116,7 +108,7 @@ class Oplog:
         self.check(position)
         return self._events[bisect.bisect_right(self._events, position, key=_position) :]
 
-    def at(self, position: Position) -> Event | None:
+    def event_at(self, position: Position) -> Event | None:
         """Return the event at this position. Return None if the position has no event."""
         index = bisect.bisect_left(self._events, position, key=_position)
         event = self._events[index] if index < len(self._events) else None

@@ -29,12 +29,6 @@ def compile_sort(
 
     Items whose documents sort equally keep the existing order. An array sorts like its lowest
     element in ascending order, and like its highest element in descending order.
-
-    :param order: the sort specification.
-    :param collation: the collation of the command.
-    :param pace: the pace of the command.
-    :param most: the maximum number of results; None means all results.
-    :param score: a function that returns the text score of a document; None without a text search.
     """
     if not isinstance(order, dict):
         raise malformed("a sort")
@@ -46,9 +40,10 @@ def compile_sort(
 
     paced, backwards = pace or Pace(), set(directions.values()) == {-1}
     if _BY_SCORE in directions.values():
-        key_of_document = _key_with_score(directions, collation, score)
+        if len(directions) > 1 or score is None:
+            raise not_supported("a sort by metadata", "and by a field")
         return lambda items, document_of: paced.in_order(
-            items, lambda item: key_of_document(document_of(item)), False, most
+            items, lambda item: -(score(document_of(item)) or 0.0), False, most
         )
     key = key_by_one(*directions.popitem(), collation) if len(directions) == 1 else _key_by_all(directions, collation)
     return lambda items, document_of: paced.in_order(items, lambda item: key(document_of(item)), backwards, most)
@@ -80,24 +75,6 @@ def key_by_one(path: str, direction: int, collation: Collation) -> Callable[[Any
         return _key(found[0][0], collation) if len(found) == 1 else best(_key(value, collation) for (value,) in found)
 
     return key
-
-
-def _key_with_score(
-    directions: Mapping[str, int], collation: Collation, score: Score | None
-) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that returns the sort key of a document, for a sort that includes the text score.
-
-    The document with the highest score sorts first.
-    """
-
-    def part(path: str, direction: int) -> Callable[[Any], Any]:
-        if direction == _BY_SCORE:
-            return lambda document: -((score(document) if score else None) or 0.0)
-        key = key_by_one(path, direction, collation)
-        return key if direction > 0 else lambda document: _Descending(key(document))
-
-    parts = [part(path, direction) for path, direction in directions.items()]
-    return lambda document: tuple(key(document) for key in parts)
 
 
 def _key_by_all(directions: Mapping[str, int], collation: Collation) -> Callable[[Any], Any]:

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from gmongo import _random
 from gmongo._object_ids import new_object_id
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.apply_update import path_order
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import immutable_field, location, malformed, write_conflict
+from gmongo.testing.store.errors import immutable_field, malformed, write_conflict
 from gmongo.testing.store.index import Index
-from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.selection import select
+from gmongo.testing.store.state import drop_collection, move_collection
 from gmongo.testing.store.validation import check_document, check_storable
 from gmongo.testing.store.values import Key, identical
 from gmongo.testing.unsupported import not_supported
 
 OUTPUTS = frozenset({"$out", "$merge"})
-_MATCHED = frozenset({"replace", "keepExisting", "merge", "fail"})
 # The error codes after which `$merge` continues with the next document. At the end, the command raises the first error.
-_CONTINUED = frozenset({121, 11000, 13113})
-_NO_COMBINATIONS = [("fail", "discard"), ("fail", "fail"), ("keepExisting", "discard"), ("keepExisting", "fail")]
-_UNMATCHED = frozenset({"insert", "discard", "fail"})
+_CONTINUED = frozenset({121, 11000})
 
 
 def write_output(context: Context, stage: Document, documents: list[Document]) -> None:
     """Write the results of a pipeline to the target collection of the last stage.
 
-    :param context: the context of the command.
     :param stage: the last stage, which is ``$out`` or ``$merge``.
-    :param documents: the results of the other stages.
     """
     ((name, spec),) = stage.items()
     write = _out if name == "$out" else _merge
@@ -40,10 +35,7 @@ def write_output(context: Context, stage: Document, documents: list[Document]) -
 
 
 def check_output(name: str, spec: Any) -> None:
-    """Check the specification of ``$out`` or ``$merge``.
-
-    A server checks these two stages before the other stages.
-    """
+    """Check the specification of ``$out`` or ``$merge``. A server checks these two stages before the other stages."""
     into = _merge_options(spec)["into"] if name == "$merge" else spec
     names = into.values() if isinstance(into, dict) else [into]
     least = {"db", "coll"} if name == "$out" else {"coll"}
@@ -74,7 +66,7 @@ def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
     access, (database, name) = context.access, _target(context, "$out", spec)
     before = access.find(database, name)
     if before is not None and before.is_capped:
-        raise location(17152, f"namespace '{before.namespace}' is capped so it can't be used for $out")
+        raise error(17152, f"namespace '{before.namespace}' is capped so it can't be used for $out")
     fresh = access.create(database, f"tmp.agg_out.{_random.uuid4()}", {} if before is None else before.options)
     try:
         for index in () if before is None else before.indexes.values():
@@ -88,9 +80,7 @@ def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
     except BaseException:
         drop_collection(context.state, fresh)
         raise
-    replaced = move_collection(context.state, fresh, name)
-    if replaced is not None:
-        replaced.clear(context.pace)
+    move_collection(context.state, fresh, name)
 
 
 def _check(context: Context, collection: Collection, document: Document) -> None:
@@ -121,28 +111,21 @@ def _merge_options(spec: Any) -> Document:
     if not isinstance(given, dict) or "into" not in given:
         raise malformed("$merge")
     options = {"on": "_id", "whenMatched": "merge", "whenNotMatched": "insert", **given}
-    modes = options["whenMatched"], options["whenNotMatched"]
-    if len(options) > 4 or options["on"] not in ("_id", ["_id"]) or isinstance(modes[0], list):
+    is_known = options["whenMatched"] in ("merge", "replace", "fail") and options["whenNotMatched"] == "insert"
+    if len(options) > 4 or options["on"] not in ("_id", ["_id"]) or not is_known:
         raise not_supported("other options of $merge")
-    if modes[0] not in _MATCHED or modes[1] not in _UNMATCHED or modes in _NO_COMBINATIONS:
-        raise malformed("$merge")
     return options
 
 
 def _merge_one(
     context: Context, collection: Collection, found: tuple[Key, Record] | None, document: Document, spec: Document
 ) -> None:
-    unmatched = spec["whenNotMatched"]
     if found is not None:
-        _merge_into(context, collection, found, document, spec)
-    elif unmatched == "fail":
-        raise CommandError(13113, "MergeStageNoMatchingDocument", "$merge could not find a matching document in "
-                           "the target collection for at least one document in the source collection")  # fmt: skip
-    elif unmatched == "insert":
-        if spec["whenMatched"] in ("merge", "keepExisting"):
-            document = _with_fields({"_id": document["_id"]}, document)
-        _check(context, collection, document)
-        context.access.insert(collection, document)
+        return _merge_into(context, collection, found, document, spec["whenMatched"])
+    if spec["whenMatched"] == "merge":
+        document = _with_fields({"_id": document["_id"]}, document)
+    _check(context, collection, document)
+    context.access.insert(collection, document)
 
 
 def _find_match(context: Context, collection: Collection, document: Document) -> tuple[Key, Record] | None:
@@ -154,14 +137,14 @@ def _find_match(context: Context, collection: Collection, document: Document) ->
 
 
 def _merge_into(
-    context: Context, collection: Collection, found: tuple[Key, Record], document: Document, spec: Mapping[str, Any]
+    context: Context, collection: Collection, found: tuple[Key, Record], document: Document, mode: str
 ) -> None:
     key, record = found
-    mode = spec["whenMatched"]
     if mode == "fail":
-        raise CommandError(11000, "DuplicateKey", "$merge failed due to a DuplicateKey error", keyPattern={"_id": 1},
+        raise error(11000, "$merge failed due to a DuplicateKey error", keyPattern={"_id": 1},
                            keyValue={"_id": record.document["_id"]})  # fmt: skip
-    changed = _MODES[mode](record.document, document)
+    stored = record.document
+    changed = {"_id": stored["_id"], **document} if mode == "replace" else _with_fields(stored, document)
     if not identical(changed.get("_id"), record.document["_id"]):
         raise immutable_field("$merge failed to update the matching document, did you attempt to modify the _id or the "
                               "shard key?")  # fmt: skip
@@ -173,10 +156,3 @@ def _merge_into(
 def _with_fields(stored: Document, new: Document) -> Document:
     """Return a copy of `stored` with the fields of `new`. New fields are in the order of names, as after a ``$set``."""
     return {**stored, **{name: new[name] for name in sorted(new, key=path_order)}}
-
-
-_MODES: Mapping[str, Callable[[Document, Document], Document]] = {
-    "replace": lambda stored, new: {"_id": stored["_id"], **new},
-    "merge": _with_fields,
-    "keepExisting": lambda stored, new: stored,
-}

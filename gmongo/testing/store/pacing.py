@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from operator import itemgetter
 from typing import Any, TypeVar
 
 import gevent
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError, interrupted
+from gmongo.testing.command import CommandError, error, interrupted
 
 T = TypeVar("T")
 _LONGEST_SLICE = 0.002  # The longest computation in seconds between two pauses.
 _CHECK_EVERY = 32  # The number of items between two checks of the time.
-_SORTED_RUN = 1024  # The number of items that are sorted without a pause.
 _PAUSE = 1e-6  # seconds
-_FIRST = itemgetter(0)
 
 
 class Pace:
@@ -28,7 +24,6 @@ class Pace:
 
     :param limit: the ``maxTimeMS`` of the command; None or 0 means no limit.
     :param interrupted: a function that returns True if the member was killed during the command.
-    :param settle: a function that waits until no transaction is being committed.
     :param killed: a function that returns True if the command was killed.
     """
 
@@ -36,11 +31,10 @@ class Pace:
         self,
         limit: Any = None,
         interrupted: Callable[[], bool] = lambda: False,
-        settle: Callable[[], None] = lambda: None,
         killed: Callable[[], bool] = lambda: False,
     ) -> None:
         self._interrupted = interrupted
-        self._settle, self._killed = settle, killed
+        self._killed = killed
         self._since = clock.monotonic()
         self.deadline = self._since + limit / 1000 if limit else None
 
@@ -53,32 +47,11 @@ class Pace:
 
     def in_order(
         self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False, most: int | None = None
-    ) -> Iterator[T]:
-        """Yield the items in the order of :func:`sorted`. Let other greenlets run every few milliseconds.
-
-        :param items: the items to sort.
-        :param key: a function that returns the sort key of an item.
-        :param reverse: True for descending order.
-        :param most: the maximum number of results; None means all results.
-        """
-        keyed = ((key(item), item) for item in self.through(items))
-        runs: list[list[tuple[Any, T]]] = []
-        while run := list(islice(keyed, _SORTED_RUN)):
-            if most is not None and most <= _SORTED_RUN and runs:
-                run = runs.pop() + run
-            run.sort(key=_FIRST, reverse=reverse)
-            runs.append(run[:most])
-        merged = heapq.merge(*map(_drain, runs), key=_FIRST, reverse=reverse)
-        results = islice(self.through(merged), most)
-        last = list(islice(results, 1))
-        for following in results:
-            yield last.pop()[1]
-            last.append(following)
-        # Free the other items before the last item is yielded, because the caller may not resume after the last item.
-        for run in runs:
-            for _ in self.through(_drain(run)):
-                pass
-        yield from (item for _, item in last)
+    ) -> list[T]:
+        """Return the items in the order of :func:`sorted`, at most the first `most` items."""
+        keyed = [(key(item), item) for item in self.through(items)]
+        keyed.sort(key=itemgetter(0), reverse=reverse)
+        return [item for _, item in keyed[:most]]
 
     def pause(self) -> None:
         """Let other greenlets run if the last pause was more than 2 milliseconds ago."""
@@ -89,7 +62,6 @@ class Pace:
             # Sleep with a timer, because the event loop may execute `sleep(0)` 50 times before the
             # loop polls the sockets.
             gevent.sleep(_PAUSE)
-            self._settle()
             self._since = clock.monotonic()
             self.check_killed()
 
@@ -98,13 +70,10 @@ class Pace:
             raise interrupted()
 
     def check_wait(self) -> float:
-        """Check that the command may wait. Return the remaining time until the deadline in seconds.
-
-        :raises CommandError: the command or the member was killed, or the command timed out.
-        """
+        """Check that the command may wait. Return the remaining time until the deadline in seconds."""
         self.check_killed()
         if self._interrupted():
-            raise CommandError(11602, "InterruptedDueToReplStateChange", "operation was interrupted")
+            raise error(11602, "operation was interrupted")
         left = float("inf") if self.deadline is None else self.deadline - clock.monotonic()
         if left <= 0:
             raise _time_limit_error()
@@ -112,11 +81,4 @@ class Pace:
 
 
 def _time_limit_error() -> CommandError:
-    return CommandError(50, "MaxTimeMSExpired", "operation exceeded time limit")
-
-
-def _drain(run: list[T]) -> Iterator[T]:
-    """Yield the items of a list, and remove each item. To free all items in one step would block the event loop."""
-    run.reverse()
-    while run:
-        yield run.pop()
+    return error(50, "operation exceeded time limit")

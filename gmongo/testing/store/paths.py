@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gmongo.testing.store.errors import location
+from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.values import EMPTY_ARRAY, MISSING
 
 
@@ -26,9 +26,12 @@ def step(value: Any, part: str) -> Any:
     return MISSING
 
 
-def value_at(document: Any, path: str) -> Any:
-    """Return the value at the path. A part of the path selects an array element only if the part is an index."""
-    for part in split(path):
+def value_at(document: Any, parts: Sequence[str]) -> Any:
+    """Return the value at the path. Return MISSING if the document has no such path.
+
+    A part of the path selects an array element only if the part is an index.
+    """
+    for part in parts:
         document = step(document, part)
     return document
 
@@ -80,65 +83,48 @@ def leaves_at(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
     the value of a missing field, and EMPTY_ARRAY is the value of an empty array.
 
     :raises ParallelArrays: two paths lead through different arrays.
-    :raises CommandError: a number in a path can be an index or a field name (code 16746).
     """
     if len(paths) == 1 and isinstance(document, dict) and "." not in paths[0]:  # the usual case needs no recursion
         value = document.get(paths[0], MISSING)
         if not isinstance(value, list):
             return [(value,)]
         return [(element,) for element in value] or [(EMPTY_ARRAY,)]
-    nothing: list[Any] = [None] * len(paths)
-    return list(_leaves(document, [split(path) for path in paths], nothing, nothing))
+    return list(_leaves(document, [split(path) for path in paths], [None] * len(paths)))
 
 
-def _leaves(document: Any, rests: list[list[str]], leaves: list[Any], indexed: list[Any]) -> Iterator[tuple[Any, ...]]:
+def _leaves(document: Any, rests: list[list[str]], leaves: list[Any]) -> Iterator[tuple[Any, ...]]:
     """Yield the values at several paths, with one tuple for each element of the array on the paths.
 
     :param rests: the remaining parts of the paths; empty if the value of the path is in `leaves`.
-    :param leaves: the values at the ends of the paths.
-    :param indexed: by path, the result of `_follow` from the array that contains `document`, and True if the element is
-        an array. None if the next part of the path is not an index of the array.
     """
     rests, leaves = list(rests), list(leaves)
     array: Any = None
     through: list[int] = []
-    is_expanded = True
     for number, rest in enumerate(rests):
         if not rest:
             continue
-        value, rests[number], is_nested = indexed[number] or (MISSING, [], False)
-        if isinstance(document, dict) and rest[0] in document:
-            if indexed[number]:
-                raise location(16746, "Ambiguous field name found in array (do not use numeric field names in embedded "
-                               f"elements in an array), field: '{rest[0]}'")  # fmt: skip
-            value, rests[number] = _follow(document, rest)
-        if isinstance(value, list):
-            if through and value is not array:
-                raise ParallelArrays
-            array = value
-            through.append(number)
-            is_expanded = is_expanded and not is_nested
-        else:
+        value, rests[number] = _follow(document, rest)
+        if not isinstance(value, list):
             leaves[number] = value
+            continue
+        if through and value is not array:
+            raise ParallelArrays
+        array = value
+        through.append(number)
     if not through:
         yield tuple(leaves)
         return
-    inner: list[Any] = [None] * len(rests)
-    for number in through:
-        element = step(array, rests[number][0]) if rests[number] else MISSING
-        if element is not MISSING:
-            inner[number] = (*_follow(array, rests[number]), isinstance(element, list))
     for element in array or [EMPTY_ARRAY]:
-        for number in through:
-            if not rests[number]:
-                leaves[number] = element if is_expanded or not array else array
-        yield from _leaves(element, rests, leaves, inner)
+        leaves = [element if number in through and not rests[number] else leaf for number, leaf in enumerate(leaves)]
+        yield from _leaves(element, rests, leaves)
 
 
 def _follow(value: Any, rest: list[str]) -> tuple[Any, list[str]]:
     """Follow a path by at least one part, until the next array. Return the reached value and the remaining parts."""
     for number, part in enumerate(rest, 1):
-        value = step(value, part)
+        value = value.get(part, MISSING) if isinstance(value, dict) else MISSING
         if isinstance(value, list):
+            if rest[number:] and rest[number].isdigit():
+                raise malformed(f"the number {rest[number]} in the path of a sort, an index or a join")
             return value, rest[number:]
     return value, []

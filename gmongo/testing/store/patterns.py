@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from gmongo.testing.store.errors import location
+from gmongo.testing.command import error
 from gmongo.testing.store.optional_deps import pcre2
 from gmongo.testing.store.values import flags_of
 
@@ -24,7 +24,6 @@ def is_pattern(value: Any) -> bool:
 def compile_pattern(expression: Any, options: str | None = None) -> Any:
     """Compile a pattern.
 
-    :param expression: the pattern as a string, or a regular expression.
     :param options: the letters of the options; None means the options of the regular expression.
     """
     if is_pattern(expression):
@@ -37,9 +36,9 @@ def _compiled(text: str, options: str) -> Any:
     flags = _ALWAYS
     for letter in options:
         if letter not in _OPTIONS and letter not in _IGNORED:
-            raise location(51108, f"invalid flag in regex options: {letter}")
+            raise error(51108, f"invalid flag in regex options: {letter}")
         flags |= _OPTIONS.get(letter, 0)
     try:
         return pcre2.compile(text, flags)
-    except pcre2.PatternError as error:
-        raise location(51091, f"Regular expression is invalid: {error}") from None
+    except pcre2.PatternError as problem:
+        raise error(51091, f"Regular expression is invalid: {problem}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import takewhile
 from typing import Any
 
 from gmongo.testing.store.collation import Collation
@@ -13,31 +13,23 @@ from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import Key, is_nan, is_number, key_of, rank
 
-# The maximum number of prefixes in a plan, which are the combinations of the values that `$in` lists.
-_MOST_POINTS = 1000
 _BOUNDED = frozenset({"$gt", "$gte", "$lt", "$lte"})
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The index entries that a query reads.
+    """The index entries that a query reads."""
 
-    :param index: the index that the query reads.
-    :param prefixes: the sort keys of the first fields, which the query compares for equality.
-    :param low: the lower bound of the first field after a prefix.
-    :param high: the upper bound of the first field after a prefix.
-    """
-
-    index: Index
-    prefixes: list[Key]
-    low: Key = ()
-    high: Key = (TOP,)
+    index: Index  # the index that the query reads
+    prefixes: list[Key]  # the sort keys of the first field, if the query compares the field for equality
+    low: Key = ()  # the lower bound of the first field, if there is no prefix
+    high: Key = (TOP,)  # the upper bound of the first field, if there is no prefix
+    matched: int = 0  # the number of the first fields of the index that the query compares for equality
 
     @property
-    def worth(self) -> tuple[int, int, int, int]:
-        """A value by which plans are compared. The plan with the highest value usually reads the fewest documents."""
-        length = len(self.prefixes[0])
-        return length, self.low != (), -len(self.prefixes), self.index.unique
+    def preference(self) -> tuple[int, int, int, int]:
+        """A sort key for plans. The plan with the highest sort key usually reads the fewest documents."""
+        return self.matched, self.low != (), -len(self.prefixes), self.index.unique
 
     def keys(self) -> Iterator[Key]:
         """Yield the keys of the records in the range of the plan. A key can occur more than once."""
@@ -51,7 +43,7 @@ def plan_of(indexes: Iterable[Index], query: Any, collation: Collation) -> Plan 
     if not conditions:
         return None
     plans = [_plan(index, conditions, collation) for index in indexes]
-    return max((plan for plan in plans if plan is not None), key=lambda plan: plan.worth, default=None)
+    return max((plan for plan in plans if plan is not None), key=lambda plan: plan.preference, default=None)
 
 
 def conditions_of(query: Any) -> dict[str, list[tuple[str, Any]]]:
@@ -98,33 +90,18 @@ def sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Index | 
 
 
 def _plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collation: Collation) -> Plan | None:
-    if not is_usable(index) or next(iter(index.keys)) not in conditions:
+    def points(path: str) -> list[Key] | None:
+        return _points(conditions.get(path, []), index.collation, collation)
+
+    first = next(iter(index.keys))
+    if not is_usable(index) or first not in conditions:
         return None
-    points: list[list[Key]] = []
-    for path in index.keys:
-        # If the index has several entries for an array, conditions on two fields may match different elements.
-        if points and index.multikey:
-            break
-        found = _points(conditions.get(path, []), index.collation, collation)
-        if found is None or len(found) * _number_of_combinations(points) > _MOST_POINTS:
-            break
-        points.append(found)
-    prefixes = [tuple(parts) for parts in product(*points)]
-    if not prefixes:
-        return Plan(index, [()], (TOP,), (TOP,))  # an empty $in selects no documents
-    if len(points) < len(index.keys) and not (points and index.multikey):
-        path = list(index.keys)[len(points)]
-        bounds = _bounds(conditions.get(path, []), index, collation)
-        if bounds is not None:
-            return Plan(index, prefixes, *bounds)
-    return Plan(index, prefixes) if points else None
-
-
-def _number_of_combinations(points: list[list[Key]]) -> int:
-    number = 1
-    for keys in points:
-        number *= len(keys)
-    return number
+    found = points(first)
+    if found is not None:
+        matched = len(list(takewhile(lambda path: points(path) is not None, index.keys)))
+        return Plan(index, [(key,) for key in found], matched=matched)
+    bounds = _bounds(conditions[first], index, collation)
+    return None if bounds is None else Plan(index, [()], *bounds)
 
 
 def _points(conditions: list[tuple[str, Any]], index_collation: Collation, collation: Collation) -> list[Key] | None:
@@ -140,12 +117,7 @@ def _points(conditions: list[tuple[str, Any]], index_collation: Collation, colla
 
 
 def is_point(value: Any, index_collation: Collation, collation: Collation) -> bool:
-    """Return True if all documents that have the value have equal sort keys in an index.
-
-    :param value: the value to check.
-    :param index_collation: the collation of the index.
-    :param collation: the collation of the command.
-    """
+    """Return True if all documents that have the value have equal sort keys in an index."""
     if value is None or isinstance(value, list) or is_pattern(value):
         return False
     return index_collation == collation or not _may_contain_strings(value)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gmongo.testing.store.collation import BINARY, Collation
+from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, value_at
 
 
@@ -23,13 +23,10 @@ def matched_index(
     Return None if no element matches, or the path leads to no array.
 
     :param document: the document that the query matched.
-    :param array_path: the parts of the path of the array.
     :param query: the query that matched the document.
-    :param variables: the values of variables by name.
-    :param collation: the collation of the command.
     """
     path = ".".join(array_path)
-    array = value_at(document, path)
+    array = value_at(document, array_path)
     if not isinstance(array, list):
         return None
     for name, condition in reversed(list(_conditions(query))):
@@ -76,15 +73,11 @@ def positional_index(
 def _conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the conditions of the query that can determine an index, by path.
 
-    The last such condition determines the index. An ``$or`` of several clauses determines an index
-    only if the ``$or`` is equivalent to an ``$in``.
+    The last such condition determines the index.
     """
     for name, condition in query.items():
         if name == "$or" and len(condition) > 1:
-            paths = {path for part in condition for path in part}
-            values = [value for part in condition for value in part.values()]
-            if len(paths) == 1 and len(values) == len(condition) and not any(map(is_operators, values)):
-                yield paths.pop(), {"$in": values}
+            raise malformed("a positional operator with an $or of several clauses")
         elif name in ("$and", "$or"):
             for part in condition:
                 yield from _conditions(part)

@@ -9,21 +9,21 @@ from typing import Any
 
 from bson.int64 import Int64
 
+from gmongo.testing.command import error
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
-from gmongo.testing.store.cursors import Cursor
+from gmongo.testing.store.creation import check_find_of_view
+from gmongo.testing.store.cursors import Cursor, TailingCursor
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import bad_value, failed_to_parse, location, malformed
-from gmongo.testing.store.find_projection import compile_projection
+from gmongo.testing.store.errors import bad_value, failed_to_parse, malformed
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.paths import leaves_at, split, step
 from gmongo.testing.store.planning import plan_of, sorting_index
+from gmongo.testing.store.projection import compile_projection
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, select, text_score_function
-from gmongo.testing.store.tailing import TailingCursor
 from gmongo.testing.store.values import MISSING, compare, key_of, long_of
-from gmongo.testing.store.views import check_find_of_view
 from gmongo.testing.unsupported import not_supported
 
 
@@ -47,9 +47,8 @@ def _tailing_cursor(context: Context, collection: Collection) -> TailingCursor:
     if collection.is_view:
         check_find_of_view(context.body)
     if not collection.is_capped:
-        raise bad_value(
-            f"error processing query: ns={collection.namespace}: tailable cursor requested on non capped collection"
-        )
+        raise bad_value(f"error processing query: ns={collection.namespace}: tailable cursor requested on non capped "
+                        "collection")  # fmt: skip
     body = context.body
     order = body.get("sort") or {}
     if order and list(order.items()) != [("$natural", 1)]:
@@ -80,7 +79,7 @@ def find_results(context: Context, collection: Collection | None) -> tuple[list[
         records = in_order(_within_bounds(index, records, body), index.keys, index.collation, context.pace)
     records = in_order(records, body.get("sort"), collation, context.pace, most, score)
     chosen = islice(records, skip, None if most is None else min(most, sys.maxsize))
-    documents = [_result_of_record(context, collection, record, project) for _, record in chosen]
+    documents = [_result_of_record(context, collection, record, project) for _, record in context.pace.through(chosen)]
     return documents, bool(limit) and len(documents) == limit
 
 
@@ -182,7 +181,7 @@ def distinct(context: Context) -> Document:
     collation = context.collation(collection)
     parts = split(body["key"])
     if any(part.startswith("$") for part in parts):
-        raise location(16410, "FieldPath field names may not start with '$'.")
+        raise error(16410, "FieldPath field names may not start with '$'.")
     values: dict[Any, Any] = {}
     for _, record in matching_records(context, collection, body.get("query") or {}, collation):
         for value in _distinct_values(record.document, parts):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bson.int64 import Int64
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import DEFAULT_BATCH, Cursor, check_owner
 from gmongo.testing.store.data import Document
@@ -27,8 +27,6 @@ def batch_size(body: Document) -> int | None:
 def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool = False) -> Document:
     """Return the reply with the first batch of a cursor. If results remain, open the cursor.
 
-    :param context: the context of the command.
-    :param cursor: the cursor of the results.
     :param size: the batch size of the command; None means the default.
     :param single: True to close the cursor after the first batch.
     """
@@ -61,7 +59,7 @@ def get_more(context: Context) -> Document:
     check_owner(cursor, f"{context.database}.{body['collection']}", request.session, number)
     if cursor.is_lost:
         state.cursors.close(cursor)
-        raise CommandError(175, "QueryPlanKilled", f"collection dropped. {cursor.namespace}")
+        raise error(175, f"collection dropped. {cursor.namespace}")
     if "maxTimeMS" in body and not cursor.awaits and not request.in_transaction:
         raise bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor")
     size = batch_size(body)
@@ -83,10 +81,7 @@ def get_more(context: Context) -> Document:
 
 
 def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]:
-    """Return the next batch.
-
-    If there are no results, an ``awaitData`` cursor waits until ``maxTimeMS``.
-    """
+    """Return the next batch. If there are no results, an ``awaitData`` cursor waits until ``maxTimeMS``."""
     limit = context.body.get("maxTimeMS")
     deadline = clock.monotonic() + (AWAIT_SECONDS if limit is None else limit / 1000)
     documents = cursor.batch(size, context.pace)

@@ -1,4 +1,4 @@
-"""Check schemas of ``$jsonSchema``, and find the rules of a schema that a document violates."""
+"""Check schemas of ``$jsonSchema``, and test values against schemas."""
 
 from __future__ import annotations
 
@@ -12,46 +12,27 @@ from gmongo.testing.store.patterns import compile_pattern
 from gmongo.testing.store.values import TYPE_NAMES, compare, equal, is_nan, is_number, is_whole, type_name, whole
 from gmongo.testing.unsupported import not_supported
 
-Document = dict[str, Any]
-# A function that returns the details of a violated keyword, and None if the value satisfies the keyword. The arguments
-# of the function are the value of the keyword, the tested value, and the schema that contains the keyword.
-Keyword = Callable[[Any, Any, Mapping[str, Any]], "Document | None"]
+# A function that returns True if a value satisfies a keyword. The arguments of the function are the value of the
+# keyword, the tested value, and the schema that contains the keyword.
+Keyword = Callable[[Any, Any, Mapping[str, Any]], bool]
 
 _NUMBERS = frozenset({"int", "long", "double", "decimal"})
 _JSON_TYPES = {"boolean": "bool"}
 _OF_JSON = frozenset({"array", "boolean", "null", "number", "object", "string"})
 _OF_BSON = frozenset({*(name for name, _ in TYPE_NAMES), "number"})
-_TITLES = ("title", "description")
-_ANNOTATIONS = frozenset({*_TITLES, "encryptMetadata", "exclusiveMaximum", "exclusiveMinimum"})
+_ANNOTATIONS = frozenset({"title", "description", "encryptMetadata", "exclusiveMaximum", "exclusiveMinimum"})
 _CIPHERTEXT_SUBTYPE = 6
 
 
 def is_valid(schema: Mapping[str, Any], value: Any) -> bool:
     """Return True if a value satisfies a schema."""
-    return not violations(schema, value)
-
-
-def violations(schema: Mapping[str, Any], value: Any) -> list[Document]:
-    """Return the details of the rules that a value violates, in the order of a server."""
-    found = []
-    for name, keyword in _KEYWORDS.items():
-        details = keyword(schema[name], value, schema) if name in schema else None
-        if details is not None:
-            found.append({"operatorName": name, **details})
-    return found
-
-
-def titles(schema: Mapping[str, Any]) -> Document:
-    """Return the title and the description of a schema, which validation errors contain."""
-    return {name: schema[name] for name in _TITLES if name in schema}
+    return all(_KEYWORDS[name](rule, value, schema) for name, rule in schema.items() if name in _KEYWORDS)
 
 
 def check(schema: Any, is_nested: bool = False) -> None:
     """Check that a schema and its nested schemas are valid.
 
-    :param schema: the schema.
     :param is_nested: True if the schema is a part of another schema.
-    :raises CommandError: a schema is invalid, or has a keyword that the simulation does not support.
     """
     if not isinstance(schema, dict):
         raise malformed("$jsonSchema")
@@ -81,16 +62,8 @@ def _are_types(names: frozenset[str]) -> Callable[[Any], bool]:
     return holds
 
 
-def _is_size(rule: Any) -> bool:
-    return is_number(rule) and is_whole(rule) and whole(rule) >= 0
-
-
 def _are_different(rule: Any) -> bool:
     return isinstance(rule, list) and bool(rule) and not any(equal(a, b) for n, a in enumerate(rule) for b in rule[:n])
-
-
-def _are_names(rule: Any) -> bool:
-    return _are_different(rule) and all(type(one) is str for one in rule)
 
 
 _RULES: Mapping[tuple[str, ...], Callable[[Any], bool]] = {
@@ -98,104 +71,61 @@ _RULES: Mapping[tuple[str, ...], Callable[[Any], bool]] = {
     ("type",): _are_types(_OF_JSON),
     ("title", "description", "pattern"): lambda rule: type(rule) is str,
     ("minimum", "maximum"): is_number,
-    ("minLength", "maxLength"): _is_size,
-    ("required",): _are_names,
+    ("minLength", "maxLength"): lambda rule: is_number(rule) and is_whole(rule) and whole(rule) >= 0,
+    ("required",): lambda rule: _are_different(rule) and all(type(one) is str for one in rule),
     ("enum",): _are_different,
     ("encrypt", "encryptMetadata", "items", "properties"): lambda rule: isinstance(rule, dict),
     ("additionalProperties", "exclusiveMinimum", "exclusiveMaximum"): lambda rule: isinstance(rule, bool),
 }
 
 
-def _types(name: str) -> Keyword:
-    def keyword(rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
-        expected = {_JSON_TYPES.get(one, one) for one in (rule if isinstance(rule, list) else [rule])}
-        found = type_name(value)
-        if found in expected or ("number" in expected and found in _NUMBERS):
-            return None
-        return {**_failure(name, rule, "type did not match", value), "consideredType": found}
-
-    return keyword
-
-
-def _failure(name: str, rule: Any, reason: str, value: Any) -> Document:
-    return {"specifiedAs": {name: rule}, "reason": reason, "consideredValue": value}
+def _has_type(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
+    expected = {_JSON_TYPES.get(one, one) for one in (rule if isinstance(rule, list) else [rule])}
+    found = type_name(value)
+    return found in expected or ("number" in expected and found in _NUMBERS)
 
 
 def _limit(name: str, direction: int) -> Keyword:
-    def keyword(rule: Any, value: Any, schema: Mapping[str, Any]) -> Document | None:
-        exclusive = f"exclusiveM{name[1:]}"
-        order = compare(value, rule) * direction if is_number(value) else 1
-        if not is_number(value) or (not is_nan(value) and order > (0 if schema.get(exclusive) else -1)):
-            return None
-        details = _failure(name, rule, "comparison failed", value)
-        if exclusive in schema:
-            details["specifiedAs"][exclusive] = schema[exclusive]
-        return details
+    def keyword(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
+        least = 0 if schema.get(f"exclusiveM{name[1:]}") else -1
+        return not is_number(value) or (not is_nan(value) and compare(value, rule) * direction > least)
 
     return keyword
 
 
-def _text_keyword(name: str, reason: str, holds: Callable[[Any, str], bool]) -> Keyword:
-    def keyword(rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
-        return None if type(value) is not str or holds(rule, value) else _failure(name, rule, reason, value)
-
-    return keyword
+def _text_keyword(holds: Callable[[Any, str], bool]) -> Keyword:
+    return lambda rule, value, schema: type(value) is not str or holds(rule, value)
 
 
-def _items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
-    for index, element in enumerate(value if isinstance(value, list) else ()):
-        details = violations(rule, element)
-        if details:
-            return {"reason": "At least one item did not match the sub-schema", "itemIndex": index, "details": details}
-    return None
+def _items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
+    return not isinstance(value, list) or all(is_valid(rule, element) for element in value)
 
 
-def _properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
-    found = [
-        {"propertyName": name, **titles(schema), "details": details}
-        for name, schema in rule.items()
-        if isinstance(value, dict) and name in value and (details := violations(schema, value[name]))
-    ]
-    return {"propertiesNotSatisfied": found} if found else None
+def _properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
+    return not isinstance(value, dict) or all(is_valid(rule[name], value[name]) for name in rule if name in value)
 
 
-def _additional(rule: Any, value: Any, schema: Mapping[str, Any]) -> Document | None:
-    names = [name for name in value if name not in schema.get("properties", {})] if isinstance(value, dict) else []
-    return None if rule or not names else {"specifiedAs": {"additionalProperties": rule}, "additionalProperties": names}
+def _additional(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
+    return rule or not isinstance(value, dict) or set(value) <= set(schema.get("properties", {}))
 
 
-def _required(rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
-    names = sorted(name for name in rule if name not in value) if isinstance(value, dict) else []
-    return {"specifiedAs": {"required": rule}, "missingProperties": names} if names else None
+def _encrypt(_rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
+    """Return True if the value is encrypted. A server cannot check the decrypted value."""
+    return isinstance(value, Binary) and value.subtype == _CIPHERTEXT_SUBTYPE
 
 
-def _enum(rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
-    if any(equal(value, one) for one in rule):
-        return None
-    return _failure("enum", rule, "value was not found in enum", value)
-
-
-def _encrypt(_rule: Any, value: Any, _schema: Mapping[str, Any]) -> Document | None:
-    """Return None if the value is encrypted. A server cannot check the decrypted value."""
-    return None if isinstance(value, Binary) and value.subtype == _CIPHERTEXT_SUBTYPE else {"reason": "not encrypted"}
-
-
-_LENGTH = "specified string length was not satisfied"
-# The keywords in the order in which a server shows violated rules.
 _KEYWORDS: Mapping[str, Keyword] = {
     "maximum": _limit("maximum", -1),
     "minimum": _limit("minimum", 1),
-    "pattern": _text_keyword(
-        "pattern", "regular expression did not match", lambda rule, value: bool(compile_pattern(rule).search(value))
-    ),
-    "minLength": _text_keyword("minLength", _LENGTH, lambda rule, value: len(value) >= rule),
-    "maxLength": _text_keyword("maxLength", _LENGTH, lambda rule, value: len(value) <= rule),
-    "bsonType": _types("bsonType"),
-    "type": _types("type"),
+    "pattern": _text_keyword(lambda rule, value: bool(compile_pattern(rule).search(value))),
+    "minLength": _text_keyword(lambda rule, value: len(value) >= rule),
+    "maxLength": _text_keyword(lambda rule, value: len(value) <= rule),
+    "bsonType": _has_type,
+    "type": _has_type,
     "encrypt": _encrypt,
     "items": _items,
     "properties": _properties,
     "additionalProperties": _additional,
-    "required": _required,
-    "enum": _enum,
+    "required": lambda rule, value, schema: not isinstance(value, dict) or set(rule) <= set(value),
+    "enum": lambda rule, value, schema: any(equal(value, one) for one in rule),
 }

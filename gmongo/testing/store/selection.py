@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.environment import Environment, Finder, Foreign
+from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.paths import leaves_at
 from gmongo.testing.store.planning import is_point, plan_of
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.text_search import Score, TextSearch, search_in
-from gmongo.testing.store.values import MISSING, Key, key_of
+from gmongo.testing.store.values import Key
 from gmongo.testing.unsupported import not_supported
 
 Found = Iterable[tuple[Key, Record]]
@@ -43,13 +41,6 @@ def select(
     The function checks the query before the function returns the iterator. During the iteration,
     other greenlets can run and change records.
 
-    :param access: the access to the data.
-    :param collection: the collection to search.
-    :param query: the filter of the command.
-    :param collation: the collation of the command.
-    :param variables: the values of variables by name.
-    :param hint: the hint of the command.
-    :param pace: the pace of the command.
     :param to_write: True to wait for the transactions that have locked matching records.
     """
     match = compile_filter(query, variables, collation, text_index(collection))
@@ -75,10 +66,7 @@ def select(
 
 
 def _keys(access: Access, collection: Collection, query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
-    """Return the keys of all records that may match the query, in natural order.
-
-    Some of the records may not match.
-    """
+    """Return the keys of all records that may match the query, in natural order. Some of the records may not match."""
     identity = query.get("_id")
     if is_point(identity, collection.collation, collation) and not is_operators(identity):
         return (collection.key(identity),)  # a fast path for the most frequent query
@@ -124,10 +112,8 @@ def hinted_index(collection: Collection, hint: Any) -> Index | None:
             continue
         if index.name == hint or (isinstance(hint, dict) and list(index.keys.items()) == list(hint.items())):
             return index
-    raise bad_value(
-        f"error processing query: ns={collection.namespace}: planner returned error :: caused by :: "
-        "hint provided does not correspond to an existing index"
-    )
+    raise bad_value(f"error processing query: ns={collection.namespace}: planner returned error :: caused by :: hint "
+                    "provided does not correspond to an existing index")  # fmt: skip
 
 
 def in_order(
@@ -140,54 +126,11 @@ def in_order(
 ) -> Found:
     """Return the records in the order of a sort specification.
 
-    :param found: the records with their keys.
     :param order: the sort specification; None or an empty document means the existing order.
-    :param collation: the collation of the command.
-    :param pace: the pace of the command.
-    :param most: the maximum number of results; None means all results.
-    :param score: a function that returns the text score of a document; None without a text search.
     """
     if not order:
         return found
     return compile_sort(order, collation, pace, most, score)(found, lambda item: item[1].document)
-
-
-class _Collection(Foreign):
-    """A collection or view that a stage such as ``$lookup`` reads."""
-
-    def __init__(
-        self, access: Access, database: str, name: str, variables: Mapping[str, Any], depth: int, pace: Pace
-    ) -> None:
-        self._pace = pace
-        self._read: Callable[[], list[Document]] = lambda: documents_of(access, database, name, variables, pace, depth)
-
-    @cached_property
-    def _documents(self) -> list[Document]:
-        return self._read()
-
-    def documents(self) -> list[Document]:
-        return self._documents
-
-    def finder(self, path: str, collation: Collation) -> Finder:
-        """Return a function that finds documents by the value at a path, with a table of all documents."""
-        return _table(self._documents, path, collation, self._pace)
-
-
-def _table(documents: list[Document], path: str, collation: Collation, pace: Pace) -> Finder:
-    found: dict[Key, list[int]] = {}
-    for number, document in enumerate(pace.through(documents)):
-        for (value,) in leaves_at(document, [path]):
-            key = key_of(None if value is MISSING else collation.folded(value))
-            numbers = found.setdefault(key, [])
-            if not numbers or numbers[-1] != number:  # an array may contain a value twice
-                numbers.append(number)
-
-    def find(value: Any) -> Iterable[tuple[int, Document]]:
-        if isinstance(value, list):
-            return enumerate(documents)
-        return ((number, documents[number]) for number in found.get(key_of(collation.folded(value)), ()))
-
-    return find
 
 
 def documents_of(
@@ -205,7 +148,7 @@ def documents_of(
     if not collection.is_view:
         return [record.document for record in access.records(collection).values()]
     if depth >= MAX_VIEW_DEPTH:
-        raise CommandError(165, "ViewDepthLimitExceeded", f"View depth limit exceeded by {collection.namespace}")
+        raise error(165, f"View depth limit exceeded by {collection.namespace}")
     documents = documents_of(access, database, collection.options["viewOn"], variables, pace, depth + 1)
     env = environment(access, database, variables, collection.collation, pace, depth + 1)
     run = compile_pipeline(collection.options.get("pipeline", []), env)
@@ -213,20 +156,12 @@ def documents_of(
 
 
 def environment(
-    access: Access,
-    database: str,
-    variables: Mapping[str, Any],
-    collation: Collation,
-    pace: Pace,
-    depth: int = 0,
+    access: Access, database: str, variables: Mapping[str, Any], collation: Collation, pace: Pace, depth: int = 0
 ) -> Environment:
     """Return the context in which the stages of a pipeline are compiled.
 
     :param depth: the number of views that the pipeline belongs to, directly and indirectly.
     """
-    return Environment.of(
-        variables,
-        collation,
-        read=lambda name: _Collection(access, database, name, variables, depth, pace),
-        pace=pace,
+    return Environment.for_variables(
+        variables, collation, read=lambda name: documents_of(access, database, name, variables, pace, depth), pace=pace
     )

@@ -49,10 +49,7 @@ class Sessions:
         self._sessions: dict[bytes, Session] = {}
 
     def use(self, session_id: bytes) -> Session:
-        """Return the session with this ID, and record the time of use.
-
-        If the ID is unknown, create a session.
-        """
+        """Return the session with this ID, and record the time of use. If the ID is unknown, create a session."""
         session = self._sessions.get(session_id)
         if session is None:
             session = self._sessions[session_id] = Session(session_id)

@@ -14,18 +14,12 @@ from bson.int64 import Int64
 
 from gmongo import _random
 from gmongo.testing import unsupported
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store import joins
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.environment import Document, Documents, Environment, Stage, with_value
-from gmongo.testing.store.errors import location, malformed
-from gmongo.testing.store.expressions import (
-    Scope,
-    Variables,
-    compile_expression,
-    path_parts,
-    with_document,
-)
+from gmongo.testing.store.errors import malformed
+from gmongo.testing.store.expressions import Scope, Variables, compile_expression, path_parts, with_document
 from gmongo.testing.store.expressions.operands import of_type
 from gmongo.testing.store.grouping import compile_group
 from gmongo.testing.store.joins import checked
@@ -39,25 +33,16 @@ from gmongo.testing.store.values import MISSING, is_number, is_whole, whole
 from gmongo.testing.unsupported import not_supported
 
 Make = Callable[[Any, Environment], Stage]
-# The stages that the slot-based execution engine of a server runs, if they are at the beginning of a pipeline.
-_SLOT_BASED = frozenset({"$group", "$limit", "$lookup", "$match", "$skip", "$sort"})
 
 
-def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> Stage:
-    """Compile a pipeline to a function of the type ``Stage``.
-
-    :param pipeline: the list of the stages.
-    :param env: the context of the pipeline.
-    :param leading: True if the pipeline reads the collection of the command. In this case, the
-        slot-based execution engine of a server would run the first stages.
-    """
+def compile_pipeline(pipeline: Any, env: Environment) -> Stage:
+    """Compile a pipeline to a function of the type ``Stage``."""
     if not isinstance(pipeline, list):
-        raise CommandError(14, "TypeMismatch", "a pipeline must be an array")
+        raise error(14, "a pipeline must be an array")
     stages: list[Stage] = []
     for spec, following in zip_longest(pipeline, pipeline[1:]):
         name = stage_name(spec)
-        leading = leading and name in _SLOT_BASED and not _is_fused(name, spec[name], following)
-        stages.append(STAGES[name](spec[name], replace(env, most=_limit_of_next_stage(following), leading=leading)))
+        stages.append(STAGES[name](spec[name], replace(env, most=_limit_of_next_stage(following))))
 
     def run(documents: Documents, variables: Variables) -> Documents:
         for stage in stages:
@@ -65,18 +50,6 @@ def compile_pipeline(pipeline: Any, env: Environment, leading: bool = False) -> 
         return documents
 
     return run
-
-
-def _is_fused(name: str, spec: Any, following: Any) -> bool:
-    """Return True for a ``$lookup`` that the slot-based execution engine does not run.
-
-    An example is a ``$lookup`` before an ``$unwind``.
-    """
-    if name != "$lookup" or not isinstance(spec, dict):
-        return False
-    paths = f"{spec.get('localField')}.{spec.get('foreignField')}.{spec.get('as')}"
-    is_simple = "pipeline" not in spec and not any(part.isdigit() for part in paths.split("."))
-    return not is_simple or (isinstance(following, dict) and "$unwind" in following)
 
 
 def _limit_of_next_stage(following: Any) -> int | None:
@@ -91,23 +64,23 @@ def stage_name(stage: Any) -> str:
     :raises CommandError: the stage is malformed, unknown, or allowed only at the beginning or end of a pipeline.
     """
     if not isinstance(stage, dict) or len(stage) != 1:
-        raise location(40323, "A pipeline stage specification object must contain exactly one field.")
+        raise error(40323, "A pipeline stage specification object must contain exactly one field.")
     (name,) = stage
     if name in STAGES:
         return str(name)
     if name == "$collStats":
         check_collection_stats(stage[name])
     if name in ELSEWHERE:
-        raise location(40602, f"{name} is only valid as the first or last stage in a pipeline")
+        raise error(40602, f"{name} is only valid as the first or last stage in a pipeline")
     if name in unsupported.STAGES:
         raise not_supported(name)
-    raise location(40324, f"Unrecognized pipeline stage name: '{name}'")
+    raise error(40324, f"Unrecognized pipeline stage name: '{name}'")
 
 
 def check_collection_stats(spec: Any) -> None:
     """Check that the specification of ``$collStats`` is a document."""
     if not isinstance(spec, dict):
-        raise location(5447000, f"$collStats must take a nested object but found: $collStats: {spec!r}")
+        raise error(5447000, f"$collStats must take a nested object but found: $collStats: {spec!r}")
 
 
 def compile_update_pipeline(
@@ -117,8 +90,8 @@ def compile_update_pipeline(
     for stage in pipeline:
         name = stage_name(stage)
         if name not in _IN_UPDATES:
-            raise CommandError(72, "InvalidOptions", f"{name} is not allowed to be used within an update")
-    run = compile_pipeline(pipeline, Environment.of(variables, collation))
+            raise error(72, f"{name} is not allowed to be used within an update")
+    run = compile_pipeline(pipeline, Environment.for_variables(variables, collation))
     return lambda document: next(iter(run([document], variables)))
 
 
@@ -137,10 +110,6 @@ def _for_each_document(make: Callable[[Any, Scope], Project]) -> Make:
         return lambda documents, variables: (function(document, variables) for document in documents)
 
     return compile_stage
-
-
-def _unset(spec: Any, _scope: Scope) -> Project:
-    return compile_unset(spec)
 
 
 def _replace_with(expression: Any, scope: Scope) -> Project:
@@ -264,21 +233,12 @@ STAGES: Mapping[str, Make] = {
     "$sort": _sort,
     "$sortByCount": _sort_by_count,
     "$unionWith": _with_pipelines(joins.union_with),
-    "$unset": _for_each_document(_unset),
+    "$unset": _for_each_document(lambda spec, _scope: compile_unset(spec)),
     "$unwind": _unwind,
 }
 # The stages that are only allowed at the beginning or end of a pipeline. Other modules execute these stages.
-ELSEWHERE = frozenset(
-    {
-        "$changeStream",
-        "$changeStreamSplitLargeEvent",
-        "$collStats",
-        "$currentOp",
-        "$documents",
-        "$indexStats",
-        "$listLocalSessions",
-        "$merge",
-        "$out",
-    }
-)
+ELSEWHERE = frozenset({
+    "$changeStream", "$changeStreamSplitLargeEvent", "$collStats", "$currentOp", "$documents", "$indexStats",
+    "$listLocalSessions", "$merge", "$out"
+})  # fmt: skip
 _IN_UPDATES = frozenset({"$addFields", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"})

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from bson.timestamp import Timestamp
@@ -12,13 +10,13 @@ from gevent.event import Event as Signal
 
 from gmongo.testing import clock
 from gmongo.testing.store.cursors import Cursors
-from gmongo.testing.store.data import Collection, Document, Record
+from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.oplog import Event, Oplog, Position
 from gmongo.testing.store.sessions import Sessions
 
 VIEWS = "system.views"
-"""The name of the collection that contains the definitions of the views of a database."""
+"""The name of the collection that exists beside the views of a database."""
 
 
 class State:
@@ -46,8 +44,6 @@ class State:
         self.losses: Counter[str] = Counter()
         self._time = Timestamp(int(clock.seconds()), 1)
         self._signal = Signal()
-        self._settled = Signal()
-        self._settled.set()
 
     @property
     def has_oplog(self) -> bool:
@@ -70,10 +66,7 @@ class State:
         """Add an event at the current logical time to the oplog, and wake all waiting commands.
 
         :param kind: the ``operationType`` in change streams.
-        :param database: the name of the database.
         :param collection: the name of the collection; None if the event concerns a database.
-        :param index: the number of the event among the events with an equal time.
-        :param fields: further parameters of :class:`~gmongo.testing.store.oplog.Event`.
         """
         if self.has_oplog:
             self.oplog.append(Event(Position(self._time, index), kind, database, collection, **fields))
@@ -85,21 +78,6 @@ class State:
 
     def wait(self, seconds: float) -> None:
         self._signal.wait(seconds)
-        self.settle()
-
-    def settle(self) -> None:
-        """Wait until no transaction is being committed."""
-        while not self._settled.is_set():
-            self._settled.wait()
-
-    @contextmanager
-    def unsettled(self) -> Iterator[None]:
-        """Make all other commands wait until the end of the ``with`` block."""
-        self._settled.clear()
-        try:
-            yield
-        finally:
-            self._settled.set()
 
     def add(self, collection: Collection) -> None:
         self.catalog[collection.database, collection.name] = collection
@@ -110,26 +88,46 @@ class State:
     def collections_of(self, database: str) -> list[Collection]:
         return [one for (name, _), one in sorted(self.catalog.items()) if name == database]
 
-    def list_view(self, view: Collection) -> None:
-        """Write the definition of a view to the collection ``system.views``."""
-        views = self.catalog[view.database, VIEWS]
-        document = {"_id": view.namespace}
-        document |= {name: view.options[name] for name in ("viewOn", "pipeline", "collation") if name in view.options}
-        views.put(views.key(view.namespace), Record(views.next_number(), document), self.tick())
-
     def create(self, database: str, name: str, options: Document) -> Collection:
         collection = Collection(database, name, options, created=self.tick())
         self.add(collection)
         if collection.is_view and (database, VIEWS) not in self.catalog:
             self.add(Collection(database, VIEWS, {}, created=self.tick()))
-        if collection.is_view:
-            self.list_view(collection)
         self.publish(
             "create",
             database,
             name,
             uuid=collection.uuid,
             extra={"operationDescription": {**options, "idIndex": identity_index(collection.collation).description()},
-                   "nsType": collection.kind},
+                   "nsType": collection.kind}
         )  # fmt: skip
         return collection
+
+
+def drop_collection(state: State, collection: Collection) -> None:
+    """Drop a collection. Abort the transactions that used the collection, and close the cursors of the collection."""
+    for session in state.sessions:
+        if session.transaction is not None and session.transaction.touches(collection):
+            session.transaction.abort()
+    del state.catalog[collection.database, collection.name]
+    state.cursors.kill_of_collection(collection.namespace)
+    state.tick()
+    if not collection.is_view and collection.name != VIEWS:
+        state.publish("drop", collection.database, collection.name, uuid=collection.uuid)
+
+
+def move_collection(state: State, collection: Collection, name: str) -> None:
+    """Rename a collection within its database. Drop the collection or view that has the new name."""
+    database, source = collection.database, collection.name
+    replaced = state.catalog.get((database, name))
+    if replaced is not None:
+        drop_collection(state, replaced)
+    del state.catalog[database, source]
+    state.cursors.kill_of_collection(collection.namespace)
+    collection.name = name
+    state.catalog[database, name] = collection
+    collection.created = state.tick()
+    extra: Document = {"to": {"db": database, "coll": name}}
+    if replaced is not None:
+        extra["dropTarget"] = replaced.uuid
+    state.publish("rename", database, source, uuid=collection.uuid, extra=extra)

@@ -6,10 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gmongo.testing.command import CommandError
-from gmongo.testing.store.errors import bad_value, index_not_found, type_mismatch
+from gmongo.testing.store.errors import bad_value, index_not_found
 from gmongo.testing.store.paths import split, values_at
-from gmongo.testing.store.values import type_name
 from gmongo.testing.unsupported import not_supported
 
 # The English words that a server ignores in a text search.
@@ -39,13 +37,8 @@ class TextSearch:
     """
 
     def __init__(self, spec: Any, index: Mapping[str, Any] | None) -> None:
-        if not isinstance(spec, dict):
-            raise bad_value("$text expects an object")
-        if "$search" not in spec:
-            raise CommandError(4, "NoSuchKey", 'Missing expected field "$search"')
-        if type(spec["$search"]) is not str:
-            raise type_mismatch(f'"$search" had the wrong type. Expected string, found {type_name(spec["$search"])}')
-        if len(spec) > 1 or not _PLAIN.fullmatch(spec["$search"]):
+        search = spec.get("$search") if isinstance(spec, dict) and len(spec) == 1 else None
+        if type(search) is not str or not _PLAIN.fullmatch(search):
             raise not_supported("a text search beyond English words", repr(spec))
         if index is None:
             raise index_not_found("text index required for $text query")
@@ -54,7 +47,7 @@ class TextSearch:
         if others or not is_plain or "$**" in index["weights"]:
             raise not_supported("a text search beyond English words", "options of the text index")
         self._paths = [split(path) for path in index["weights"]]
-        self._words = {word for word in spec["$search"].lower().split() if word not in _STOPPED}
+        self._words = {word for word in search.lower().split() if word not in _STOPPED}
         for word in self._words:
             if word[-1] not in _LETTERS_OF_STEMS or word.endswith("ism"):
                 raise not_supported("a text search beyond English words", f"the stem of {word}")

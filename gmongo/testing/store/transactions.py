@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.access import Access, snapshot_unavailable, store_insert, store_remove, store_replace
 from gmongo.testing.store.data import BEGINNING, Collection, Document, Record
-from gmongo.testing.store.duplicates import check_unique, check_unique_among, duplicate_key, new_entries
+from gmongo.testing.store.duplicates import check_unique_among, duplicate_key, new_entries
 from gmongo.testing.store.errors import no_such_transaction, write_conflict
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.pacing import Pace
@@ -66,7 +65,6 @@ class Transaction(Access):
         self._writes: list[Write] = []
         self._working: dict[Collection, dict[Key, Record]] = {}
         self._created: dict[tuple[str, str], Collection] = {}
-        self._remains: list[list[Write] | dict[Key, Record]] = []
 
     def find(self, database: str, name: str) -> Collection | None:
         if (database, name) in self._created:
@@ -143,8 +141,7 @@ class Transaction(Access):
         :raises CommandError: another transaction has locked the record, or the record changed after the snapshot.
         """
         if collection.is_capped:
-            raise CommandError(263, "OperationNotSupportedInTransaction",
-                               f"Collection '{collection.namespace}' is a capped collection. Writes in transactions "
+            raise error(263, f"Collection '{collection.namespace}' is a capped collection. Writes in transactions "
                                "are not allowed on capped collections.")  # fmt: skip
         if self.status != "in progress":  # another greenlet aborted the transaction during the statement
             raise no_such_transaction(f"Transaction with {{ txnNumber: {self.number} }} has been aborted.")
@@ -185,59 +182,14 @@ class Transaction(Access):
         """
         if self.status == "committed":
             return
-        pace = Pace()
-        with self.state.unsettled():
-            try:
-                self._check(pace)
-            except CommandError:
-                self.abort()
-                raise write_conflict() from None
-            self.status = "committed"
-            self._apply(pace)
-            self._release()
-
-    def _check(self, pace: Pace) -> None:
-        for name in self._created:
-            if name in self.state.catalog:
-                raise write_conflict()
-        for write in pace.through(self._writes):
-            if self.status != "in progress":  # another greenlet aborted the transaction during the check
-                raise write_conflict()
-            if write.document is not None:
-                self._check_final(write)
-
-    def _check_final(self, write: Write) -> None:
-        """Check that the written document has no duplicate value after all writes of the transaction.
-
-        :raises CommandError: another document has a value of the document in a unique index.
-        """
-        final = self._working[write.collection].get(write.key)
-        if final is None:
-            return
-        if write.collection not in self.state.catalog.values() and write.collection not in self._created.values():
+        if not self._created.keys().isdisjoint(self.state.catalog):
+            self.abort()
             raise write_conflict()
-        try:
-            check_unique(write.collection, write.key, final.document)
-        except CommandError:
-            if not any(one.collection is write.collection and one.kind != "insert" for one in self._writes):
-                raise
-            records = self._records_after_commit(write.collection)
-            check_unique_among(
-                write.collection, write.key, final.document, records, self._written_keys(write.collection)
-            )
+        self.status = "committed"
+        self._apply()
+        self._release()
 
-    def _records_after_commit(self, collection: Collection) -> dict[Key, Record]:
-        records = dict(collection.records)
-        for write in self._writes:
-            if write.collection is collection:
-                record = self._working[collection].get(write.key)
-                if record is None:
-                    records.pop(write.key, None)
-                else:
-                    records[write.key] = record
-        return records
-
-    def _apply(self, pace: Pace) -> None:
+    def _apply(self) -> None:
         if not self._writes and not self._created:
             return
         for collection in self._created.values():
@@ -246,13 +198,8 @@ class Transaction(Access):
             self.state.publish("create", collection.database, collection.name, uuid=collection.uuid)
         now = self.state.tick()
         session = {"lsid": self.lsid, "txnNumber": self.number}
-        remaining = enumerate(self._writes)
-        try:
-            for index, write in pace.through(remaining):
-                self._apply_one(write, now, index, session)
-        finally:  # apply the remaining writes if the greenlet is killed during the loop
-            for index, write in remaining:
-                self._apply_one(write, now, index, session)
+        for index, write in enumerate(self._writes):
+            self._apply_one(write, now, index, session)
 
     def _apply_one(self, write: Write, now: Timestamp, index: int, session: Document) -> None:
         collection, key = write.collection, write.key
@@ -275,15 +222,7 @@ class Transaction(Access):
             for locks in (collection.record_locks, collection.entry_locks):
                 for key in [key for key, owner in locks.items() if owner is self]:
                     del locks[key]
-        self._remains = [self._writes, *self._working.values()]
         self._writes = []
         self._working = {}
         self._created = {}
         self.state.wake()
-
-    def clear(self, pace: Pace) -> None:
-        """Free the memory of the ended transaction in small steps, between which other greenlets can run."""
-        for part in self._remains:
-            remains = iter(part.pop if isinstance(part, list) else part.popitem, None)
-            for _ in pace.through(islice(remains, len(part))):
-                pass

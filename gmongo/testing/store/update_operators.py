@@ -9,28 +9,31 @@ from bson.int64 import Int64
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store import arithmetic
 from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.errors import bad_value, type_mismatch
+from gmongo.testing.store.errors import bad_value, malformed, type_mismatch
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.ordering import compile_sort
-from gmongo.testing.store.paths import step
+from gmongo.testing.store.paths import step, value_at
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.values import MISSING, compare, copy_value, equal, is_number, key_of, type_name, whole
+from gmongo.testing.store.values import (
+    MISSING,
+    compare,
+    copy_value,
+    equal,
+    is_number,
+    is_whole,
+    key_of,
+    type_name,
+    whole,
+)
 
 Edit = Callable[[dict[str, Any], list[str]], None]
 Edits = Iterable[tuple[str, Edit]]
-Change = Callable[[Any, Any], Any]
+Change = Callable[[Any, Any, Collation], Any]
 Make = Callable[[str, Any, Collation], Edits]
-
-
-def get(document: Any, parts: list[str]) -> Any:
-    """Return the value at the path. Return MISSING if the document has no such path."""
-    for part in parts:
-        document = step(document, part)
-    return document
 
 
 def put(document: Any, parts: list[str], value: Any) -> None:
@@ -50,18 +53,18 @@ def _set_child(container: Any, part: str, value: Any, owner: list[str]) -> None:
         container[int(part)] = value
     else:
         where = owner[0] if owner else "the document"
-        raise CommandError(28, "PathNotViable", f"Cannot create field '{part}' in element {{{where}: {container!r}}}")
+        raise error(28, f"Cannot create field '{part}' in element {{{where}: {container!r}}}")
 
 
 def _remove(document: Any, parts: list[str]) -> None:
-    container = get(document, parts[:-1])
+    container = value_at(document, parts[:-1])
     if isinstance(container, dict):
         container.pop(parts[-1], None)
-    elif isinstance(container, list) and get(container, parts[-1:]) is not MISSING:
+    elif isinstance(container, list) and value_at(container, parts[-1:]) is not MISSING:
         container[int(parts[-1])] = None
 
 
-def _removing_elements(change: Callable[[Any, Any, Collation], Any]) -> Make:
+def _removing_elements(change: Change) -> Make:
     """Return an operator that removes elements of an array.
 
     If the field does not exist, the operator has no effect. If the field cannot exist, because the path leads through a
@@ -73,7 +76,7 @@ def _removing_elements(change: Callable[[Any, Any, Collation], Any]) -> Make:
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
-            current = get(document, parts)
+            current = value_at(document, parts)
             if current is MISSING:
                 _check_can_exist(document, parts)
             else:
@@ -87,23 +90,13 @@ def _removing_elements(change: Callable[[Any, Any, Collation], Any]) -> Make:
 def _changing(change: Change) -> Make:
     """Return an operator that computes the new value of a field.
 
-    :param change: a function that returns the new value. The arguments of the function are the
-        current value and the operand. If the function returns MISSING, the field does not change.
-    """
-    return _changing_with_collation(lambda current, operand, _collation: change(current, operand))
-
-
-def _changing_with_collation(change: Callable[[Any, Any, Collation], Any]) -> Make:
-    """Return an operator that computes the new value of a field and uses the collation.
-
-    :param change: a function that returns the new value. The arguments of the function are the
-        current value, the operand and the collation. If the function returns MISSING, the field
-        does not change.
+    :param change: a function that returns the new value. The arguments of the function are the current value, the
+        operand and the collation. If the function returns MISSING, the field does not change.
     """
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
-            value = change(get(document, parts), operand, collation)
+            value = change(value_at(document, parts), operand, collation)
             if value is not MISSING:
                 put(document, parts, value)
 
@@ -112,16 +105,12 @@ def _changing_with_collation(change: Callable[[Any, Any, Collation], Any]) -> Ma
     return make
 
 
-def _set(_current: Any, operand: Any) -> Any:
+def _set(_current: Any, operand: Any, _collation: Collation) -> Any:
     return copy_value(operand)
 
 
-def _unset(path: str, _operand: Any, _collation: Collation) -> Edits:
-    return [(path, _remove)]
-
-
-def _arithmetic(name: str, function: Change, start: int) -> Make:
-    def change(current: Any, operand: Any) -> Any:
+def _arithmetic(name: str, function: Callable[[Any, Any], Any], start: int) -> Make:
+    def change(current: Any, operand: Any, _collation: Collation) -> Any:
         if current is MISSING:
             return operand if start == 0 else arithmetic.multiply(operand, 0)
         if not is_number(current):
@@ -137,17 +126,17 @@ def _min_or_max(direction: int) -> Make:
             return MISSING
         return copy_value(operand)
 
-    return _changing_with_collation(change)
+    return _changing(change)
 
 
-def _current_date(_current: Any, operand: Any) -> Any:
+def _current_date(_current: Any, operand: Any, _collation: Collation) -> Any:
     now = clock.utc_now().replace(tzinfo=None)
     if operand == {"$type": "timestamp"}:
         return Timestamp(int(clock.utc_now().timestamp()), 1)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
-def _bit(current: Any, operand: Any) -> Any:
+def _bit(current: Any, operand: Any, _collation: Collation) -> Any:
     value = 0 if current is MISSING else current
     if not isinstance(value, int) or isinstance(value, bool):
         raise bad_value(f"Cannot apply $bit to a value of non-integral type {type_name(value)}")
@@ -168,7 +157,7 @@ _BITS: Mapping[str, Callable[[int, int], int]] = {
 def _rename(path: str, operand: Any, _collation: Collation) -> Edits:
     def edit(document: dict[str, Any], target: list[str]) -> None:
         parts = path.split(".")
-        value = get(document, parts)
+        value = value_at(document, parts)
         if value is MISSING:
             _check_can_exist(document, parts)
             return
@@ -188,17 +177,17 @@ def _rename(path: str, operand: Any, _collation: Collation) -> Edits:
 
 def _check_can_exist(document: Any, parts: list[str]) -> None:
     for number, part in enumerate(parts):
-        current = get(document, parts[:number])
+        current = value_at(document, parts[:number])
         if current is MISSING:
             return
         if not isinstance(current, dict) and not (isinstance(current, list) and part.isdigit()):
-            raise CommandError(28, "PathNotViable", f"cannot use the part ({part}) of ({'.'.join(parts)}) to traverse "
+            raise error(28, f"cannot use the part ({part}) of ({'.'.join(parts)}) to traverse "
                                f"the element ({parts[number - 1]}: {current!r})")  # fmt: skip
 
 
 def _check_no_array(document: Any, parts: list[str], name: str) -> None:
     for number in range(1, len(parts)):
-        if isinstance(get(document, parts[:number]), list):
+        if isinstance(value_at(document, parts[:number]), list):
             raise bad_value(f"The {name} field cannot be an array element, '{'.'.join(parts)}' in doc with _id: "
                             f"{document.get('_id')!r} has an array field called '{parts[number - 1]}'")  # fmt: skip
 
@@ -278,7 +267,7 @@ def _is_among(values: Iterable[Any], expected: Any, collation: Collation) -> boo
 UPDATE_OPERATORS: Mapping[str, Make] = {
     "$set": _changing(_set),
     "$setOnInsert": _changing(_set),
-    "$unset": _unset,
+    "$unset": lambda path, _operand, _collation: [(path, _remove)],
     "$inc": _arithmetic("$inc", arithmetic.add, 0),
     "$mul": _arithmetic("$mul", arithmetic.multiply, 1),
     "$min": _min_or_max(1),
@@ -286,9 +275,87 @@ UPDATE_OPERATORS: Mapping[str, Make] = {
     "$currentDate": _changing(_current_date),
     "$bit": _changing(_bit),
     "$rename": _rename,
-    "$push": _changing_with_collation(_push),
-    "$addToSet": _changing_with_collation(_add_to_set),
+    "$push": _changing(_push),
+    "$addToSet": _changing(_add_to_set),
     "$pop": _removing_elements(_pop),
     "$pull": _removing_elements(_pull),
     "$pullAll": _removing_elements(_pull_all),
+}
+
+
+_PUSH = frozenset({"$each", "$slice", "$sort", "$position"})
+
+
+def check_operand(name: str, path: str, operand: Any) -> None:
+    """Check the operand of an update operator."""
+    if not _CHECKS.get(name, lambda operand: True)(operand) or (name == "$rename" and not _may_rename(path, operand)):
+        raise malformed(f"{name} of {path}")
+
+
+def _is_bit_operand(operand: Any) -> bool:
+    return (
+        isinstance(operand, dict)
+        and bool(operand)
+        and set(operand) <= {"and", "or", "xor"}
+        and all(isinstance(mask, int) and not isinstance(mask, bool) for mask in operand.values())
+    )
+
+
+def _may_rename(path: str, target: Any) -> bool:
+    return (
+        type(target) is str
+        and "\0" not in target
+        and "" not in target.split(".")
+        and not f"{path}.".startswith(f"{target}.")
+        and not f"{target}.".startswith(f"{path}.")
+        and not any(part == "$" or part.startswith("$[") for part in f"{path}.{target}".split("."))
+    )
+
+
+def _is_push_operand(operand: Any) -> bool:
+    if not isinstance(operand, dict) or "$each" not in operand:
+        return True
+    numbers = [operand[name] for name in ("$slice", "$position") if name in operand]
+    return (
+        set(operand) <= _PUSH
+        and isinstance(operand["$each"], list)
+        and all(is_number(number) and is_whole(number) for number in numbers)
+        and _is_order(operand.get("$sort", 1))
+    )
+
+
+def _is_order(order: Any) -> bool:
+    if isinstance(order, dict):
+        return bool(order) and all("" not in path.split(".") and _is_direction(one) for path, one in order.items())
+    return _is_direction(order)
+
+
+def _is_direction(value: Any) -> bool:
+    return is_number(value) and float(str(value)) in (1, -1)
+
+
+def _is_add_to_set_operand(operand: Any) -> bool:
+    if not isinstance(operand, dict) or next(iter(operand), "") != "$each":
+        return True
+    return isinstance(operand["$each"], list) and len(operand) == 1
+
+
+def _is_pull_operand(operand: Any) -> bool:
+    if isinstance(operand, dict):
+        if not {"$expr", "$not", "$where"}.isdisjoint(operand):
+            return False
+        compile_filter({"v": {"$elemMatch": operand}} if is_operators(operand) else operand)
+    return True
+
+
+_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    "$addToSet": _is_add_to_set_operand,
+    "$bit": _is_bit_operand,
+    "$currentDate": lambda operand: isinstance(operand, bool) or operand in ({"$type": "date"}, {"$type": "timestamp"}),
+    "$inc": is_number,
+    "$mul": is_number,
+    "$pop": _is_direction,
+    "$pull": _is_pull_operand,
+    "$pullAll": lambda operand: isinstance(operand, list),
+    "$push": _is_push_operand,
 }

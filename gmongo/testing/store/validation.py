@@ -6,24 +6,32 @@ from typing import Any
 
 import bson
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.refusals import details
+from gmongo.testing.store.operators import is_operators
+from gmongo.testing.store.paths import split, values_at
+from gmongo.testing.store.patterns import is_pattern
+from gmongo.testing.store.values import MISSING, type_name
 
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 _MAX_DEPTH = 180
+# The reason in the details of a validation error if the field exists, by operator.
+_REASONS = {
+    **dict.fromkeys(("$eq", "$exists", "$gt", "$gte", "$lt", "$lte"), "comparison failed"),
+    "$in": "no matching value found in array",
+    "$ne": "comparison succeeded",
+    "$nin": "matching value found in array",
+    "$type": "type did not match",
+}
 
 
 def check_document(collection: Collection, document: Document, bypass: bool, before: Document | None = None) -> None:
     """Check that a document matches the validator of its collection.
 
-    :param collection: the collection to which the command writes.
-    :param document: the new document.
     :param bypass: the value of ``bypassDocumentValidation``.
     :param before: the document before the update; None for an insert.
-    :raises CommandError: the document does not match.
     """
     validator = collection.options.get("validator")
     if bypass or not validator or _is_lenient(collection):
@@ -32,12 +40,32 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
     if before is not None and collection.options.get("validationLevel") == "moderate" and not match(before):
         return
     if not match(document):
-        raise CommandError(
+        raise error(
             121,
-            "DocumentValidationFailure",
             "Document failed validation",
-            errInfo={"failingDocumentId": document["_id"], "details": details(validator, document)},
+            errInfo={"failingDocumentId": document["_id"], "details": _validation_details(validator, document)},
         )
+
+
+def _validation_details(validator: Document, document: Document) -> Document:
+    """Return the field ``errInfo.details`` of a validation error.
+
+    Only the details of one condition on one value are complete.
+    """
+    path, condition = next(iter(validator.items()))
+    operator = next(iter(condition)) if is_operators(condition) else "$regex" if is_pattern(condition) else "$eq"
+    if len(validator) > 1 or (is_operators(condition) and len(condition) > 1):
+        return {"operatorName": "$and"}
+    values = [] if path.startswith("$") else [one for one in values_at(document, split(path)) if one is not MISSING]
+    if path.startswith("$") or operator not in _REASONS or len(values) > 1 or (values and isinstance(values[0], list)):
+        return {"operatorName": path if path.startswith("$") else operator}
+    found: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
+    if operator == "$exists":
+        return {**found, "reason": "path does exist" if values else "path does not exist"}
+    if not values:
+        return {**found, "reason": "field was missing"}
+    found = {**found, "reason": _REASONS[operator], "consideredValue": values[0]}
+    return {**found, "consideredType": type_name(values[0])} if operator == "$type" else found
 
 
 def _is_lenient(collection: Collection) -> bool:
@@ -46,18 +74,15 @@ def _is_lenient(collection: Collection) -> bool:
 
 
 def check_storable(document: Any, version: tuple[int, int]) -> None:
-    """Check that a document is valid for storage: its depth, its ``_id`` and its field names.
-
-    :raises CommandError: the document is invalid.
-    """
+    """Check that a document is valid for storage: its depth, its ``_id`` and its field names."""
     if not isinstance(document, dict):
         raise bad_value(f"a document must be an object, not {document!r}")
     _check_depth(document)
     identity = document.get("_id")
     if isinstance(identity, list):
-        raise CommandError(53, "InvalidIdField", "The '_id' value cannot be of type array")
+        raise error(53, "The '_id' value cannot be of type array")
     if hasattr(identity, "pattern"):
-        raise CommandError(53, "InvalidIdField", "The '_id' value cannot be of type regex")
+        raise error(53, "The '_id' value cannot be of type regex")
     if isinstance(identity, dict):
         _check_identity(identity)
     if version < (5, 0):
@@ -72,9 +97,7 @@ def _check_depth(document: Document) -> None:
     while level:
         depth, above, level = depth + 1, level, []
         if depth > _MAX_DEPTH:
-            raise CommandError(
-                15, "Overflow", f"cannot insert document because it exceeds {_MAX_DEPTH} levels of nesting"
-            )
+            raise error(15, f"cannot insert document because it exceeds {_MAX_DEPTH} levels of nesting")
         for each in above:
             for part in each.values() if each.__class__ is dict else each:
                 if part.__class__ is dict or part.__class__ is list:
@@ -87,9 +110,7 @@ def check_updated(value: Any, version: tuple[int, int]) -> None:
         return
     for name, part in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(name, str) and name.startswith("$") and name not in ("$ref", "$id", "$db"):
-            raise CommandError(
-                52, "DollarPrefixedFieldName", f"The dollar ($) prefixed field '{name}' is not valid for storage."
-            )
+            raise error(52, f"The dollar ($) prefixed field '{name}' is not valid for storage.")
         if isinstance(part, (dict, list)):
             check_updated(part, version)
 
@@ -99,15 +120,11 @@ def _check_identity(identity: Document) -> None:
         if isinstance(part, dict):
             _check_identity(part)
         if name.startswith("$"):
-            raise CommandError(
-                52, "DollarPrefixedFieldName", f"_id fields may not contain '$'-prefixed fields: {name} is not valid "
-                "for storage."
-            )  # fmt: skip
+            raise error(52, f"_id fields may not contain '$'-prefixed fields: {name} is not valid for storage.")
 
 
 def check_size(document: Document) -> None:
     """Check that a document is not larger than 16 MiB."""
     size = len(bson.encode(document))
     if size > MAX_DOCUMENT_BYTES:
-        raise CommandError(10334, "BSONObjectTooLarge", f"object to insert too large. size in bytes: {size}, max size: "
-                           f"{MAX_DOCUMENT_BYTES}")  # fmt: skip
+        raise error(10334, f"object to insert too large. size in bytes: {size}, max size: {MAX_DOCUMENT_BYTES}")

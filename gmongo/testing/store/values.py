@@ -72,29 +72,11 @@ _RANKS: tuple[tuple[type | tuple[type, ...], int], ...] = (
     (MaxKey, 127),
 )
 
+_NAMES = """double string object array binData undefined objectId bool date null regex dbPointer javascript symbol
+    javascriptWithScope int timestamp long decimal"""
 TYPE_NAMES: tuple[tuple[str, int], ...] = (
-    ("double", 1),
-    ("string", 2),
-    ("object", 3),
-    ("array", 4),
-    ("binData", 5),
-    ("undefined", 6),
-    ("objectId", 7),
-    ("bool", 8),
-    ("date", 9),
-    ("null", 10),
-    ("regex", 11),
-    ("dbPointer", 12),
-    ("javascript", 13),
-    ("symbol", 14),
-    ("javascriptWithScope", 15),
-    ("int", 16),
-    ("timestamp", 17),
-    ("long", 18),
-    ("decimal", 19),
-    ("minKey", -1),
-    ("maxKey", 127),
-)
+    *((name, number) for number, name in enumerate(_NAMES.split(), 1)), ("minKey", -1), ("maxKey", 127)
+)  # fmt: skip
 
 _SIMPLE_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (_Missing, "missing"),
@@ -225,45 +207,29 @@ def _number_key(kind: int, value: Any) -> Key:
     return (_NAN,) if value != value else (kind, value)
 
 
-def _document_key(kind: int, value: Any) -> Key:
-    # A server compares first the types of two fields, then their names, and then their values.
-    return kind, tuple((rank(part), name, key_of(part)) for name, part in value.items())
-
-
-def _array_key(kind: int, value: Any) -> Key:
-    return kind, tuple(key_of(part) for part in value)
-
-
 def _binary_key(kind: int, value: Any) -> Key:
     if isinstance(value, uuid.UUID):
         value = Binary(value.bytes, 4)
     return kind, len(value), getattr(value, "subtype", 0), bytes(value)
 
 
-def _pattern_key(kind: int, value: Any) -> Key:
-    return kind, value.pattern, flags_of(value)
-
-
-def _code_key(kind: int, value: Any) -> Key:
-    return (kind, str(value)) if value.scope is None else (kind + 5, str(value), key_of(value.scope))
-
-
 def _plain_key(kind: int, value: Any) -> Key:
     return kind, value
 
 
+# To compare two documents, a server compares first the types of two fields, then their names, and then their values.
 _KEYS: Mapping[int, Callable[[int, Any], Key]] = {
     _NUMBER: _number_key,
     15: _plain_key,
-    20: _document_key,
-    25: _array_key,
+    20: lambda kind, value: (kind, tuple((rank(part), name, key_of(part)) for name, part in value.items())),
+    25: lambda kind, value: (kind, tuple(key_of(part) for part in value)),
     30: _binary_key,
     35: _plain_key,
     40: _plain_key,
     45: lambda kind, value: (kind, milliseconds(value)),
     47: lambda kind, value: (kind, value.time, value.inc),
-    50: _pattern_key,
-    60: _code_key,
+    50: lambda kind, value: (kind, value.pattern, flags_of(value)),
+    60: lambda kind, value: (kind, str(value)) if value.scope is None else (kind + 5, str(value), key_of(value.scope)),
 }
 _FLAGS = ((re.IGNORECASE, "i"), (re.LOCALE, "l"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.UNICODE, "u"),
           (re.VERBOSE, "x"))  # fmt: skip

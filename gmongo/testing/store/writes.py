@@ -8,15 +8,15 @@ from itertools import islice
 from typing import Any
 
 from gmongo._object_ids import new_object_id
-from gmongo.testing.command import CommandError
-from gmongo.testing.store import timeseries
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.apply_update import Update
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
+from gmongo.testing.store.creation import measurement
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.differences import is_replacement_shorter
-from gmongo.testing.store.errors import failed_to_parse, location, write_conflict
+from gmongo.testing.store.errors import failed_to_parse, write_conflict
 from gmongo.testing.store.matching import check_allowed, compile_filter
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
@@ -48,22 +48,14 @@ _INSERTED = Outcome(1)
 
 @dataclass
 class Target:
-    """The collection to which a command writes, and the options of the writes.
+    """The collection to which a command writes, and the options of the writes."""
 
-    :param access: the access to the data.
-    :param collection: the collection; None if the collection does not exist.
-    :param make: a function that creates the collection, and returns the collection.
-    :param bypass: the value of ``bypassDocumentValidation``.
-    :param variables: the values of variables by name.
-    :param pace: the pace of the command.
-    """
-
-    access: Access
-    collection: Collection | None
-    make: Callable[[], Collection]
-    bypass: bool
-    variables: Mapping[str, Any]
-    pace: Pace = field(default_factory=Pace)
+    access: Access  # the access to the data
+    collection: Collection | None  # the collection, or None if the collection does not exist
+    make: Callable[[], Collection]  # a function that creates the collection, and returns the collection
+    bypass: bool  # the value of `bypassDocumentValidation`
+    variables: Mapping[str, Any]  # the values of variables by name
+    pace: Pace = field(default_factory=Pace)  # the pace of the command
 
     def existing(self) -> Collection:
         """Return the collection. Create a missing collection."""
@@ -92,7 +84,7 @@ def insert_one(target: Target, document: Document) -> Outcome:
     check_size(document)
     collection = target.existing()
     if collection.kind == "timeseries":
-        document = timeseries.measurement(collection.options["timeseries"], document)
+        document = measurement(collection.options["timeseries"], document)
     check_document(collection, document, target.bypass)
     key, access = collection.key(document["_id"]), target.access
     while access.await_free(collection, key, target.pace) or access.await_entries(
@@ -156,7 +148,7 @@ def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
 
 def _collation_of(statement: Mapping[str, Any], collection: Collection | None) -> Collation:
     spec = statement.get("collation")
-    return Collation.of(spec) if spec or collection is None else collection.collation
+    return Collation.from_spec(spec) if spec or collection is None else collection.collation
 
 
 def update_of(
@@ -166,15 +158,13 @@ def update_of(
 
     :param statement: the statement of ``update``, or the command ``findAndModify``.
     :param spec: the replacement document, the document with update operators, or the list of stages.
-    :param query: the query of the statement.
-    :param variables: the values of variables by name.
     :param collection: the collection; None if the collection does not exist.
     """
     if statement.get("upsert"):
         check_allowed(query, _NOT_IN_UPSERTS)
     constants = statement.get("c", statement.get("constants"))
     if constants and not isinstance(spec, list):
-        raise location(51198, "Constant values may only be specified for pipeline updates")
+        raise error(51198, "Constant values may only be specified for pipeline updates")
     variables = {**variables, **(constants or {})}
     return Update(spec, query, variables, statement.get("arrayFilters"), _collation_of(statement, collection))
 
@@ -264,9 +254,6 @@ class Tally:
 def run_statements(context: Context, target: Target, statements: Sequence[Any], run: Callable[[Any], Outcome]) -> Tally:
     """Execute the statements of a command in order. An ordered command ends at the first error.
 
-    :param context: the context of the command.
-    :param target: the collection and the options of the writes.
-    :param statements: the statements, or the documents to insert.
     :param run: a function that executes one statement.
     """
     tally = Tally()

@@ -1,10 +1,9 @@
 """Write the answers of a server to data files, or compare the answers of a server with the data files.
 
-``python -m tests.simulation.answers --record URI [files]`` writes the server's answers and its
-version to the data files. ``python -m tests.simulation.answers --check URI [files]`` fails if an
-answer of the server differs from its file. The server must be a replica set of one member that
-requires no authentication and accepts test commands. With both options, the program uses and
-finally drops the database ``gmongo_answers``.
+``python -m tests.simulation.answers --record URI [files]`` writes the server's answers and its version to the data
+files. ``python -m tests.simulation.answers --check URI [files]`` fails if an answer of the server differs from its
+file. The server must be a replica set of one member that requires no authentication and accepts test commands. With
+both options, the program uses and finally drops the database ``gmongo_answers``.
 """
 
 from __future__ import annotations
@@ -72,9 +71,9 @@ def record_case(case: Case, database: Any, version: str) -> dict[str, Any]:
 
 
 def common_answer(first: Any, second: Any) -> Any:
-    """Return the answer `first` of a run.
+    """Return the answer of the first of two runs.
 
-    ``{"$any": type}`` replaces each value that differs in the answer `second` of another run.
+    ``{"$any": type}`` replaces each value that differs in the answer of the second run.
     """
     if isinstance(first, dict) and isinstance(second, dict) and list(first) == list(second) and not is_wrapper(first):
         return {name: common_answer(part, second[name]) for name, part in first.items()}

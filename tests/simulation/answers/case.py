@@ -27,11 +27,10 @@ class Case:
     """One case of a data file.
 
     :param file: the name of the data file, without the ending.
-    :param fields: the JSON object: ``name``; ``documents`` and ``others``, the documents of the
-        collections ``cases`` and ``others``; ``run``, the commands; ``answers``, one for each
-        command. ``server`` is the version of the server from which the answers were recorded. If
-        the answers come from documentation, ``documented`` is the page, and ``since`` is the first
-        server version with these answers.
+    :param fields: the JSON object: ``name``; ``documents`` and ``others``, the documents of the collections ``cases``
+        and ``others``; ``run``, the commands; ``answers``, one for each command. ``server`` is the version of the
+        server from which the answers were recorded. If the answers come from documentation, ``documented`` is the page,
+        and ``since`` is the first server version with these answers.
     """
 
     file: str

@@ -1,8 +1,7 @@
 """Record the table of command fields from a server, or compare a simulated deployment with a server.
 
-``python -m tests.simulation.fields --record HOST:PORT`` writes the table that ``gmongo.testing`` uses.
-``python -m tests.simulation.fields --compare HOST:PORT HOST:PORT --seed 1 --count 5000`` prints the cases whose replies
-differ.
+``python -m tests.simulation.fields --record HOST:PORT`` writes the table that ``gmongo.testing`` uses. ``python -m
+tests.simulation.fields --compare HOST:PORT HOST:PORT --seed 1 --count 5000`` prints the cases whose replies differ.
 Each server must be a replica set of one member that requires no authentication and accepts test commands.
 """
 

@@ -1,7 +1,6 @@
 """Invalid commands.
 
-Each command is a copy of a valid command, the template, with one fault such as a field of a wrong
-type.
+Each command is a copy of a valid command, the template, with one fault such as a field of a wrong type.
 """
 
 from __future__ import annotations
@@ -53,10 +52,8 @@ class Template:
     """A valid command.
 
     :param needed: the names of the required fields.
-    :param also: further kinds of values that a field accepts, in words of the table. The key is the
-        path of the field.
-    :param skipped: fields whose value must not be replaced, because other values would change the
-        state of the server.
+    :param also: further kinds of values that a field accepts, in words of the table. The key is the path of the field.
+    :param skipped: fields whose value must not be replaced, because other values would change the state of the server.
     :param changes: True if the command changes collections, indexes or users.
     :param name: the name of the line in the table. The default is the name of the command.
     """
@@ -151,10 +148,7 @@ def random_value(rng: random.Random) -> Any:
 def with_fault(rng: random.Random, value: Any) -> Any:
     """Return a document with a fault in one field, or an array with a fault in the first element."""
     if isinstance(value, list):
-        return [
-            with_fault(rng, value[0]) if isinstance(value[0], dict) and value[0] else random_value(rng),
-            *value[1:],
-        ]
+        return [with_fault(rng, value[0]) if isinstance(value[0], dict) and value[0] else random_value(rng), *value[1:]]
     name = rng.choice(list(value))
     kind = rng.choices(("value", "missing", "unknown"), (80, 10, 10))[0]
     if kind == "unknown":

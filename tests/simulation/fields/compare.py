@@ -22,7 +22,7 @@ _SHOWN = ("ok", "n", "nModified", "values", "upserted", "numIndexesBefore", "num
 _SHOWN += ("ns", "dropped", "cursorsNotFound", "cursorsUnknown", "value")
 _OF_DATA = frozenset({
     "find", "insert", "update", "delete", "findAndModify", "aggregate", "count", "distinct", "getMore", "killCursors",
-    "createIndexes", "dropIndexes", "listIndexes", "create", "collMod", "drop", "renameCollection", "dropDatabase",
+    "createIndexes", "dropIndexes", "listIndexes", "create", "collMod", "drop", "renameCollection", "dropDatabase"
 })  # fmt: skip
 
 

@@ -25,15 +25,14 @@ PROBES: list[Any] = [
       if kind in ("double", "decimal") or size in ("one", "many", "zero", "negative")),
     2.0**40, Decimal128(str(2**40)), Int64(2**40), "x", "", "$x", True, False, {"a": 1}, {}, [], [{}], [None], ["x"],
     [1], [Int64(1)], [1.5], Binary(b"x"), Binary(b"0" * 16, 4), Timestamp(1, 1), Timestamp(0, 0), None,
-    ObjectId(), Regex("a"), datetime.datetime(2020, 1, 1), Code("x"), Code("x", {}), MinKey(), MaxKey(),
+    ObjectId(), Regex("a"), datetime.datetime(2020, 1, 1), Code("x"), Code("x", {}), MinKey(), MaxKey()
 ]  # fmt: skip
 _WORDS = ("number", "int", "long", "double", "decimal", "string", "bool", "object", "array", "binData", "timestamp",
           "positive", "zero", "negative", "large", "huge", "fraction", "nan")  # fmt: skip
 _CONCERNS = (("writeConcern", {"w": 1}), ("readConcern", {"level": "majority"}))
 _EXPIRED = 50
 _MISSING = object()
-# The table has no rules for the parts inside these fields. The code of each simulated command
-# checks the parts.
+# The table has no rules for the parts inside these fields. The code of each simulated command checks the parts.
 _OPAQUE = (*FREE, "documents", "update", "pipeline", "collation", "hint", "indexes", "storageEngine", "encryptedFields",
            "indexOptionDefaults", "idIndex", "timeseries.granularity")  # fmt: skip
 GENERIC = "generic"
@@ -65,8 +64,7 @@ class Recorder:
     def _error_code_of(self, template: Template, pairs: list[tuple[str, Any]], database: str | None = None) -> int:
         """Send a command.
 
-        Return its error code, or 0 if the reply has ``ok: 1`` or the time limit of the command
-        expired.
+        Return its error code, or 0 if the reply has ``ok: 1`` or the time limit of the command expired.
         """
         if self._dirty:
             self._client.reset()
@@ -138,8 +136,7 @@ class Recorder:
         rules = rules_of_field(codes, value, template.also.get(".".join(path), ""))
         generic = self._lines.get(GENERIC, {"fields": {}})["fields"]
         if template.name != GENERIC and len(path) == 1 and name in generic:
-            # The line of a command repeats a generic field only if the command has other rules for
-            # the field.
+            # The line of a command repeats a generic field only if the command has other rules for the field.
             if name in ("maxTimeMS", "readConcern") and generic[name] != rules:
                 line["fields"][name] = rules
             return
@@ -163,8 +160,7 @@ class Recorder:
 def with_replaced_part(value: Any, path: list[str], changed: Any, in_array: bool = False) -> Any:
     """Return a copy of `value`, in which `changed` replaces the part at a path.
 
-    If a value on the path is an array, continue with its first element, and omit the other
-    elements.
+    If a value on the path is an array, continue with its first element, and omit the other elements.
 
     :param changed: The new part, or ``_MISSING`` to remove the part.
     :param in_array: True to return the new part as the only element of an array.

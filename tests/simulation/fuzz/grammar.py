@@ -10,8 +10,7 @@ from typing import Any
 
 RULES: dict[str, list[Any]] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 _REFERENCE = re.compile(r"<([a-z ]+)>")
-# If rules are nested deeper, the grammar takes the first alternative of each rule, which ends the
-# nesting.
+# If rules are nested deeper, the grammar takes the first alternative of each rule, which ends the nesting.
 _DEPTH = 8
 _REPEATS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
 
@@ -19,11 +18,10 @@ _REPEATS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
 class Grammar:
     """Makes random values from the rules in ``grammar.json``. A rule is a list of alternatives.
 
-    A random alternative of a rule replaces the text ``<rule>``. In a longer text, such as
-    ``$<rule>``, the text of the alternative replaces ``<rule>``. In a list, zero to three
-    alternatives replace ``<rule>*``, and one to three alternatives replace ``<rule>...``. A third
-    of the documents have a field ``name?``, and three quarters have a field ``name?2``. A field
-    ``+`` inserts the fields or elements of its value into its document or list. If a document has
+    A random alternative of a rule replaces the text ``<rule>``. In a longer text, such as ``$<rule>``, the text of the
+    alternative replaces ``<rule>``. In a list, zero to three alternatives replace ``<rule>*``, and one to three
+    alternatives replace ``<rule>...``. A third of the documents have a field ``name?``, and three quarters have a field
+    ``name?2``. A field ``+`` inserts the fields or elements of its value into its document or list. If a document has
     several such fields, digits after the ``+`` make their names unique.
 
     :param rng: the source of the random choices.
@@ -39,10 +37,7 @@ class Grammar:
         return self._expand(chosen, depth + 1)
 
     def case(self, rule: str) -> dict[str, Any]:
-        """Return the fields of a random case.
-
-        The ``_id`` of each document is its index in the list of documents.
-        """
+        """Return the fields of a random case. The ``_id`` of each document is its index in the list of documents."""
         fields = self.value(rule)
         for name in ("documents", "others"):
             if name in fields:

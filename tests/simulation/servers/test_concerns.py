@@ -72,7 +72,7 @@ def test_write_concern_waits_for_member_that_is_down(replica_set, primary):
     primary.send(insert(w=3), "db")
     with gevent.Timeout(0.03, False):
         primary.receive()
-        pytest.fail("the reply did not wait")
+        pytest.fail("the server replied without a wait")
     replica_set.members[2].restart()
     assert primary.receive()[0]["n"] == 1
 
@@ -138,8 +138,8 @@ def test_connections_above_rate_limit_are_closed(virtual_standalone):
     "command",
     [
         "buildInfo", "connectionStatus", "currentOp", "fsync", "getCmdLineOpts", "hostInfo",
-        "listCommands", "logRotate", "ping", "serverStatus", "whatsmyuri",
-    ],
+        "listCommands", "logRotate", "ping", "serverStatus", "whatsmyuri"
+    ]
 )  # fmt: skip
 def test_diagnostic_commands_succeed(client, command):
     assert client.run({command: 1})["ok"] == 1

@@ -58,7 +58,7 @@ def test_remote_member_has_public_api_of_member(replica_set):
     # A remote member lacks these attributes, because only the simulation uses them.
     inner = {
         "accept", "answer", "await_change", "changed", "cluster", "fail_points", "faults", "forget", "operations",
-        "parameters", "service_id", "start", "stop", "topology_version",
+        "parameters", "service_id", "start", "stop", "topology_version"
     }  # fmt: skip
     with Deployment.replica_set() as here:
         assert public_names(here.members[0]) - inner <= public_names(replica_set.members[0])
@@ -209,17 +209,6 @@ def test_advance_causes_election_in_thread():
             deployment.advance(-1)
 
 
-@pytest.mark.parametrize("where", ELSEWHERE)
-def test_advance_expires_documents_of_ttl_index(where):
-    with where.standalone() as deployment, MongoClient(deployment.uri) as client:
-        client.db.c.create_index("at", expireAfterSeconds=3600)
-        client.db.c.insert_one({"at": client.admin.command("hello")["localTime"]})
-        deployment.advance(3500)
-        assert client.db.c.count_documents({}) == 1
-        deployment.advance(200)
-        assert client.db.c.count_documents({}) == 0
-
-
 def test_writes_of_several_native_threads_succeed_during_faults(replica_set, client):
     def work(number):
         for turn in range(20):
@@ -247,7 +236,7 @@ def test_async_pymongo_client_writes_after_kill_of_primary(replica_set):
             await asyncio.gather(*(client.db.c.insert_one({"_id": number}) for number in range(20)))
             before = await client.primary
             replica_set.members.primary.kill()
-            while await client.primary in (None, before):  # as in `await_another_primary`
+            while await client.primary in (None, before):  # like `await_another_primary`
                 await asyncio.sleep(0.01)
             await asyncio.gather(*(client.db.c.insert_one({"_id": number}) for number in range(20, 40)))
             return await client.db.c.count_documents({})
@@ -268,8 +257,7 @@ def test_remote_deployment_trusts_authority_of_this_process(where):
             pytest.raises(
                 OperationFailure,
                 match=r"'CN=ada,.* is not a user of",
-                # An authentication error proves that the client has accepted the certificate of the
-                # server.
+                # An authentication error proves that the client has accepted the certificate of the server.
             ),
         ):
             client.admin.command("ping")
@@ -406,8 +394,8 @@ def test_client_that_blocks_event_loop_of_its_deployment_raises_error(waiting, k
 
 
 def test_operation_succeeds_after_computation_that_blocks_event_loop():
-    # The main thread computes for two times, in which the event loop is blocked. Between these
-    # times, the thread runs a function whose module name is `socket`.
+    # The main thread blocks the event loop twice. In between, the thread runs a function whose module
+    # name is `socket`.
     program = """
 import pymongo, time, gevent
 from gmongo import MongoClient

@@ -264,10 +264,7 @@ def test_max_time_always_time_out_fails_only_commands_with_max_time_ms(client):
             "failCommand has no field 'failCommand' (did you mean 'failCommands'?)",
         ),
         (("failCommands",), "'failCommands' (did you mean 'failCommand'?)"),
-        (
-            ("failCommand", {"failCommands": ["find"]}, {"times": 1}),
-            "fail point mode {'failCommands': ['find']} is",
-        ),
+        (("failCommand", {"failCommands": ["find"]}, {"times": 1}), "fail point mode {'failCommands': ['find']} is"),
         (("failGetMoreAfterCursorCheckout", "alwaysOn", {"x": 1}), "no field 'x', only closeConnection, errorCode"),
     ],
 )

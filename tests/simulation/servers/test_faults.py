@@ -199,7 +199,7 @@ def test_unacknowledged_request_has_no_reply(client):
 @pytest.mark.parametrize(
     ("fault", "arguments"),
     [("delay", (-1,)), ("delay", ("x",)), ("drop_after", ("x",)), ("drop_after", (1.5,)), ("drop_after", (1, 5)),
-     ("garbage", (5,)), ("step_down", (-1,))],
+     ("garbage", (5,)), ("step_down", (-1,))]
 )  # fmt: skip
 def test_invalid_fault_argument_raises_value_error(member, fault, arguments):
     with pytest.raises(ValueError, match="which is not"):

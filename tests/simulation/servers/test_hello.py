@@ -92,7 +92,7 @@ def test_awaited_hello_returns_after_max_await_time():
         with gevent.Timeout(0.03, False):
             client.send({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 80})
             client.receive()
-            pytest.fail("the reply did not wait")
+            pytest.fail("the server replied without a wait")
         assert client.receive()[0]["topologyVersion"] == known
 
 

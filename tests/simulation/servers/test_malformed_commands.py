@@ -24,7 +24,7 @@ from tests.simulation.store.shell import replica_set
 VALUES = [
     None, True, 0, -1, 1.5, float("nan"), "a", "$a", "", {}, [], {"a": 1}, {"$a": 1}, [1, "a"], Int64(5),
     Decimal128("1"), Regex("a"), ObjectId("0123456789abcdef01234567"), Timestamp(1, 1),
-    datetime.datetime(2020, 1, 1), MinKey(), Code("x"), Binary(b"a", 3), {"x": {"y": [1, {"z": 1}]}}, {"$literal": 1},
+    datetime.datetime(2020, 1, 1), MinKey(), Code("x"), Binary(b"a", 3), {"x": {"y": [1, {"z": 1}]}}, {"$literal": 1}
 ]  # fmt: skip
 
 
@@ -69,8 +69,7 @@ def succeeds(call, *args, **kwargs):
     return True
 
 
-# The recorded cases do not test bulkWrite, because they come from a server of version 6.0, which
-# has no bulkWrite.
+# The recorded cases do not test bulkWrite, because they come from a server of version 6.0, which has no bulkWrite.
 def test_malformed_field_of_bulk_write_returns_no_internal_error(shell):
     needed = {"ops": [{"insert": 0, "document": {}}], "nsInfo": [{"ns": "db.c"}]}
     for field in TABLE["bulkWrite"].fields:

@@ -55,7 +55,7 @@ def test_change_events_describe_changes_of_documents(shell):
     assert insert["fullDocument"] == {"_id": 2, "x": 2}
     assert insert["ns"] == {"db": "db", "coll": "c"}
     assert update["updateDescription"] == {
-        "updatedFields": {"y": {"z": 1}}, "removedFields": ["x"], "truncatedArrays": [],
+        "updatedFields": {"y": {"z": 1}}, "removedFields": ["x"], "truncatedArrays": []
     }  # fmt: skip
     assert "fullDocument" not in update
     assert replace["fullDocument"] == {"_id": 2, "w": 1}
@@ -186,14 +186,6 @@ def test_drop_of_collection_invalidates_stream(shell):
     assert database.next_event_types() == ["drop", "insert", "drop", "dropDatabase", "invalidate"]
 
 
-def test_rename_of_collection_invalidates_stream(shell):
-    stream = ChangeStream(shell)
-    shell("renameCollection", "db.c", "admin", to="db.d")
-    rename, invalidate = stream.get_more()
-    assert (rename["ns"], rename["to"]) == ({"db": "db", "coll": "c"}, {"db": "db", "coll": "d"})
-    assert invalidate["operationType"] == "invalidate"
-
-
 def test_expanded_events_describe_changes_of_collections_and_indexes(shell):
     plain, stream = ChangeStream(shell, 1), ChangeStream(shell, 1, showExpandedEvents=True)
     shell("create", "new")
@@ -204,42 +196,6 @@ def test_expanded_events_describe_changes_of_collections_and_indexes(shell):
     assert stream.next_event_types() == ["create", "createIndexes", "modify", "dropIndexes"]
     assert stream.events[1]["operationDescription"] == {"indexes": [{"v": 2, "key": {"x": 1}, "name": "x"}]}
     assert stream.events[0]["collectionUUID"].subtype == 4
-
-
-def test_full_document_options_select_versions_of_document_in_event(shell):
-    options = ({"fullDocument": "updateLookup"}, {"fullDocument": "whenAvailable"},
-               {"fullDocumentBeforeChange": "whenAvailable"}, {"fullDocument": "required"})  # fmt: skip
-    lookup, after, before, required = (ChangeStream(shell, "c", **one) for one in options)
-    shell.update({"_id": 1}, {"$set": {"x": 2}})
-    shell.update({"_id": 1}, {"$set": {"x": 3}})
-    assert [event["fullDocument"]["x"] for event in lookup.get_more()] == [3, 3]
-    assert [event["fullDocument"] for event in after.get_more()] == [None, None]
-    assert error_code_of(required.get_more) == 47
-    shell("collMod", "c", changeStreamPreAndPostImages={"enabled": True})
-    shell.update({"_id": 1}, {"$set": {"x": 4}})
-    assert after.get_more()[0]["fullDocument"] == {"_id": 1, "x": 4}
-    assert before.get_more()[-1]["fullDocumentBeforeChange"] == {"_id": 1, "x": 3}
-    shell("delete", "c", deletes=[{"q": {}, "limit": 0}])
-    assert before.get_more()[0]["fullDocumentBeforeChange"] == {"_id": 1, "x": 4}
-
-
-def test_pipeline_of_stream_filters_and_projects_events(shell):
-    stream = ChangeStream(shell, "c", {"$match": {"operationType": "insert"}}, {"$project": {"fullDocument": 1}})
-    shell.insert({"_id": 2})
-    shell.update({"_id": 2}, {"$set": {"x": 1}})
-    [event] = stream.get_more()
-    assert event == {"_id": event["_id"], "fullDocument": {"_id": 2}}
-    assert error_code_of(ChangeStream, shell, "c", {"$group": {"_id": 1}}) == 20
-    assert error_code_of(ChangeStream, shell, "c", {"$foo": {}}) == 40324
-
-
-def test_stage_that_removes_resume_token_fails_stream(shell):
-    stream = ChangeStream(shell, "c", {"$project": {"_id": 0}})
-    shell.insert({"_id": 2})
-    with pytest.raises(CommandError) as caught:
-        stream.get_more()
-    assert (caught.value.code, caught.value.labels) == (280, ["NonResumableChangeStreamError"])
-    assert error_code_of(stream.get_more) == 43
 
 
 def test_events_of_transaction_appear_at_commit(shell):

@@ -6,20 +6,16 @@ The tests count the function calls between two yields, and run other commands wh
 from __future__ import annotations
 
 import datetime
-import struct
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import bson
 import gevent
 import pytest
 
 from gmongo.testing.command import CommandError
-from gmongo.testing.simulation.framing import read_message, write_reply
 from gmongo.testing.store import pacing
 from gmongo.testing.store.pacing import Pace
-from gmongo.wire.message import OP_MSG
 
 from .shell import Shell, replica_set, standalone
 
@@ -31,7 +27,6 @@ def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every command yield to other greenlets after every fourth item."""
     monkeypatch.setattr(pacing, "_LONGEST_SLICE", -1.0)
     monkeypatch.setattr(pacing, "_CHECK_EVERY", 4)
-    monkeypatch.setattr(pacing, "_SORTED_RUN", 64)
 
 
 DOCUMENTS = [{"_id": n, "k": n * 7919 % MANY, "g": n % 10, "s": f"t{n % 1000}", "a": [1]} for n in range(MANY)]
@@ -84,15 +79,11 @@ PIPELINES = {
     "match": [{"$match": {"s": "x"}}],
     "project": [{"$project": {"k": {"$add": ["$k", 1]}}}, {"$match": {"k": -1}}],
     "sort": [{"$sort": {"k": 1}}],
-    "sort by two, mixed": [{"$sort": {"g": 1, "k": -1}}],
     "sort and limit": [{"$sort": {"k": -1}}, {"$limit": 3}],
-    "sort and a large limit": [{"$sort": {"k": -1}}, {"$limit": MANY // 2}, {"$match": {"s": "x"}}],
     "group of each": [{"$group": {"_id": "$k", "n": {"$sum": 1}}}, {"$match": {"n": 2}}],
-    "group of few": [{"$group": {"_id": "$g", "n": {"$sum": "$k"}, "a": {"$avg": "$k"}}}],
     "push": [group(all=({"$push": "$s"})), {"$project": {"n": {"$size": "$all"}}}],
     "addToSet": [group(all=({"$addToSet": "$k"})), {"$project": {"n": {"$size": "$all"}}}],
     "extremes": [group(a={"$min": "$k"}, b={"$max": "$s"})],
-    "deviation": [group(a={"$stdDevPop": "$k"})],
     "map": [group(a={"$push": "$k"}), {"$project": {"n": {"$size": {"$map": {"input": "$a", "in": "$$this"}}}}}],
     "filter": [
         group(a={"$push": "$k"}),
@@ -105,26 +96,8 @@ PIPELINES = {
     "unwind": [group(a={"$push": "$k"}), {"$unwind": "$a"}, {"$match": {"a": -1}}],
     "sortByCount": [{"$sortByCount": "$k"}, {"$limit": 3}],
     "facet": [{"$facet": {"a": [{"$match": {"k": -1}}], "b": [{"$count": "n"}]}}],
-    "sample": [{"$sample": {"size": 2}}],
     "unionWith": [{"$unionWith": "c"}, {"$match": {"k": -1}}],
     "lookup": [{"$limit": 2}, {"$lookup": {"from": "c", "localField": "k", "foreignField": "g", "as": "r"}}],
-    "lookup of all": [
-        {"$limit": 1},
-        {"$lookup": {"from": "c", "localField": "a", "foreignField": "a", "as": "r"}},
-        {"$project": {"n": {"$size": "$r"}}},
-    ],
-    "lookup by a pipeline": [
-        {"$limit": 2},
-        {
-            "$lookup": {
-                "from": "c",
-                "let": {"k": "$k"},
-                "pipeline": [{"$match": {"$expr": {"$eq": ["$g", "$$k"]}}}],
-                "as": "r",
-            }
-        },
-        {"$project": {"n": {"$size": "$r"}}},
-    ],
     "out": [{"$out": "d"}],
     "merge": [{"$merge": "d"}],
 }
@@ -174,14 +147,9 @@ COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
         nsInfo=[{"ns": "db.c"}])),
     "sorted update": (fill, lambda shell: shell("findAndModify", "c", sort={"k": 1}, update={"$set": {"z": 1}})),
     "delete": (fill, lambda shell: shell("delete", "c", deletes=[{"q": {}, "limit": 0}])),
-    "createIndexes": (fill, indexed),
     "collStats": (fill, lambda shell: shell("collStats", "c")),
     "dbStats": (fill, lambda shell: shell("dbStats", 1)),
-    "listDatabases": (fill, lambda shell: shell("listDatabases", 1, "admin")),
-    "drop": (lambda shell: indexed(fill(shell)), lambda shell: shell("drop", "c")),
-    "dropDatabase": (fill, lambda shell: shell("dropDatabase", 1)),
-    "renameCollection": (lambda shell: capped(fill(shell)), lambda shell: shell(
-        "renameCollection", "db.p", "admin", to="db.c", dropTarget=True)),
+    "listDatabases": (fill, lambda shell: shell("listDatabases", 1, "admin"))
 }  # fmt: skip
 
 
@@ -201,13 +169,6 @@ def test_change_stream_yields_between_events(monkeypatch: pytest.MonkeyPatch) ->
     assert calls.during(lambda: shell("getMore", stream, collection="c", batchSize=MANY)) < MANY
 
 
-@pytest.mark.parametrize("end", ["commitTransaction", "abortTransaction"])
-def test_end_of_transaction_yields_between_writes(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    transaction = written_in_a_transaction(fill(replica_set()))
-    calls = CallCounter(monkeypatch)
-    assert calls.during(lambda: transaction.finish(end)) < MANY
-
-
 def test_removal_of_expired_documents_yields_between_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = standalone()
     index = {"key": {"at": 1}, "name": "ttl", "expireAfterSeconds": 1}
@@ -219,68 +180,22 @@ def test_removal_of_expired_documents_yields_between_documents(monkeypatch: pyte
     assert shell.find() == []
 
 
-def test_encoding_and_decoding_of_long_message_yields(monkeypatch: pytest.MonkeyPatch) -> None:
-    yields: list[None] = []
-    monkeypatch.setattr(Pace, "pause", lambda pace: yields.append(None))
-    documents = [{"_id": n, "s": "x" * 100} for n in range(MANY)]
-    reply = {"cursor": {"firstBatch": documents, "id": 0}, "ok": 1.0}
-    written = write_reply(OP_MSG, 1, 2, 0, reply)
-    assert len(yields) > MANY / 300
-    yields.clear()
-    assert bson.decode(written[21:]) == reply
-    assert written[21:] == bson.encode(reply)
-    sequence = b"documents\0" + b"".join(map(bson.encode, documents))
-    body = bson.encode({"insert": "c", "$db": "db"})
-    payload = bytes(4) + b"\0" + body + b"\1" + struct.pack("<i", len(sequence) + 4) + sequence
-    assert read_message(OP_MSG, payload).body["documents"] == documents
-    assert len(yields) > MANY * 100 / 40_000
-
-
 def test_each_pause_runs_the_event_loop_once() -> None:
     loop = gevent.get_hub().loop
     turns = {loop.iteration for _ in Pace().through(range(320))}
     assert len(turns) >= 10
 
 
-class CountedKey:
-    """A sort key. The attribute ``compared`` of the class counts the comparisons of all keys."""
-
-    compared = 0
-
-    def __init__(self, value: int) -> None:
-        self.value = value
-
-    def __lt__(self, other: CountedKey) -> bool:
-        CountedKey.compared += 1
-        return self.value < other.value
-
-
-def test_sort_compares_few_keys_between_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    most: list[int] = []
-
-    def note(_pace: Pace) -> None:
-        most.append(CountedKey.compared)
-        CountedKey.compared = 0
-
-    monkeypatch.setattr(Pace, "pause", note)
-    items = [n * 7919 % 20_011 for n in range(20_000)]
-    assert list(Pace().in_order(items, CountedKey)) == sorted(items)
-    assert max(most) <= 64 * 12
-
-
-@pytest.mark.parametrize("most", [None, 1, 7, 64, 1500, 3000, 9000])
+@pytest.mark.parametrize("most", [None, 1, 7, 1500, 9000])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_sort_in_several_runs_is_stable(most: int | None, reverse: bool) -> None:
+def test_sort_is_stable(most: int | None, reverse: bool) -> None:
     items = [(n * 31 % 17, n) for n in range(3000)]
-    found = list(Pace().in_order(items, lambda item: item[0], reverse, most))
+    found = Pace().in_order(items, lambda item: item[0], reverse, most)
     assert found == sorted(items, key=lambda item: item[0], reverse=reverse)[:most]
 
 
 def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:
-    """Call `run`. While `run` yields, call the next of the steps in another greenlet.
-
-    Return the result of `run`.
-    """
+    """Call `run`. While `run` yields, call the next of the steps in another greenlet. Return the result of `run`."""
 
     def others() -> None:
         for step in steps:
@@ -294,59 +209,6 @@ def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], An
         other.get()
 
 
-def ids_with_key(shell: Shell, key: int) -> list[Any]:
-    return [one["_id"] for one in shell.find(filter={"k": key}, hint="k")]
-
-
-def test_index_contains_writes_of_other_commands_during_its_build() -> None:
-    shell = fill(standalone())
-    run_with_steps(
-        shell,
-        lambda: indexed(shell),
-        lambda: shell.insert({"_id": "new", "k": "new"}),
-        lambda: shell.update({"_id": 0}, {"$set": {"k": "changed"}}),
-        lambda: shell.update({"_id": MANY - 1}, {"$set": {"k": "changed"}}),
-        lambda: shell("delete", "c", deletes=[{"q": {"_id": {"$in": [1, MANY - 2]}}, "limit": 0}]),
-    )
-    assert ids_with_key(shell, "new") == ["new"]  # type: ignore[arg-type]
-    assert sorted(ids_with_key(shell, "changed")) == [0, MANY - 1]  # type: ignore[arg-type]
-    for document in shell.find(batchSize=2 * MANY):
-        assert document["_id"] in ids_with_key(shell, document["k"])
-    assert ids_with_key(shell, 7919 % MANY) == []
-
-
-def test_index_is_neither_listed_nor_used_before_end_of_its_build() -> None:
-    shell = fill(standalone())
-    seen: list[Any] = []
-    run_with_steps(
-        shell,
-        lambda: indexed(shell),
-        lambda: seen.append(len(shell("listIndexes", "c")["cursor"]["firstBatch"])),
-        lambda: seen.append(len(shell.find(filter={"k": {"$gte": 0}}, batchSize=MANY))),
-    )
-    assert seen == [1, MANY]
-
-
-def test_insert_of_duplicate_during_build_fails_unique_index() -> None:
-    shell = fill(standalone())
-    spec = {"key": {"k": 1}, "name": "k", "unique": True}
-    with pytest.raises(CommandError) as caught:
-        run_with_steps(
-            shell,
-            lambda: shell("createIndexes", "c", indexes=[spec]),
-            lambda: shell.insert({"_id": "twice", "k": 5}),
-        )
-    assert caught.value.code == 11000 and caught.value.fields["keyValue"] == {"k": 5}
-    assert len(shell("listIndexes", "c")["cursor"]["firstBatch"]) == 1
-
-
-def test_drop_of_collection_aborts_index_build() -> None:
-    shell = fill(standalone())
-    with pytest.raises(CommandError) as caught:
-        run_with_steps(shell, lambda: indexed(shell), lambda: shell("drop", "c"))
-    assert caught.value.code == 276
-
-
 def test_range_read_continues_while_index_changes() -> None:
     shell = indexed(fill(standalone()))
     found = run_with_steps(
@@ -357,48 +219,6 @@ def test_range_read_continues_while_index_changes() -> None:
     )
     there = {one["_id"] for one in shell.find(batchSize=2 * MANY)}
     assert there - {"new"} <= {one["_id"] for one in found} <= there
-
-
-def written_in_a_transaction(shell: Shell) -> Shell:
-    transaction = shell.with_session().transaction(1)
-    Shell(shell.store, shell.member, **transaction.fields, startTransaction=True).update(
-        {}, {"$set": {"z": 1}}, multi=True
-    )
-    return transaction
-
-
-def test_other_command_sees_all_or_no_writes_of_commit() -> None:
-    shell = fill(replica_set())
-    transaction = written_in_a_transaction(shell)
-    stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
-    seen: list[int] = []
-
-    def count() -> None:
-        seen.append(shell("count", "c", query={"z": 1})["n"])
-
-    def read() -> None:
-        seen.append(len(shell("getMore", stream, collection="c", batchSize=MANY)["cursor"]["nextBatch"]))
-
-    run_with_steps(shell, lambda: transaction.finish("commitTransaction"), count, read)
-    assert seen == [MANY, MANY]
-
-
-def test_query_that_runs_during_commit_completes() -> None:
-    shell = fill(replica_set())
-    transaction = written_in_a_transaction(shell)
-    query = gevent.spawn(lambda: shell("count", "c", query={"z": 1})["n"])
-    gevent.sleep(1e-6)
-    transaction.finish("commitTransaction")
-    assert 0 < query.get() <= MANY
-
-
-def test_kill_of_greenlet_during_commit_does_not_lose_writes() -> None:
-    shell = fill(replica_set())
-    transaction = written_in_a_transaction(shell)
-    commit = gevent.spawn(transaction.finish, "commitTransaction")
-    gevent.sleep(1e-6)
-    commit.kill()
-    assert shell("count", "c", query={"z": 1})["n"] in (0, MANY)
 
 
 def test_other_command_sees_old_or_new_documents_during_out_stage() -> None:

@@ -329,7 +329,7 @@ def test_standalone_refuses_transactions_and_retryable_writes():
     session = standalone().with_session()
     error = error_of(session.transaction(1, startTransaction=True).find)
     assert (error.code, error.message) == (
-        20, "Transaction numbers are only allowed on a replica set member or mongos",
+        20, "Transaction numbers are only allowed on a replica set member or mongos"
     )  # fmt: skip
     assert error_of(session.insert, {"_id": 1}, txnNumber=1).code == 20
 

@@ -5,13 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
-from gmongo.testing.command import CommandError
-from gmongo.testing.simulation.authentication.oidc import OidcConversation
-from gmongo.testing.simulation.authentication.plain import PlainConversation
+import bson
+
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.simulation.authentication.scram import Hash, ScramConversation
-from gmongo.testing.simulation.authentication.x509 import subject_of
-from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.users import EXTERNAL, User, Users
+
+_SHORT_NAMES = {
+    "commonName": "CN", "countryName": "C", "domainComponent": "DC", "localityName": "L",
+    "organizationName": "O", "organizationalUnitName": "OU", "stateOrProvinceName": "ST",
+    "streetAddress": "STREET", "userId": "UID"
+}  # fmt: skip
+_ESCAPED = ',+"\\<>;'
+
+
+def subject_of(certificate: Mapping[str, Any]) -> str:
+    """Return the subject of a certificate as text of RFC 2253: the last attribute of the subject is first."""
+    parts = [
+        "+".join(f"{_SHORT_NAMES.get(kind, kind)}={_escape(value)}" for kind, value in names)
+        for names in certificate.get("subject", ())
+    ]
+    return ",".join(reversed(parts))
+
+
+def _escape(value: str) -> str:
+    return "".join(f"\\{char}" if char in _ESCAPED else char for char in value)
+
 
 _CONVERSATION_ID = 1
 
@@ -28,6 +47,73 @@ class Conversation(Protocol):
 
     def step(self, payload: bytes) -> bytes:
         """Process the next message of the client, and return the reply."""
+
+
+class PlainConversation:
+    """A SASL conversation of PLAIN.
+
+    :param users: the users of the deployment.
+    :param database: the database of the user.
+    :ivar user: the authenticated user; None until the authentication succeeds.
+    :ivar done: True after the last message.
+    """
+
+    def __init__(self, users: Users, database: str) -> None:
+        self._users = users
+        self._database = database
+        self.user: User | None = None
+        self.done = False
+
+    def step(self, payload: bytes) -> bytes:
+        """Process the only message of the client, and return an empty reply.
+
+        :raises CommandError: the user does not exist, or the password is wrong.
+        """
+        parts = payload.split(b"\x00")
+        user = self._find(parts[1].decode()) if len(parts) == 3 else None
+        if user is None or user.password is None or user.password.encode() != parts[2]:
+            raise error(18, "Authentication failed.")
+        self.user, self.done = user, True
+        return b""
+
+    def _find(self, name: str) -> User | None:
+        # In production, a directory service such as LDAP has the users of `$external`. Here, the users of the argument
+        # `users` of the deployment also count as users of `$external`.
+        return self._users.find(self._database, name) or self._users.find("admin", name)
+
+
+_PROVIDER = {"issuer": "https://issuer.test/", "clientId": "gmongo-testing", "requestScopes": ["openid"]}
+
+
+class OidcConversation:
+    """A SASL conversation of MONGODB-OIDC.
+
+    :param tokens: the user names by token.
+    :ivar user: the authenticated user; None until the authentication succeeds.
+    :ivar done: True after the last message.
+    """
+
+    def __init__(self, tokens: Mapping[str, str]) -> None:
+        self._tokens = tokens
+        self.user: User | None = None
+        self.done = False
+
+    def step(self, payload: bytes) -> bytes:
+        """Process a message of the client. If the message has no token, return the data of the identity provider.
+
+        :raises CommandError: the token is unknown, or the message is not a BSON document.
+        """
+        try:
+            message: dict[str, Any] = bson.decode(payload)
+        except bson.InvalidBSON as problem:
+            raise error(17, f"the payload is no document: {problem}") from problem
+        if "jwt" not in message:
+            return bson.encode(_PROVIDER)
+        name = self._tokens.get(message["jwt"])
+        if name is None:
+            raise error(18, "Authentication failed.")
+        self.user, self.done = User(name, EXTERNAL), True
+        return b""
 
 
 class Authentication:
@@ -47,8 +133,6 @@ class Authentication:
     def sasl_start(self, database: str, body: Mapping[str, Any], allowed: list[str]) -> dict[str, Any]:
         """Execute ``saslStart``: start a conversation.
 
-        :param database: the database of the command.
-        :param body: the fields of the command.
         :param allowed: the mechanisms that the server accepts.
         :raises CommandError: the mechanism is not allowed, or the first message of the client is wrong.
         """
@@ -100,10 +184,7 @@ class Authentication:
         return {"dbname": EXTERNAL, "user": name}
 
     def log_in(self, user: User) -> None:
-        """Add an authenticated user.
-
-        If another user of this database is authenticated, remove the other user.
-        """
+        """Add an authenticated user. If another user of this database is authenticated, remove the other user."""
         self.users = [each for each in self.users if each.database != user.database] + [user]
 
     def log_out(self, database: str) -> None:
@@ -120,17 +201,9 @@ def _scram(users: Users, database: str, body: Mapping[str, Any]) -> Conversation
     return ScramConversation(mechanism, lambda name: users.find(database, name), skips_empty_exchange)
 
 
-def _plain(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:
-    return PlainConversation(users, database)
-
-
-def _oidc(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:
-    return OidcConversation(users.oidc_tokens)
-
-
 _MECHANISMS: dict[str, Callable[[Users, str, Mapping[str, Any]], Conversation]] = {
     "SCRAM-SHA-1": _scram,
     "SCRAM-SHA-256": _scram,
-    "PLAIN": _plain,
-    "MONGODB-OIDC": _oidc,
+    "PLAIN": lambda users, database, body: PlainConversation(users, database),
+    "MONGODB-OIDC": lambda users, database, body: OidcConversation(users.oidc_tokens),
 }

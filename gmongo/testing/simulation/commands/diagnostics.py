@@ -7,8 +7,8 @@ import platform
 from typing import Any
 
 from gmongo import _random
+from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import error
 
 
 def _empty_reply(call: Call) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def _build_info(call: Call) -> dict[str, Any]:
     return {
         "version": call.cluster.version_text, "gitVersion": "simulated by gmongo.testing",
         "modules": [], "versionArray": [*call.cluster.version, 0], "bits": 64, "debug": False,
-        "maxBsonObjectSize": 16 * 1024 * 1024, "storageEngines": ["gmongo.testing"],
+        "maxBsonObjectSize": 16 * 1024 * 1024, "storageEngines": ["gmongo.testing"]
     }  # fmt: skip
 
 
@@ -81,5 +81,5 @@ COMMANDS = {
     "buildInfo": _build_info, "buildinfo": _build_info, "connectionStatus": _connection_status,
     "fsync": _fsync, "getCmdLineOpts": _command_line, "getLog": _get_log, "getnonce": _get_nonce,
     "hostInfo": _host_info, "logRotate": _empty_reply, "ping": _empty_reply, "whatsmyuri": _whats_my_uri,
-    **dict.fromkeys(_TEST_COMMANDS, _test_command),
+    **dict.fromkeys(_TEST_COMMANDS, _test_command)
 }  # fmt: skip

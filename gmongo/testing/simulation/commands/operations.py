@@ -8,22 +8,21 @@ from typing import Any
 from bson import Int64
 
 from gmongo.testing import clock
+from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.operations import describe
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.values import long_of
 
-# The fields of the command `currentOp` that are options. The other fields are conditions that
-# select operations.
+# The fields of the command `currentOp` that are options. The other fields are conditions that select operations.
 _NOT_CONDITIONS = frozenset({
     "currentOp", "comment", "lsid", "maxTimeMS", "apiVersion", "apiStrict", "apiDeprecationErrors", "readConcern",
-    "writeConcern", "txnNumber",
+    "writeConcern", "txnNumber"
 })  # fmt: skip
 # The options of the stage `$currentOp`.
 _STAGE_OPTIONS = frozenset({
     "allUsers", "backtrace", "idleConnections", "idleCursors", "idleSessions", "localOps", "targetAllNodes",
-    "truncateOps",
+    "truncateOps"
 })  # fmt: skip
 # The number of connections that a member would accept, for `serverStatus`. The simulation enforces no limit.
 _MOST_CONNECTIONS = 10_000
@@ -80,11 +79,9 @@ def _kill_op(call: Call) -> dict[str, Any]:
 
 
 def _server_status(call: Call) -> dict[str, Any]:
-    body = {"serverStatus": 1, "$db": call.request.database}
-    stored = call.cluster.store.execute(type(call.request)("serverStatus", body, "admin", call.member.address, 0))
-    sections = _sections(call, stored.get("metrics", {}))
+    sections = {**_sections(call), **call.cluster.store.status()}
     shown = {name: section for name, section in sections.items() if call.body.get(name, 1)}
-    return {**_process_fields(call), **shown, "logicalSessionRecordCache": stored["logicalSessionRecordCache"]}
+    return {**_process_fields(call), **shown}
 
 
 def _process_fields(call: Call) -> dict[str, Any]:
@@ -101,7 +98,7 @@ def _process_fields(call: Call) -> dict[str, Any]:
     }
 
 
-def _sections(call: Call, metrics: dict[str, Any]) -> dict[str, Any]:
+def _sections(call: Call) -> dict[str, Any]:
     member, hello_fields = call.member, call.cluster.topology.describe(call.member)
     open_now = len(member.connections)
     return {
@@ -113,7 +110,6 @@ def _sections(call: Call, metrics: dict[str, Any]) -> dict[str, Any]:
         },
         "ingressRequestRateLimiter": {"rejectedAdmissions": call.cluster.limits.rejected},
         "storageEngine": {"name": "gmongo.testing"},
-        "metrics": metrics,
         **({"repl": hello_fields} if "setName" in hello_fields else {}),
     }
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from gmongo.testing import clock
+from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.waiting import pause
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _status_of(call: Call, number: int, member: Member) -> dict[str, Any]:
     state = cast("ReplicaSet", call.cluster.topology).state(member) if is_healthy else _DOWN
     status: dict[str, Any] = {
         "_id": number, "name": member.address, "health": float(is_healthy), "state": state,
-        "stateStr": _STATES[state], "uptime": int(member.uptime),
+        "stateStr": _STATES[state], "uptime": int(member.uptime)
     }  # fmt: skip
     return {**status, "self": True} if member is call.member else status
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.cluster import Cluster
-from gmongo.testing.simulation.commands import authentication, diagnostics, faults, operations, parameters, users
+from gmongo.testing.simulation.commands import administration, diagnostics, operations, users
 from gmongo.testing.simulation.hello import hello
 from gmongo.testing.store.commands import COMMANDS as STORED
 
@@ -26,6 +26,5 @@ def _list_commands(call: Call) -> dict[str, Any]:
 
 COMMANDS: Mapping[str, Callable[[Call], dict[str, Any]]] = {
     "hello": hello, "listCommands": _list_commands, "isMaster": hello, "ismaster": hello,
-    **authentication.COMMANDS, **diagnostics.COMMANDS, **faults.COMMANDS, **operations.COMMANDS,
-    **parameters.COMMANDS, **users.COMMANDS,
+    **administration.COMMANDS, **diagnostics.COMMANDS, **operations.COMMANDS, **users.COMMANDS
 }  # fmt: skip

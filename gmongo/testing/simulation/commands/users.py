@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.users import EXTERNAL, User
 
 _ROLES = frozenset({
     "__system", "backup", "clusterAdmin", "clusterManager", "clusterMonitor", "dbAdmin", "dbAdminAnyDatabase",
     "dbOwner", "enableSharding", "hostManager", "read", "readAnyDatabase", "readWrite", "readWriteAnyDatabase",
-    "restore", "root", "userAdmin", "userAdminAnyDatabase",
+    "restore", "root", "userAdmin", "userAdminAnyDatabase"
 })  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def _drop_user(call: Call) -> dict[str, Any]:
 
 def _drop_all_users(call: Call) -> dict[str, Any]:
     call.cluster.topology.admit(call)
-    users = list(call.cluster.users.of(call.request.database))
+    users = list(call.cluster.users.in_database(call.request.database))
     for user in users:
         call.cluster.users.remove(user.database, user.name)
     return {"n": len(users)}
@@ -64,9 +64,9 @@ def _drop_all_users(call: Call) -> dict[str, Any]:
 def _users_info(call: Call) -> dict[str, Any]:
     selector, database = call.body[call.name], call.request.database
     if selector == 1:
-        return {"users": [user.describe() for user in call.cluster.users.of(database)]}
+        return {"users": [user.describe() for user in call.cluster.users.in_database(database)]}
     if isinstance(selector, Mapping) and selector.get("forAllDBs"):
-        return {"users": [user.describe() for user in call.cluster.users.of(None)]}
+        return {"users": [user.describe() for user in call.cluster.users.in_database(None)]}
     users = (_find_user(call, each) for each in (selector if isinstance(selector, list) else [selector]))
     return {"users": [user.describe() for user in users if user is not None]}
 

@@ -36,10 +36,7 @@ class Topology:
         return {"isWritablePrimary": True}
 
     def admit(self, call: Call) -> None:
-        """Check if the member may execute a command that reads or writes data.
-
-        :raises CommandError: the state of the member does not allow the command.
-        """
+        """Check if the member may execute a command that reads or writes data."""
 
     def add_fields(self, call: Call, reply: dict[str, Any]) -> None:
         """Add to a reply the fields that only this kind of deployment has."""

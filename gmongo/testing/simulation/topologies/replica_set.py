@@ -9,9 +9,10 @@ from bson import ObjectId, Timestamp
 
 from gmongo._object_ids import new_object_id
 from gmongo.testing import clock
+from gmongo.testing.command import error
 from gmongo.testing.simulation.access_rules import needs_primary, runs_on_any_member
 from gmongo.testing.simulation.commands import replication
-from gmongo.testing.simulation.error_codes import NOT_PRIMARY, error
+from gmongo.testing.simulation.error_labels import NOT_PRIMARY
 from gmongo.testing.simulation.topologies.base import Topology
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 
@@ -45,7 +46,7 @@ class ReplicaSet(Topology):
         self.primary: Member | None = None
         self._forbidden_until: dict[
             Member, float
-        ] = {}  # by member: the time before which the member cannot become primary
+        ] = {}  # the time before which a member cannot become primary, by member
         self._election: gevent.Greenlet | None = None
         self.commands = replication.COMMANDS
 
@@ -152,7 +153,7 @@ class ReplicaSet(Topology):
         return True
 
     def has_successor(self) -> bool:
-        """Return True if another member than the primary can become primary."""
+        """Return True if a member that is not the primary can become primary."""
         return any(member is not self.primary for member in self._candidates())
 
     def forbid_election(self, member: Member, seconds: float) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bson import Int64
 
-from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.command import error
 from gmongo.testing.simulation.topologies.base import Topology
 
 if TYPE_CHECKING:

@@ -12,13 +12,10 @@ from gmongo.testing.store.expressions import (
     compiling,
     conversions,
     dates,
-    iteration,
     logic,
-    metadata,
     numbers,
     objects,
     parsing_dates,
-    sets,
     strings,
     summaries,
 )
@@ -50,11 +47,8 @@ __all__ = [
 
 for _module in (
     logic,
-    metadata,
     numbers,
     arrays,
-    iteration,
-    sets,
     objects,
     strings,
     conversions,

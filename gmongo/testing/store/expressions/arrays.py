@@ -1,23 +1,32 @@
-"""The expression operators of arrays."""
+"""The expression operators of arrays, and of arrays that are treated as sets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import Make
+from gmongo.testing.store.expressions.compiling import (
+    Expression,
+    Make,
+    Scope,
+    Variables,
+    check_variable,
+    compile_expression,
+    none_if_missing,
+)
 from gmongo.testing.store.expressions.operands import (
     integer,
     is_null,
+    named,
     null_for_null,
-    of_iterator,
     of_type,
     of_values,
     under_collation,
 )
-from gmongo.testing.store.values import MISSING, equal
+from gmongo.testing.store.values import MISSING, Key, equal, is_true, key_of
 
 
 def _element(array: Any, index: Any) -> Any:
@@ -30,15 +39,7 @@ def _in(collation: Collation, searched: Any, array: Any) -> bool:
     return any(equal(searched, collation.folded(element)) for element in of_type(list, array))
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, list)
-
-
-def _size(value: Any) -> int:
-    return len(of_type(list, value))
-
-
-def _concatenated(arrays: Iterable[Any]) -> Any:
+def _concatenated(*arrays: Any) -> Any:
     found: list[Any] = []
     for array in arrays:
         if is_null(array):
@@ -53,10 +54,6 @@ def _range(start: Any, end: Any, step: Any = 1) -> list[int]:
     return list(range(integer(start), integer(end), integer(step)))
 
 
-def _reversed(array: Any) -> list[Any]:
-    return list(of_type(list, array)[::-1])
-
-
 def _slice(array: Any, first: Any, count: Any = None) -> list[Any]:
     found: list[Any] = of_type(list, array)
     place = integer(first)
@@ -66,15 +63,136 @@ def _slice(array: Any, first: Any, count: Any = None) -> list[Any]:
     return found[start : start + integer(count, least=1)]
 
 
+def _set(value: Any, collation: Collation) -> dict[Key, Any]:
+    found: dict[Key, Any] = {}
+    for element in of_type(list, value):
+        found.setdefault(key_of(collation.folded(element)), element)
+    return found
+
+
+def _sorted_values(values: Mapping[Key, Any]) -> list[Any]:
+    return [values[key] for key in sorted(values)]
+
+
+def _intersection(found: dict[Key, Any], other: dict[Key, Any]) -> dict[Key, Any]:
+    return {key: value for key, value in found.items() if key in other}
+
+
+def _difference(collation: Collation, left: Any, right: Any) -> Any:
+    if is_null(left) or is_null(right):
+        return None
+    minuend = _set(left, collation)
+    subtrahend = _set(right, collation)
+    return [value for key, value in minuend.items() if key not in subtrahend]
+
+
+def _equals(collation: Collation, *arrays: Any) -> bool:
+    found = [_set(array, collation).keys() for array in arrays]
+    return all(one == found[0] for one in found)
+
+
+def _is_subset(collation: Collation, inner: Any, outer: Any) -> bool:
+    return _set(inner, collation).keys() <= _set(outer, collation).keys()
+
+
+def _of_several_sets(combine: Callable[[dict[Key, Any], dict[Key, Any]], dict[Key, Any]]) -> Make:
+    def make(name: str, operand: Any, scope: Scope) -> Expression:
+        def run(*values: Any) -> Any:
+            found: list[dict[Key, Any]] = [_set(value, scope.collation) for value in values if not is_null(value)]
+            if len(found) < len(values):
+                return None
+            combined: dict[Key, Any] = functools.reduce(combine, found) if found else {}
+            return _sorted_values(combined)
+
+        return of_values(run, 0, None, commutes=True)(name, operand, scope)
+
+    return make
+
+
+def _variable(fields: Mapping[str, Any]) -> str:
+    name = str(of_type(str, fields.get("as", "this")))
+    check_variable(name)
+    return name
+
+
+def _map(name: str, operand: Any, scope: Scope) -> Expression:
+    fields = named(name, operand, "input in", "as")
+    variable = _variable(fields)
+    source = compile_expression(fields["input"], scope)
+    inner = compile_expression(fields["in"], scope.within([variable]))
+
+    def run(variables: Variables) -> Any:
+        array = source(variables)
+        if is_null(array):
+            return None
+        elements = scope.pace.through(of_type(list, array))
+        return [none_if_missing(inner({**variables, variable: element})) for element in elements]
+
+    return run
+
+
+def _filter(name: str, operand: Any, scope: Scope) -> Expression:
+    fields = named(name, operand, "input cond", "as limit")
+    variable = _variable(fields)
+    source = compile_expression(fields["input"], scope)
+    condition = compile_expression(fields["cond"], scope.within([variable]))
+    limit = compile_expression(fields.get("limit"), scope)
+
+    def run(variables: Variables) -> Any:
+        array = source(variables)
+        if is_null(array):
+            return None
+        found: list[Any] = []
+        if not of_type(list, array):
+            return found
+        most = limit(variables)
+        most = None if is_null(most) else integer(most, least=1)
+        for element in scope.pace.through(array):
+            if len(found) == most:
+                break
+            if is_true(condition({**variables, variable: element})):
+                found.append(element)
+        return found
+
+    return run
+
+
+def _reduce(name: str, operand: Any, scope: Scope) -> Expression:
+    fields = named(name, operand, "input initialValue in")
+    source, start = compile_expression(fields["input"], scope), compile_expression(fields["initialValue"], scope)
+    inner = compile_expression(fields["in"], scope.within(["this", "value"]))
+
+    def run(variables: Variables) -> Any:
+        array = source(variables)
+        if is_null(array):
+            return None
+        result = start(variables)
+        for element in scope.pace.through(of_type(list, array)):
+            result = inner({**variables, "this": element, "value": result})
+        return result
+
+    return run
+
+
 OPERATORS: Mapping[str, Make] = {
     "$arrayElemAt": of_values(null_for_null(_element), 2),
-    "$concatArrays": of_iterator(_concatenated),
+    "$concatArrays": of_values(_concatenated, 0, None),
     "$first": of_values(null_for_null(lambda array: _element(array, 0)), 1),
     "$in": under_collation(_in, 2),
-    "$isArray": of_values(_is_array, 1),
+    "$isArray": of_values(lambda value: isinstance(value, list), 1),
     "$last": of_values(null_for_null(lambda array: _element(array, -1)), 1),
     "$range": of_values(_range, 2, 3),
-    "$reverseArray": of_values(null_for_null(_reversed), 1),
-    "$size": of_values(_size, 1),
+    "$reverseArray": of_values(null_for_null(lambda array: list(of_type(list, array)[::-1])), 1),
+    "$size": of_values(lambda value: len(of_type(list, value)), 1),
     "$slice": of_values(null_for_null(_slice), 2, 3),
+    "$allElementsTrue": of_values(lambda array: all(map(is_true, of_type(list, array))), 1),
+    "$anyElementTrue": of_values(lambda array: any(map(is_true, of_type(list, array))), 1),
+    "$setDifference": under_collation(_difference, 2),
+    "$setEquals": under_collation(_equals, 2, None),
+    "$setIntersection": _of_several_sets(_intersection),
+    "$setIsSubset": under_collation(_is_subset, 2),
+    "$setUnion": _of_several_sets(lambda found, other: {**other, **found}),
+    "$filter": _filter,
+    "$map": _map,
+    "$reduce": _reduce,
 }

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gmongo.testing import unsupported
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import error
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.errors import failed_expression, location
+from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import MISSING
 from gmongo.testing.unsupported import not_supported
@@ -87,7 +87,7 @@ def _compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
         return OPERATORS[name](name, operand, scope)
     if name in unsupported.EXPRESSIONS:
         raise not_supported(name)
-    raise CommandError(168, "InvalidPipelineOperator", f"Unrecognized expression '{name}'")
+    raise error(168, f"Unrecognized expression '{name}'")
 
 
 def _compile_object(fields: Mapping[str, Any], scope: Scope) -> Expression:
@@ -107,13 +107,7 @@ def _array(parts: list[Expression]) -> Expression:
 
 
 def folded(run: Expression, parts: Iterable[Expression]) -> Expression:
-    """If all operands are constants, evaluate the expression, and return a constant.
-
-    If not, return `run`.
-
-    :param run: the compiled expression.
-    :param parts: the compiled operands of the expression.
-    """
+    """If all operands are constants, evaluate the expression, and return a constant. If not, return `run`."""
     return Constant(run({})) if all(isinstance(part, Constant) for part in parts) else run
 
 
@@ -123,10 +117,7 @@ def none_if_missing(value: Any) -> Any:
 
 
 def check_field_name(name: str) -> None:
-    """Check the name of a field in an expression.
-
-    :raises CommandError: the name is invalid.
-    """
+    """Check the name of a field in an expression."""
     if not name or (name.startswith("$") and name not in _REFERENCE) or "\0" in name or "." in name:
         raise failed_expression(f"the field name {name!r} is invalid")
 
@@ -151,7 +142,7 @@ def _compile_path(expression: str, scope: Scope) -> Expression:
         check_variable(name, may_be_system=True)
         if name in _OF_SERVERS:
             raise not_supported("a variable of the server", name)
-        raise location(17276, f"Use of undefined variable: {name}")
+        raise error(17276, f"Use of undefined variable: {name}")
     return _of_variable(name, parts)
 
 
@@ -170,7 +161,6 @@ def _of_variable(name: str, parts: list[str]) -> Expression:
 def check_variable(name: str, may_be_system: bool = False) -> None:
     """Check the name of a variable.
 
-    :param name: the name of the variable.
     :param may_be_system: True if the name may be the name of a system variable, such as ``NOW``.
     """
     first = name[:1]

@@ -16,17 +16,10 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.store.arithmetic import CONTEXT, INT64, to_decimal
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import (
-    Expression,
-    Make,
-    Scope,
-    Variables,
-    compile_expression,
-    folded,
-)
+from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, Variables, compile_expression, folded
 from gmongo.testing.store.expressions.operands import compiled, is_null
 from gmongo.testing.store.expressions.parsing_dates import InvalidText, parse_date
-from gmongo.testing.store.expressions.text import date_text, number_text
+from gmongo.testing.store.expressions.strings import date_text, number_text
 from gmongo.testing.store.expressions.timezones import to_date
 from gmongo.testing.store.values import (
     TYPE_NAMES,
@@ -69,14 +62,6 @@ def _integer(value: Any, allowed: range) -> int:
     return int(number)
 
 
-def _to_int(value: Any) -> int:
-    return _integer(value, range(-(2**31), 2**31))
-
-
-def _to_long(value: Any) -> Int64:
-    return Int64(milliseconds(value) if is_date(value) else _integer(value, INT64))
-
-
 def _to_double(value: Any) -> float:
     if is_date(value):
         return float(milliseconds(value))
@@ -103,10 +88,6 @@ def _to_decimal(value: Any) -> Decimal128:
     if isinstance(value, float) and value and math.isfinite(value):
         return Decimal128(f"{value:.14e}")  # a double becomes a decimal of 15 digits, even if the last digits are zeros
     return Decimal128(to_decimal(value))
-
-
-def _to_bool(value: Any) -> bool:
-    return is_true(value) if is_number(value) or isinstance(value, bool) else True
 
 
 def _to_date(value: Any) -> Any:
@@ -142,12 +123,12 @@ def _to_string(value: Any) -> str:
 
 
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
-    "bool": _to_bool,
+    "bool": lambda value: is_true(value) if is_number(value) or isinstance(value, bool) else True,
     "date": _to_date,
     "decimal": _to_decimal,
     "double": _to_double,
-    "int": _to_int,
-    "long": _to_long,
+    "int": lambda value: _integer(value, range(-(2**31), 2**31)),
+    "long": lambda value: Int64(milliseconds(value) if is_date(value) else _integer(value, INT64)),
     "objectId": _to_object_id,
     "string": _to_string,
 }
@@ -156,8 +137,6 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 def _converted(value: Any, to: Any) -> Any:
     """Convert a value to another type.
 
-    :param value: the value to convert.
-    :param to: the name or number of the target type.
     :raises InvalidText: the conversion is impossible.
     """
     name = _NUMBERS.get(whole(to)) if is_number(to) and is_whole(to) else to

@@ -8,20 +8,15 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.store.expressions.compiling import (
-    Expression,
-    Make,
-    Scope,
-    compile_expression,
-    folded,
-)
-from gmongo.testing.store.expressions.formatting_dates import check_format, formatted
+from gmongo.testing.store.errors import failed_expression
+from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, compile_expression, folded
 from gmongo.testing.store.expressions.operands import (
     compiled,
     integer,
     is_null,
     null_for_null,
     of_fields,
+    of_type,
     of_values,
 )
 from gmongo.testing.store.expressions.timezones import (
@@ -41,8 +36,54 @@ from gmongo.testing.store.expressions.timezones import (
 from gmongo.testing.store.values import date_of, milliseconds
 from gmongo.testing.unsupported import not_supported
 
-# The date from which `$dateTrunc` counts bins of several units. The date is a Saturday.
-_REFERENCE = datetime.datetime(2000, 1, 1)
+
+def check_format(form: Any) -> None:
+    """Check that a format is a string, and that the format contains only known specifiers, such as ``%Y``."""
+    kinds = of_type(str, form).replace("%%", "").split("%")[1:]
+    if any(kind[:1] not in _WRITTEN for kind in kinds):
+        raise failed_expression(f"$dateToString with the format {form!r}")
+
+
+def formatted(date: datetime.datetime, form: str) -> str:
+    """Return a local time as text.
+
+    :param form: the format, which contains specifiers such as ``%Y``.
+    """
+    found, letters = "", iter(form)
+    for letter in letters:
+        found += _WRITTEN[next(letters)](date) if letter == "%" else letter
+    return found
+
+
+def _minutes(date: datetime.datetime) -> int:
+    offset = date.utcoffset()
+    return 0 if offset is None else int(offset.total_seconds() // 60)
+
+
+def _offset(date: datetime.datetime) -> str:
+    minutes = _minutes(date)
+    hours, rest = divmod(abs(minutes), 60)
+    return f"{'-' if minutes < 0 else '+'}{hours:02}{rest:02}"
+
+
+_WRITTEN: Mapping[str, Callable[[datetime.datetime], str]] = {
+    "%": lambda date: "%",
+    "G": lambda date: f"{date.isocalendar()[0]:04}",
+    "H": lambda date: f"{date.hour:02}",
+    "L": lambda date: f"{date.microsecond // 1000:03}",
+    "M": lambda date: f"{date.minute:02}",
+    "S": lambda date: f"{date.second:02}",
+    "U": lambda date: date.strftime("%U"),
+    "V": lambda date: f"{date.isocalendar()[1]:02}",
+    "Y": lambda date: f"{date.year:04}",
+    "Z": lambda date: str(_minutes(date)),
+    "d": lambda date: f"{date.day:02}",
+    "j": lambda date: f"{date.timetuple().tm_yday:03}",
+    "m": lambda date: f"{date.month:02}",
+    "u": lambda date: str(date.isoweekday()),
+    "w": lambda date: str(date.isoweekday() % 7 + 1),
+    "z": _offset,
+}
 
 
 def _part_operator(part: Callable[[datetime.datetime], Any]) -> Make:
@@ -56,19 +97,6 @@ def _part_operator(part: Callable[[datetime.datetime], Any]) -> Make:
         return of_values(function, 1)(name, operand, scope)
 
     return make
-
-
-def week_of(date: datetime.datetime) -> int:
-    """Return the number of the week in the year. Week 1 begins on the first Sunday.
-
-    The days before the first Sunday are in week 0.
-    """
-    return int(date.strftime("%U"))
-
-
-def day_of_week(date: datetime.datetime) -> int:
-    """Return the number of the day in the week: 1 for Sunday to 7 for Saturday."""
-    return date.isoweekday() % 7 + 1
 
 
 def _date_to_string(name: str, operand: Any, scope: Scope) -> Expression:
@@ -103,11 +131,8 @@ def date_after(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
 
     For days and longer units, the local time of day does not change.
 
-    :param date: the date to which the function adds the units of time.
     :param unit: the unit of time, such as ``day``.
-    :param amount: the number of units of time. If the number is negative, the result is an earlier
-        date.
-    :param zone: the time zone.
+    :param amount: the number of units of time. If the number is negative, the result is an earlier date.
     """
     if unit in FIXED:
         number = milliseconds(date) + amount * FIXED[unit]
@@ -129,27 +154,17 @@ def date_after(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
 
 @null_for_null
 def _date_trunc(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, startOfWeek: Any = "sunday") -> Any:
-    zone, size = zone_of(timezone), integer(binSize, least=1)
-    first = weekday_of(startOfWeek) if unit == "week" else 0
-    return _beginning_of_bin(to_date(date), unit_of(unit), size, zone, first)
-
-
-def _beginning_of_bin(date: Any, unit: str, size: int, zone: datetime.tzinfo, first_weekday: int) -> Any:
+    zone, date, unit = zone_of(timezone), to_date(date), unit_of(unit)
+    if binSize != 1:
+        raise not_supported("$dateTrunc with a bin of several units")
+    if unit in FIXED:
+        reference = milliseconds(from_local(datetime.datetime(2000, 1, 1), zone))
+        return date_of(milliseconds(date) - (milliseconds(date) - reference) % FIXED[unit])
     shown = to_local(date, zone).replace(tzinfo=None)
+    day = shown.date() - (shown.weekday() - weekday_of(startOfWeek)) % 7 * DAY if unit == "week" else shown.date()
     if unit in MONTHS:
-        reference = month_number(_REFERENCE)
-        length = MONTHS[unit] * size
-        number = reference + (month_number(shown) - reference) // length * length
-        return from_local(datetime.datetime.combine(at_month(number, 1), datetime.time()), zone)
-    reference_day = _REFERENCE
-    if unit == "week":
-        reference_day += (first_weekday - _REFERENCE.weekday()) % 7 * DAY
-    if unit in DAYS:
-        length = DAYS[unit] * size
-        return from_local(reference_day + (shown - reference_day).days // length * length * DAY, zone)
-    reference_time = milliseconds(from_local(_REFERENCE, zone))
-    length = FIXED[unit] * size
-    return date_of(reference_time + (milliseconds(date) - reference_time) // length * length)
+        day = at_month(month_number(shown) // MONTHS[unit] * MONTHS[unit], 1)
+    return from_local(datetime.datetime.combine(day, datetime.time()), zone)
 
 
 OPERATORS: Mapping[str, Make] = {
@@ -158,7 +173,7 @@ OPERATORS: Mapping[str, Make] = {
     "$dateToString": _date_to_string,
     "$dateTrunc": of_fields("date unit", "timezone binSize startOfWeek", _date_trunc),
     "$dayOfMonth": _part_operator(lambda date: date.day),
-    "$dayOfWeek": _part_operator(day_of_week),
+    "$dayOfWeek": _part_operator(lambda date: date.isoweekday() % 7 + 1),
     "$dayOfYear": _part_operator(lambda date: date.timetuple().tm_yday),
     "$hour": _part_operator(lambda date: date.hour),
     "$isoDayOfWeek": _part_operator(lambda date: date.isoweekday()),
@@ -168,6 +183,6 @@ OPERATORS: Mapping[str, Make] = {
     "$minute": _part_operator(lambda date: date.minute),
     "$month": _part_operator(lambda date: date.month),
     "$second": _part_operator(lambda date: date.second),
-    "$week": _part_operator(week_of),
+    "$week": _part_operator(lambda date: int(date.strftime("%U"))),  # the first Sunday begins week 1
     "$year": _part_operator(lambda date: date.year),
 }

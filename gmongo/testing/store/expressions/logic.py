@@ -1,4 +1,4 @@
-"""The expression operators of comparisons, logic, conditions and variables."""
+"""The expression operators of comparisons, logic, conditions, variables and metadata."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from gmongo.testing.store.expressions.operands import (
     under_collation,
 )
 from gmongo.testing.store.values import MISSING, compare, is_true
+from gmongo.testing.unsupported import not_supported
 
 
 def _comparison(holds: Callable[[int], Any]) -> Make:
@@ -45,10 +46,6 @@ def _all_true(name: str, operand: Any, scope: Scope) -> Expression:
 def _any_true(name: str, operand: Any, scope: Scope) -> Expression:
     parts = arguments(name, operand, scope, 0, None)
     return folded(lambda variables: any(is_true(part(variables)) for part in parts), parts)
-
-
-def _not(value: Any) -> bool:
-    return not is_true(value)
 
 
 def _cond(name: str, operand: Any, scope: Scope) -> Expression:
@@ -121,6 +118,18 @@ def _random(_name: str, operand: Any, _scope: Scope) -> Expression:
     return lambda variables: chance.random()
 
 
+def _meta(_name: str, operand: Any, scope: Scope) -> Expression:
+    score = scope.score
+    if operand != "textScore" or score is None:
+        raise not_supported("$meta", repr(operand))
+
+    def run(variables: Mapping[str, Any]) -> Any:
+        value = score(variables["ROOT"])
+        return MISSING if value is None else value
+
+    return run
+
+
 OPERATORS: Mapping[str, Make] = {
     "$eq": _comparison(lambda order: order == 0),
     "$ne": _comparison(lambda order: order != 0),
@@ -131,7 +140,7 @@ OPERATORS: Mapping[str, Make] = {
     "$cmp": _comparison(lambda order: order),
     "$and": _all_true,
     "$or": _any_true,
-    "$not": of_values(_not, 1),
+    "$not": of_values(lambda value: not is_true(value), 1),
     "$cond": _cond,
     "$ifNull": _if_null,
     "$switch": _switch,
@@ -139,4 +148,5 @@ OPERATORS: Mapping[str, Make] = {
     "$const": _literal,
     "$let": _let,
     "$rand": _random,
+    "$meta": _meta,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
@@ -16,7 +16,7 @@ from gmongo.testing.store import arithmetic
 from gmongo.testing.store.arithmetic import CONTEXT, decimal, to_decimal
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Make
-from gmongo.testing.store.expressions.operands import is_null, null_for_null, number, of_iterator, of_values
+from gmongo.testing.store.expressions.operands import is_null, null_for_null, number, of_values
 from gmongo.testing.store.values import date_of, is_date, is_number, is_whole, milliseconds, whole
 from gmongo.testing.unsupported import not_supported
 
@@ -29,8 +29,7 @@ def _is_decimal(*values: Any) -> bool:
     return any(isinstance(value, Decimal128) for value in values)
 
 
-def _add(values: Iterable[Any]) -> Any:
-    operands = list(values)
+def _add(*operands: Any) -> Any:
     dates = [value for value in operands if is_date(value)]
     total = arithmetic.total([number(value) for value in operands if not is_date(value) and not is_null(value)])
     if len(dates) > 1 or (dates and not is_whole(total)):
@@ -50,8 +49,7 @@ def _subtract(left: Any, right: Any) -> Any:
     return arithmetic.combine(operator.sub, number(left), number(right))
 
 
-def _multiply(values: Iterable[Any]) -> Any:
-    operands = list(values)
+def _multiply(*operands: Any) -> Any:
     numbers = [number(value) for value in operands if not is_null(value)]
     return functools.reduce(arithmetic.multiply, numbers, 1) if len(numbers) == len(operands) else None
 
@@ -75,11 +73,7 @@ def _mod(left: Any, right: Any) -> Any:
 
 
 def unary(of_doubles: Callable[[Any], Any], of_decimals: Callable[[Decimal], Decimal]) -> Make:
-    """Return an operator with one numeric argument. The result for null is null.
-
-    :param of_doubles: the function for ints, longs and doubles.
-    :param of_decimals: the function for decimals.
-    """
+    """Return an operator with one numeric argument. The result for null is null."""
 
     def run(value: Any) -> Any:
         return decimal(of_decimals(value.to_decimal())) if _is_decimal(value) else of_doubles(number(value))
@@ -165,12 +159,12 @@ def _needs_rounding(value: Decimal, places: int) -> bool:
 
 OPERATORS: Mapping[str, Make] = {
     "$abs": unary(_absolute, abs),
-    "$add": of_iterator(_add, commutes=True),
+    "$add": of_values(_add, 0, None, commutes=True),
     "$ceil": unary(_rounding_doubles(math.ceil), _rounding_decimals(ROUND_CEILING)),
     "$divide": of_values(null_for_null(_divide), 2),
     "$floor": unary(_rounding_doubles(math.floor), _rounding_decimals(ROUND_FLOOR)),
     "$mod": of_values(null_for_null(_mod), 2),
-    "$multiply": of_iterator(_multiply, commutes=True),
+    "$multiply": of_values(_multiply, 0, None, commutes=True),
     "$pow": of_values(null_for_null(_power), 2),
     "$round": _rounding_operator("$round", ROUND_HALF_EVEN),
     "$subtract": of_values(null_for_null(_subtract), 2),

@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import (
-    Expression,
-    Make,
-    Scope,
-    Variables,
-    compile_expression,
-    folded,
-)
+from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, Variables, compile_expression, folded
 from gmongo.testing.store.expressions.operands import is_null, named, null_for_null, of_type, of_values
 from gmongo.testing.store.values import MISSING, is_number, type_name
 
@@ -93,21 +86,13 @@ def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
     return folded(run, [source, new])
 
 
-def _type(value: Any) -> str:
-    return type_name(value)
-
-
-def _is_number(value: Any) -> bool:
-    return is_number(value)
-
-
 OPERATORS: Mapping[str, Make] = {
     "$arrayToObject": of_values(null_for_null(_array_to_object), 1),
     "$getField": _get_field,
-    "$isNumber": of_values(_is_number, 1),
+    "$isNumber": of_values(lambda value: is_number(value), 1),
     "$mergeObjects": of_values(_merged, 0, None),
     "$objectToArray": of_values(null_for_null(_object_to_array), 1),
     "$setField": _set_field,
-    "$type": of_values(_type, 1),
+    "$type": of_values(lambda value: type_name(value), 1),
     "$unsetField": _set_field,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
@@ -17,10 +17,6 @@ def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | Non
 
     If the operand is not a list, the operand is the only argument.
 
-    :param name: the name of the operator.
-    :param operand: the operand of the operator.
-    :param scope: the context of the compilation.
-    :param least: the minimum number of arguments.
     :param most: the maximum number of arguments; None means no maximum.
     """
     parts = operand if isinstance(operand, list) else [operand]
@@ -29,44 +25,22 @@ def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | Non
     return [compile_expression(part, scope) for part in parts]
 
 
-def of_values(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
+def of_values(function: Callable[..., Any], least: int, most: int | None = -1, commutes: bool = False) -> Make:
     """Return an operator that calls a function with the values of the arguments.
 
-    :param function: the function to call with the values.
-    :param least: the minimum number of arguments.
     :param most: the maximum number of arguments; by default `least`. None means no maximum.
+    :param commutes: True to pass constant arguments last, like a server evaluates commutative operators.
     """
     upper = least if most == -1 else most
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         parts = arguments(name, operand, scope, least, upper)
+        if commutes:
+            parts.sort(key=lambda part: isinstance(part, Constant))
         if len(parts) == 2:
             left, right = parts
             return folded(lambda variables: function(left(variables), right(variables)), parts)
         return folded(lambda variables: function(*[part(variables) for part in parts]), parts)
-
-    return make
-
-
-def of_iterator(
-    function: Callable[[Iterator[Any]], Any], least: int = 0, most: int | None = None, commutes: bool = False
-) -> Make:
-    """Return an operator that calls a function with an iterator of the values of the arguments.
-
-    The iterator evaluates an argument when the function needs the value. After a null, the function can ignore the
-    remaining arguments.
-
-    :param function: the function to call with the values.
-    :param least: the minimum number of arguments.
-    :param most: the maximum number of arguments; None means no maximum.
-    :param commutes: True to evaluate constant arguments last, like a server evaluates commutative operators.
-    """
-
-    def make(name: str, operand: Any, scope: Scope) -> Expression:
-        parts = arguments(name, operand, scope, least, most)
-        if commutes:
-            parts.sort(key=lambda part: isinstance(part, Constant))
-        return folded(lambda variables: function(part(variables) for part in parts), parts)
 
     return make
 
@@ -86,8 +60,6 @@ def null_for_null(function: Callable[..., Any]) -> Callable[..., Any]:
 def under_collation(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
     """Return an operator that calls a function with the collation and the values of the arguments.
 
-    :param function: the function to call with the values.
-    :param least: the minimum number of arguments.
     :param most: the maximum number of arguments; by default `least`. None means no maximum.
     """
 
@@ -98,13 +70,7 @@ def under_collation(function: Callable[..., Any], least: int, most: int | None =
 
 
 def named(name: str, operand: Any, required: str, optional: str = "") -> dict[str, Any]:
-    """Check the names of the named arguments of an operator, and return the arguments.
-
-    :param name: the name of the operator.
-    :param operand: the operand of the operator.
-    :param required: the names of the required arguments, separated by spaces.
-    :param optional: the names of the optional arguments, separated by spaces.
-    """
+    """Check the names of the named arguments of an operator, and return the arguments."""
     least = set(required.split())
     if not isinstance(operand, dict) or not least <= set(operand) <= least | set(optional.split()):
         raise failed_expression(f"{name} has other arguments than '{required} {optional}'")
@@ -119,8 +85,6 @@ def compiled(name: str, operand: Any, scope: Scope, required: str, optional: str
 def of_fields(required: str, optional: str, function: Callable[..., Any]) -> Make:
     """Return an operator that calls a function with the values of the named arguments, as keyword arguments.
 
-    :param required: the names of the required arguments, separated by spaces.
-    :param optional: the names of the optional arguments, separated by spaces.
     :param function: the function, which has a default for each optional argument.
     """
 
@@ -149,7 +113,6 @@ def number(value: Any) -> Any:
 def integer(value: Any, least: int = _INT32[0]) -> int:
     """Check that a value is an integral number in the range of an int32. Return the number.
 
-    :param value: the value to check.
     :param least: the least number that the operator accepts.
     """
     if not is_whole(number(value)) or whole(value) not in _INT32 or whole(value) < least:

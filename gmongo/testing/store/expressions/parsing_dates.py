@@ -8,13 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import (
-    Expression,
-    Make,
-    Scope,
-    compile_expression,
-    folded,
-)
+from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, compile_expression, folded
 from gmongo.testing.store.expressions.operands import compiled, is_null, of_type
 from gmongo.testing.store.expressions.timezones import from_local, zone_of
 from gmongo.testing.unsupported import not_supported

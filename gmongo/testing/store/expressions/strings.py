@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import datetime
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from bson.decimal128 import Decimal128
 from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError
@@ -15,13 +18,29 @@ from gmongo.testing.store.expressions.operands import (
     is_null,
     null_for_null,
     of_fields,
-    of_iterator,
     of_type,
     of_values,
 )
-from gmongo.testing.store.expressions.text import date_text, number_text
 from gmongo.testing.store.patterns import compile_pattern, is_pattern
 from gmongo.testing.store.values import is_date, is_number
+from gmongo.testing.unsupported import not_supported
+
+
+def number_text(value: Any) -> str:
+    """Convert a number to a string."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return f"{value:g}"  # at most six significant digits
+    return str(value) if isinstance(value, Decimal128) else str(int(value))
+
+
+def date_text(value: Any) -> str:
+    """Convert a date to a string in UTC, such as ``2000-01-01T00:00:00.000Z``."""
+    if not isinstance(value, datetime.datetime):
+        raise not_supported("a date beyond the years 1 to 9999")
+    return value.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
 
 # The characters that `$trim` removes by default.
 _WHITESPACE = "\0\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
@@ -42,7 +61,7 @@ def _coerced(value: Any) -> str:
     return str(of_type(str, value))
 
 
-def _concatenated(values: Iterable[Any]) -> Any:
+def _concatenated(*values: Any) -> Any:
     found = []
     for value in values:
         if is_null(value):
@@ -51,21 +70,9 @@ def _concatenated(values: Iterable[Any]) -> Any:
     return "".join(found)
 
 
-def _lower(value: Any) -> str:
-    return _coerced(value).translate(_LOWER)
-
-
-def _upper(value: Any) -> str:
-    return _coerced(value).translate(_UPPER)
-
-
 def _substring(value: Any, start: Any, length: Any) -> str:
     first = integer(start, least=0)
     return _coerced(value)[first : first + integer(length, least=0)]
-
-
-def _length(value: Any) -> int:
-    return len(of_type(str, value))
 
 
 def _split(value: Any, separator: Any) -> list[str]:
@@ -75,12 +82,10 @@ def _split(value: Any, separator: Any) -> list[str]:
     return parts
 
 
-def _index(values: Iterator[Any]) -> Any:
-    text = next(values)
+def _index(text: Any, expected: Any, *bounds: Any) -> Any:
     if is_null(text):
         return None
-    expected = next(values)
-    limits = [integer(value, least=0) for value in values]
+    limits = [integer(value, least=0) for value in bounds]
     first, last = [*limits, len(of_type(str, text))][:2] if limits else (0, len(of_type(str, text)))
     return text.find(of_type(str, expected), first, last) if first <= min(last, len(text)) else -1
 
@@ -123,17 +128,17 @@ def _regex_match(input: Any, regex: Any, options: Any = None) -> bool:
 
 
 OPERATORS: Mapping[str, Make] = {
-    "$concat": of_iterator(_concatenated),
-    "$indexOfCP": of_iterator(_index, 2, 4),
+    "$concat": of_values(_concatenated, 0, None),
+    "$indexOfCP": of_values(_index, 2, 4),
     "$ltrim": _trim_operator(str.lstrip),
     "$regexMatch": of_fields("input regex", "options", _regex_match),
     "$replaceAll": _replace_operator(-1),
     "$replaceOne": _replace_operator(1),
     "$rtrim": _trim_operator(str.rstrip),
     "$split": of_values(null_for_null(_split), 2),
-    "$strLenCP": of_values(_length, 1),
+    "$strLenCP": of_values(lambda value: len(of_type(str, value)), 1),
     "$substrCP": of_values(_substring, 3),
-    "$toLower": of_values(_lower, 1),
-    "$toUpper": of_values(_upper, 1),
+    "$toLower": of_values(lambda value: _coerced(value).translate(_LOWER), 1),
+    "$toUpper": of_values(lambda value: _coerced(value).translate(_UPPER), 1),
     "$trim": _trim_operator(str.strip),
 }

@@ -6,13 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.store import arithmetic
-from gmongo.testing.store.expressions.compiling import (
-    Expression,
-    Make,
-    Scope,
-    Variables,
-    folded,
-)
+from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, Variables, folded
 from gmongo.testing.store.expressions.operands import arguments
 
 Summary = Callable[[Any, Scope], Any]
@@ -37,13 +31,11 @@ def _summary_operator(summary: Summary) -> Make:
     return make
 
 
-OPERATORS: Mapping[str, Make] = {
-    "$avg": _summary_operator(lambda values, scope: arithmetic.average(scope.pace.through(values))),
-    "$max": _summary_operator(
-        lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded)
-    ),
-    "$min": _summary_operator(
-        lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded)
-    ),
-    "$sum": _summary_operator(lambda values, scope: arithmetic.total(scope.pace.through(values))),
+SUMMARIES: Mapping[str, Summary] = {
+    "$avg": lambda values, scope: arithmetic.average(scope.pace.through(values)),
+    "$max": lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded),
+    "$min": lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded),
+    "$sum": lambda values, scope: arithmetic.total(scope.pace.through(values)),
 }
+"""The functions that compute a result from values, for expression operators and accumulators."""
+OPERATORS: Mapping[str, Make] = {name: _summary_operator(summary) for name, summary in SUMMARIES.items()}

@@ -101,10 +101,7 @@ def unit_of(value: Any) -> str:
 
 
 def weekday_of(value: Any) -> int:
-    """Return the number of a day of the week: 0 for Monday to 6 for Sunday.
-
-    :param value: the English name of the day, or the first three letters of the name.
-    """
+    """Return the number of a day of the week: 0 for Monday to 6 for Sunday."""
     for number, day in enumerate(WEEKDAYS):
         if of_type(str, value).lower() in (day, day[:3]):
             return number
