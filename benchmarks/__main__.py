@@ -103,7 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
     record = _measure(options, lambda text: progress.print(text, style="dim"))
     if options.json:
         options.json.write_text(json.dumps(as_json(record), indent=2) + "\n")
-    report.show(record, Console())
+    report.show(record)
     for line in options.left_out:
         progress.print(f"left out: {line}")
     if options.docs:

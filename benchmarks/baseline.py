@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import _socket
 import itertools
-import ssl
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -87,54 +86,15 @@ class Channel:
         self._sock.close()
 
 
-class SecureChannel(Channel):
-    """Connection over TLS, without verification of the certificate."""
-
-    def __init__(self, port: int) -> None:
-        super().__init__(port)
-        self._encrypted = memoryview(bytearray(65536))
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        self._engine = context.wrap_bio(self._incoming, self._outgoing)
-        self._shake_hands()
-
-    def _shake_hands(self) -> None:
-        try:
-            self._engine.do_handshake()
-        except ssl.SSLWantReadError:
-            self._sock.send(self._outgoing.read())
-            self._receive_encrypted()
-            return self._shake_hands()
-        self._sock.send(self._outgoing.read())
-
-    def exchange(self, message: bytes) -> Document:
-        self._engine.write(message)
-        return super().exchange(self._outgoing.read())
-
-    def _receive(self, target: memoryview) -> int:
-        if not self._engine.pending() and not self._incoming.pending:
-            self._receive_encrypted()
-        while True:
-            try:
-                return self._engine.read(len(target), target)  # type: ignore[arg-type]
-            except ssl.SSLWantReadError:
-                self._receive_encrypted()
-
-    def _receive_encrypted(self) -> None:
-        self._incoming.write(self._encrypted[: super()._receive(self._encrypted)])
-
-
 class Baseline:
     """The operations of the benchmark, on a pool of open connections.
 
     :param port: the port of the canned server on 127.0.0.1.
     :param size: the number of connections.
-    :param secure: True if the connections use TLS.
     """
 
-    def __init__(self, port: int, size: int, *, secure: bool = False) -> None:
-        self._channels = [(SecureChannel if secure else Channel)(port) for _ in range(size)]
+    def __init__(self, port: int, size: int) -> None:
+        self._channels = [Channel(port) for _ in range(size)]
         self._waiting: deque[gevent.Greenlet] = deque()
         self._hub = gevent.get_hub()
         self._next_id = itertools.count(1).__next__

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import socket
 import statistics
 import subprocess
@@ -22,11 +21,10 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.page import markdown
 from benchmarks.processes import ROOT, _end_server, run_python
 from benchmarks.processors import pin_client
+from benchmarks.sheets import Sheet
 from benchmarks.worker import open_client, prepare
 
 LATENCIES = (1.0, 5.0, 20.0)
@@ -138,17 +136,17 @@ def measure(latencies: list[float], rounds: int, show_progress: Callable[[str], 
                     yield ReaderTimes(latency, work, reader, readings, readings_of[BASE])
 
 
-def show(lines: list[ReaderTimes], console: Console) -> bool:
+def show(lines: list[ReaderTimes]) -> bool:
     """Print a table, and return True if the target is reached."""
-    heads = ("latency", "the application", "reader", "seconds", "ratio", "ms a batch", "ratio")
-    table = Table(*heads, title="100,000 documents in batches of 1000: medians of all rounds")
+    rows = []
     for line in lines:
         cells = [f"{line.latency:g} ms", line.work, line.reader]
         for quantity in Reading._fields:
             middle = statistics.median(getattr(each, quantity) for each in line.readings)
             cells += [f"{middle:.2f}", f"{statistics.median(line.ratios(quantity)):.2f}"]
-        table.add_row(*cells)
-    console.print(table)
+        rows.append(cells)
+    head = ["latency", "the application", "reader", "seconds", "ratio", "ms a batch", "ratio"]
+    print(*markdown(Sheet("", head, [rows])), sep="\n")
     judged = [line for line in lines if (line.latency, line.work, line.reader) == (5, "waits", JUDGED)]
     return all(statistics.median(line.ratios("batch")) <= TARGET for line in judged)
 
@@ -171,13 +169,12 @@ def main() -> int:
         pin_client()
         json.dump(read(options.reader, options.port, options.work), sys.stdout)
         return 0
-    console = Console(stderr=True)
     latencies = [float(each) for each in options.latencies.split(",")]
-    lines = list(measure(latencies, options.rounds, lambda text: console.print(text, style="dim")))
+    lines = list(measure(latencies, options.rounds, lambda text: print(text, file=sys.stderr)))
     if options.json:
         with open(options.json, "w") as file:
             json.dump([line._asdict() for line in lines], file, indent=2)
-    return 0 if show(lines, Console(width=int(os.environ.get("COLUMNS", "100")))) else 1
+    return 0 if show(lines) else 1
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 A simulated server in a separate process admits 500 requests per second and rejects the others. In
 each measurement, 50 to 1000 greenlets each send a request every 0.4 seconds, in total up to five
 times the admitted rate. The benchmark measures three reactions of a client to a rejection, and
-writes ``docs/overload.md`` and ``docs/overload.png``.
+writes the tables of ``docs/overload.md``, and ``docs/overload.png``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from time import monotonic, process_time
 from typing import Any
 
 import gevent
-from rich.console import Console
 
-from benchmarks.overload_report import Peak, Result, draw, page, peak_table
+from benchmarks.overload_report import Peak, Result, draw, peak_table, table
+from benchmarks.page import markdown, replace_part
 from gmongo import MongoClient
 from gmongo.errors import PyMongoError
 from gmongo.testing import DeploymentProcess
@@ -183,30 +183,18 @@ def main() -> None:
     options = parser.parse_args()
     if find_spec("matplotlib") is None:
         parser.error("the plot needs matplotlib: pip install -e '.[dev]'")
-    console, results = Console(), []
+    results = []
     with rate_limited_server() as uri:
         peaks = [measure_peak(uri, strategy) for strategy in STRATEGIES]
-        console.print(peak_table(peaks, PEAK))
         for size in SIZES:
             for strategy in STRATEGIES:
                 results.append(measure(uri, strategy, size, options.seconds))
-                result = results[-1]
-                console.print(
-                    f"{size:5} {strategy:7} offered {result.offered:7,.0f}/s  served {result.served:5,.0f}/s  "
-                    f"failed {result.failed:.0%}"
-                )
-    text = page(
-        results,
-        peaks,
-        rate=RATE,
-        burst=RATE * BURST,
-        peak=PEAK,
-        retry_seconds=RETRY_SECONDS,
-        pause=PAUSE,
-        seconds=options.seconds,
-        warm_up=WARM_UP,
-    )
-    (options.docs / "overload.md").write_text(text, "utf-8")
+                print(results[-1], flush=True)
+    page = options.docs / "overload.md"
+    text = page.read_text("utf-8")
+    for name, sheet in (("overload", table(results)), ("peak", peak_table(peaks, PEAK))):
+        text = replace_part(text, "\n".join(["", *markdown(sheet), ""]), name)
+    page.write_text(text, "utf-8")
     draw(results, RATE, options.docs / "overload.png")
 
 

@@ -1,10 +1,12 @@
-"""The page and the plot of ``python -m benchmarks.overload``."""
+"""The tables and the plot of ``python -m benchmarks.overload``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from benchmarks.sheets import Sheet
 
 NAMES = {"policy": "gmongo's policy", "naive": "an immediate retry loop", "none": "no retries"}
 
@@ -44,82 +46,34 @@ class Peak(NamedTuple):
     seconds: float
 
 
-def table(results: Sequence[Result]) -> str:
+def table(results: Sequence[Result]) -> Sheet:
     """Return the results of all strategies and numbers of greenlets as a table."""
+    head = ["greenlets", "strategy", "requested", "offered", "**served**", "commands for one success", "failed"]
     lines = [
-        "| greenlets | strategy | requested | offered | **served** | commands for one success | failed | "
-        "latency: median, 99 % | client's processor |",
-        "|---:|---|---:|---:|---:|---:|---:|---:|---:|",
+        [
+            str(each.greenlets),
+            NAMES[each.strategy],
+            f"{each.requested:,.0f}",
+            f"{each.offered:,.0f}",
+            f"**{each.served:,.0f}**",
+            f"{each.offered / max(each.served, 1e-9):.1f}",
+            f"{each.failed:.0%}",
+            f"{each.latency[0] * 1000:,.0f} ms, {each.latency[1] * 1000:,.0f} ms",
+            f"{each.processor:.0%}",
+        ]
+        for each in results
     ]
-    for each in sorted(results, key=lambda each: (each.greenlets, list(NAMES).index(each.strategy))):
-        lines.append(
-            f"| {each.greenlets} | {NAMES[each.strategy]} | {each.requested:,.0f} | {each.offered:,.0f} | "
-            f"**{each.served:,.0f}** | {each.offered / max(each.served, 1e-9):.1f} | {each.failed:.0%} | "
-            f"{each.latency[0] * 1000:,.0f} ms, {each.latency[1] * 1000:,.0f} ms | {each.processor:.0%} |"
-        )
-    return "\n".join(lines)
+    return Sheet("", [*head, "latency: median, 99 %", "client's processor"], [lines])
 
 
-def peak_table(peaks: Sequence[Peak], requested: int) -> str:
+def peak_table(peaks: Sequence[Peak], requested: int) -> Sheet:
     """Return the results of the `requested` simultaneous requests as a table."""
+    head = ["strategy", "served", "failed", "commands sent", "seconds until the last request ended"]
     lines = [
-        "| strategy | served | failed | commands sent | seconds until the last request ended |",
-        "|---|---:|---:|---:|---:|",
+        [NAMES[strategy], f"**{served}**", str(requested - served), f"{commands:,}", f"{seconds:.1f}"]
+        for strategy, served, commands, seconds in peaks
     ]
-    for strategy, served, commands, seconds in peaks:
-        lines.append(f"| {NAMES[strategy]} | **{served}** | {requested - served} | {commands:,} | {seconds:.1f} |")
-    return "\n".join(lines)
-
-
-PAGE = """# Overload: measurements of the retry policy
-
-A server admits {rate} requests a second and rejects the others with `IngressRequestRateLimitExceeded`. Each
-greenlet of a client requests documents. The measurement compares three reactions to a rejection:
-
-- **gmongo's policy** (the default): the driver [retries](retries.md) as long as the client has tokens.
-- **An immediate retry loop**: the application repeats a rejected request immediately, for up to
-  {retry_seconds:g} seconds. The client has `maxAdaptiveRetries=0`.
-- **No retries**: with `maxAdaptiveRetries=0` and without a loop, each rejection raises an error in the application.
-
-## Long overload
-
-Each greenlet sends its next request {pause:g} seconds after its last reply, on average.
-
-![Commands that reach the server, and requests that are served, by the number of greenlets](overload.png)
-
-The rates are per second, measured for {seconds:g} seconds after a warm-up of {warm_up:g} seconds. *Requested* are the
-requests of the application. *Offered* are the commands that reach the server, including retries. *Served* are the
-successful requests, and *failed* is the share of requests that fail. *Client's processor* is the share of a processor
-that the client uses.
-
-{table}
-
-No strategy makes the server serve more requests than the server admits. But the retry loop makes the server reject
-as many commands as the client and the network can send, and keeps the client's processor busy. With gmongo's policy,
-the client soon has no tokens left. Then the client sends one retry for ten successes, and the server gets hardly more
-commands than the application has requests.
-
-## A short peak
-
-{peak} greenlets send one request each at the same moment. The server admits {burst:.0f} requests immediately, and then
-{rate} requests a second.
-
-{peak_table}
-
-gmongo's policy spreads the peak over the next seconds, and the application notices only a delay.
-
-`python -m benchmarks.overload` writes this page. The numbers depend on the machine, so compare their ratios. A
-rejection costs a real server more work than it costs the simulated server.
-"""
-
-
-def page(results: Sequence[Result], peaks: Sequence[Peak], *, peak: int, **settings: float) -> str:
-    """Return the text of ``docs/overload.md``.
-
-    :param peak: the number of simultaneous requests.
-    :param settings: the values of the other placeholders in the text.
-    """
-    return PAGE.format(peak=peak, table=table(results), peak_table=peak_table(peaks, peak), **settings)
+    return Sheet("", head, [lines])
 
 
 def draw(results: Sequence[Result], rate: float, path: Path) -> None:

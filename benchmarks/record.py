@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.rounds import Row
-from benchmarks.targets import TARGETS, measured_ratio
 
 PACKAGES = ("pymongo", "gevent", "greenlet")
 _PROCESSORS = Path("/proc/cpuinfo")
@@ -53,21 +52,11 @@ def _processor() -> str:
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """Return the numbers of each round and the targets, as an object that JSON can represent."""
-    rows = record.rows()
+    """Return the numbers of each round, as an object that JSON can represent."""
     return {
         "versions": record.versions,
         "settings": record.settings,
         "tables": {name: [row._asdict() for row in table] for name, table in record.tables.items()},
-        "targets": [
-            {
-                **target._asdict(),
-                "found": number and number._asdict(),
-                "reached": number and target.is_reached(number.median),
-            }
-            for target in TARGETS
-            for number in [measured_ratio(target, rows)]
-        ],
     }
 
 

@@ -66,7 +66,7 @@ def _open_driver(options: argparse.Namespace) -> Opened:
 def _open_baseline(options: argparse.Namespace) -> Opened:
     from benchmarks.baseline import Baseline, operations
 
-    baseline = Baseline(options.port, min(options.greenlets, POOL_SIZE), secure=options.variant == "tls")
+    baseline = Baseline(options.port, min(options.greenlets, POOL_SIZE))
     return operations(baseline), baseline.close
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from benchmarks.page import replace_part
+from benchmarks.page import markdown, replace_part
 from benchmarks.processes import ROOT
 from benchmarks.programs import CONTENDERS
 from benchmarks.real import plot
 from benchmarks.real.failover import KINDS
+from benchmarks.sheets import Sheet
 
 PAGE = ROOT / "docs" / "performance-real.md"
 _MARK = "real-servers"
@@ -122,8 +123,5 @@ def _time_and_memory(found: Sequence[Sequence[float]]) -> str:
     return "/".join(f"{fmean(each[index] for each in found):.3g}" for index in (0, 1)) if found else "-"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield "|---|" + "---:|" * (len(head) - 1)
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
+def _table(head: Sequence[str], rows: Sequence[list[str]]) -> Iterator[str]:
+    return markdown(Sheet("", [*head], [[*rows]]))

@@ -14,13 +14,11 @@ from gmongo.auth.aws_credentials import AwsCredentials, _expiration_time
 from gmongo.auth.conversation import SaslConversation
 from gmongo.auth.credential import Credential
 from gmongo.auth.http import request
-from gmongo.auth.login import AwsLogin, ScramLogin, SimpleLogin
+from gmongo.auth.login import AwsLogin, ScramLogin
 from gmongo.auth.oidc import PrincipalConversation, TokenConversation
-from gmongo.auth.oidc_environments import GcpToken
 from gmongo.auth.plain import PlainConversation
 from gmongo.auth.scram import ScramConversation
 from gmongo.auth.scram_keys import ScramKeys
-from gmongo.auth_oidc import OIDCCallbackContext
 from gmongo.errors import OperationFailure, ProtocolError
 from tests.auth.endpoints import Endpoint
 from tests.support.cases import with_cases
@@ -93,47 +91,6 @@ def test_conversation_that_ends_early_or_continues_raises_protocol_error(
     assert conversation.next({"payload": b"", "done": True}) is None
 
 
-@pytest.mark.parametrize(
-    ("make_conversation", "speculates"),
-    [
-        (aws_conversation, False),
-        (principal_conversation, True),
-        (token_conversation, True),
-        (plain_conversation, False),
-        (scram_conversation, True),
-    ],
-)
-def test_hello_contains_first_message_of_speculative_mechanisms(make_conversation: Any, speculates: bool) -> None:
-    fields = SimpleLogin(make_conversation).hello_fields()
-    assert bool(fields) is speculates
-    if speculates:
-        assert fields == {
-            "speculativeAuthenticate": {**make_conversation().first(), "db": make_conversation().database}
-        }
-
-
-def test_simple_login_creates_conversation_for_each_reauthentication() -> None:
-    def run(database: str, command: Any) -> Any:
-        sent.append((database, next(iter(command))))
-        return {"done": True, "payload": b""}
-
-    sent: list[Any] = []
-    conversations: list[Any] = []
-
-    def make_plain_conversation() -> SaslConversation:
-        conversations.append(plain_conversation())
-        return conversations[-1]
-
-    login = SimpleLogin(make_plain_conversation)
-    assert len(conversations) == 1 and not sent
-    login.authenticate(run, {}, None)
-    assert len(conversations) == 1 and sent == [("$external", "saslStart")]
-    login.authenticate_again(run, None)
-    assert len(conversations) == 2 and sent == [("$external", "saslStart")] * 2
-    SimpleLogin(token_conversation).authenticate(run, {"speculativeAuthenticate": {"done": True, "payload": b""}}, None)
-    assert len(sent) == 2
-
-
 @pytest.mark.parametrize("configured_mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256", "DEFAULT"])
 @with_cases
 def test_default_scram_selects_best_mechanism_of_user(
@@ -199,12 +156,6 @@ def test_sasl_payload_of_other_type_raises_protocol_error(payload: Any) -> None:
     assert str(caught.value) == "the payload in the reply to a SASL command is not binary"
 
 
-@pytest.mark.parametrize("payload", [b"x", "eA=="])
-def test_base64_or_missing_sasl_payload_is_accepted(payload: Any) -> None:
-    assert plain_conversation().next({"payload": payload, "done": True}) is None
-    assert plain_conversation().next({"done": True}) is None
-
-
 @pytest.mark.parametrize(
     ("value", "expiration"),
     [
@@ -246,13 +197,3 @@ def test_error_about_http_status_contains_service_message_without_secrets(body: 
         assert [(method, path, text) for method, path, _, text in endpoint.requests] == [
             ("PUT", "/path?query=1", "body")
         ]
-
-
-def test_empty_google_token_raises_operation_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Endpoint(lambda *_: (200, " \n")) as endpoint:
-        monkeypatch.setenv("GCE_METADATA_HOST", endpoint.host)
-        with pytest.raises(OperationFailure, match=r"^the Google Cloud metadata service returned no token$"):
-            GcpToken("mongodb://x/").fetch(OIDCCallbackContext(5, "", 1))
-        [(_, path, headers, _)] = endpoint.requests
-        assert path.endswith("/default/identity?audience=mongodb%3A%2F%2Fx%2F")
-        assert headers["metadata-flavor"] == "Google"

@@ -10,7 +10,6 @@ import gevent
 import pytest
 
 import gmongo
-from gmongo.auth.authenticator import Authenticator
 from gmongo.auth.credential import DEFAULT_ALLOWED_HOSTS, Credential
 from gmongo.auth.oidc import is_allowed
 from gmongo.auth.oidc_environments import callback_of
@@ -228,9 +227,3 @@ def test_callback_of_environment_azure_requests_token_from_metadata_service(monk
         "/metadata/identity/oauth2/token?resource=mongodb%3A%2F%2Ftest-cluster&api-version=2018-02-01&client_id=my%20id"
     )
     assert (headers["metadata"], headers["accept"]) == ("true", "application/json")
-
-
-def test_representations_contain_no_token():
-    result = OIDCCallbackResult("access-secret", 1, "refresh-secret")
-    credential = Credential("MONGODB-OIDC", "$external", None, None, {"OIDC_CALLBACK": FixedResult(result)})
-    assert "secret" not in repr(result) + repr(credential) + repr(Authenticator(credential))

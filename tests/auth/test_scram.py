@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import random
 import threading
 from typing import Any
 
@@ -130,18 +129,6 @@ def test_optional_extensions_of_server_messages_are_ignored(extension: str, last
     first = SERVER_FIRST + extension
     final = server_final(first, client.step(first.encode(), False))
     assert client.step(final + last_extension, True) == b""
-
-
-def test_damaged_server_proof_raises_error() -> None:
-    rng = random.Random(19)
-    for _ in range(300):
-        client = scram_conversation()
-        client.begin()
-        client.step(SERVER_FIRST.encode(), False)
-        final = bytearray(SERVER_FINAL.encode())
-        final[rng.randrange(2, len(final) - 2)] ^= rng.randrange(1, 256)
-        with pytest.raises((ProtocolError, OperationFailure)):
-            client.step(bytes(final), True)
 
 
 def test_prohibited_password_raises_configuration_error_without_password() -> None:

@@ -21,8 +21,7 @@ from gmongo.auth import aws, aws_credentials, oidc, oidc_environments, scram_key
 from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
 from gmongo.auth.credential import Credential
 from gmongo.auth.oidc import HumanOidcLogin, OidcLogin, OidcTokens, is_allowed
-from gmongo.auth.oidc_environments import AzureToken, FileToken, GcpToken, callback_of
-from gmongo.auth.scram import ScramConversation
+from gmongo.auth.oidc_environments import GcpToken
 from gmongo.auth.scram_keys import ScramKeys
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
@@ -215,24 +214,6 @@ def test_missing_identity_provider_raises_protocol_error(payload: bytes) -> None
 # Tests of the callbacks of built-in environments
 
 
-@pytest.mark.parametrize(
-    ("properties", "callback_class"),
-    [
-        ({"ENVIRONMENT": "test"}, FileToken),
-        ({"ENVIRONMENT": "k8s"}, FileToken),
-        ({"ENVIRONMENT": "azure", "TOKEN_RESOURCE": "r"}, AzureToken),
-        ({"ENVIRONMENT": "gcp", "TOKEN_RESOURCE": "r"}, GcpToken),
-        ({"OIDC_CALLBACK": 1}, int),
-        ({"OIDC_HUMAN_CALLBACK": 1}, int),
-    ],
-)
-def test_credential_properties_select_callback(properties: dict[str, Any], callback_class: type) -> None:
-    callback = callback_of(Credential("MONGODB-OIDC", "$external", properties=properties))
-    assert type(callback) is callback_class
-    if "TOKEN_RESOURCE" in properties:
-        assert vars(callback)["_resource"] == "r"
-
-
 @pytest.mark.parametrize("host", [None, "own"])
 def test_callback_of_environment_gcp_requests_metadata_service(
     monkeypatch: pytest.MonkeyPatch, host: str | None
@@ -244,13 +225,6 @@ def test_callback_of_environment_gcp_requests_metadata_service(
     assert GcpToken("a/b").fetch(OIDCCallbackContext(7.0, "", 1)).access_token == "t"
     url = f"http://{host or 'metadata'}/computeMetadata/v1/instance/service-accounts/default/identity?audience=a%2Fb"
     calls.assert_called_once_with("the Google Cloud metadata service", "GET", url, {"Metadata-Flavor": "Google"}, 7.0)
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"), [("5", 5.0), (5, 5.0), ("-5", 0.0), (None, None), ("soon", None), ([], None)]
-)
-def test_token_lifetime_is_parsed_as_seconds_or_none(value: Any, seconds: float | None) -> None:
-    assert oidc_environments._seconds(value) == seconds
 
 
 # Tests of AWS credentials
@@ -418,32 +392,3 @@ def test_concurrent_callers_derive_scram_keys_once_and_cache_keeps_eight(monkeyp
         with pytest.raises(ValueError):
             keys.derive("sha256", b"p", b"x", 1)
         assert not keys._derivations
-
-
-@with_cases
-def test_iterations_out_of_range_raise_operation_failure(iterations: int, reason: str | None) -> None:
-    keys: Any = Mock()
-    keys.derive.return_value = (bytes(32), bytes(32))
-    client = ScramConversation("admin", "SCRAM-SHA-256", "u", "p", keys, lambda: "nonce")
-    client.begin()
-    message = f"r=nonceX,s=c2FsdA==,i={iterations}".encode()
-    if reason is None:
-        client.step(message, False)
-        assert keys.derive.call_args.args == ("sha256", b"p", b"salt", iterations)
-        return
-    with pytest.raises(OperationFailure) as caught:
-        client.step(message, False)
-    assert str(caught.value) == f"SCRAM-SHA-256: {reason}"
-
-
-def test_native_thread_of_key_derivation_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    pools: list[Any] = []
-
-    class Pool(scram_keys.ThreadPool):
-        def __init__(self, size: int) -> None:
-            super().__init__(size)
-            pools.append(self)
-
-    monkeypatch.setattr(scram_keys, "ThreadPool", Pool)
-    ScramKeys().derive("sha256", b"p", b"s", 1)
-    assert [pool.size for pool in pools] == [0]

@@ -27,11 +27,6 @@ def test_operations_stay_within_instruction_budgets() -> None:
     assert "find_one" in done.stdout
 
 
-@pytest.mark.parametrize("counts", [Counts(1000, 50, 30), Counts(1100, 55, 33), Counts(800, 40, 24)])
-def test_small_difference_from_budget_is_accepted(counts: Counts) -> None:
-    assert budget_violations({"find_one": counts}, BUDGET) == []
-
-
 def test_count_above_budget_is_reported_with_size_and_command() -> None:
     found, how = budget_violations({"find_one": Counts(1250, 50, 30)}, BUDGET)
 
@@ -39,18 +34,8 @@ def test_count_above_budget_is_reported_with_size_and_command() -> None:
     assert "python -m benchmarks.instructions --write" in how
 
 
-@pytest.mark.parametrize("counts", [Counts(1000, 56, 30), Counts(1000, 50, 34)])
-def test_more_calls_than_budget_are_reported(counts: Counts) -> None:
-    assert "calls" in budget_violations({"find_one": counts}, BUDGET)[0]
-
-
 def test_count_far_below_budget_is_reported_as_stale() -> None:
     found, how = budget_violations({"find_one": Counts(790, 50, 30)}, BUDGET)
 
     assert "790 instructions" in found and "stale" in found
     assert "--write" in how
-
-
-@pytest.mark.parametrize("measured", [{}, {**BUDGET, "insert_one": Counts(1, 1, 1)}])
-def test_operation_without_budget_or_measurement_is_reported(measured: dict[str, Counts]) -> None:
-    assert "only measured, or only in the budget" in budget_violations(measured, BUDGET)[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.pages import PAGES, differences_of_pages, find_proofs, pages, read_markers, read_rows, rendered
+from tests.conformance.pages import PAGES, differences_of_pages, find_proofs, pages, read_rows, rendered
 
 SOURCE = """
 import pytest
@@ -45,20 +45,6 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_markers_are_read_without_import() -> None:
-    assert list(read_markers(SOURCE)) == [
-        ("X-1", "test_one"),
-        ("X-2", "test_one"),
-        ("X-3", "TestThings::test_two"),
-        ("X-4", "TestThings::test_two"),
-    ]
-
-
-def test_marker_of_module_applies_to_its_tests() -> None:
-    source = 'pytestmark = [pytest.mark.requirement("X-1")]\ndef test_a(): ...\n'
-    assert list(read_markers(source)) == [("X-1", "test_a")]
-
-
 def test_rendered_page_lists_proofs(project: Path) -> None:
     text = rendered(PAGE, find_proofs(project / "tests"))
     assert [row.proof for row in read_rows(text)] == [
@@ -79,11 +65,6 @@ def test_check_returns_each_error_of_page_and_markers(project: Path) -> None:
         "tests/test_x.py::TestThings::test_two: no page knows X-3",
         "tests/test_x.py::TestThings::test_two: no page knows X-4",
     ]
-
-
-def test_row_with_reason_and_proof_is_error(project: Path) -> None:
-    (project / "docs" / "x.md").write_text(PAGE.replace("| one | |", "| one | none: forgotten |"))
-    assert "x.md: X-1 has a proof, so remove its reason" in differences_of_pages(project / "docs", project / "tests")
 
 
 def test_pages_agree_with_markers_of_tests() -> None:

@@ -38,8 +38,6 @@ DOCUMENTS = [{"_id": number, "kind": number % 3, "name": f"n{number}", "tags": [
 
 # Names of commands that do not change documents.
 _READS = frozenset({"count", "distinct", "explain", "find", "getMore", "listCollections", "listDatabases"})
-# Default time limit of a call in seconds. None means no limit, because calls with large documents are slow.
-_DEFAULT_CALL_TIMEOUT: float | None = None
 _BARRIER = "after the call"
 _BSON_TYPES = ("ObjectId", "Int64", "Binary", "Code", "DBRef", "Decimal128", "Regex", "Timestamp")
 
@@ -127,8 +125,7 @@ class CallRunner:
 
     :param server: Host and port of the server.
     :param name: Name of the server, such as ``"simulation"``.
-    :param call_timeout: Time limit of a call in seconds, for a server that may not reply. None
-        selects the default.
+    :param call_timeout: Time limit of a call in seconds, for a server that may not reply.
     :param database: Name of the database that the calls use.
     :param rejects_other_databases: True to reject commands for other databases, and commands that affect the whole
         server.
@@ -190,10 +187,6 @@ class CallRunner:
         return self.run_call(PYMONGO, source), self.run_call(GMONGO, source)
 
     @property
-    def _effective_call_timeout(self) -> float | None:
-        return self._call_timeout or _DEFAULT_CALL_TIMEOUT
-
-    @property
     def unsupported_features(self) -> frozenset[str]:
         """Return the error messages of the server about features that calls needed but the server does not support."""
         return frozenset(self._proxy.unsupported_features)
@@ -221,7 +214,7 @@ class CallRunner:
         with self._interruption_after_timeout(driver), self._available_names(driver) as names:
             self._proxy.take_commands()
             try:
-                with gevent.Timeout(self._effective_call_timeout):
+                with gevent.Timeout(self._call_timeout):
                     value = source(names) if callable(source) else _run_lines(source, names)
                     returned = comparable.convert(value)
             except (Exception, gevent.Timeout) as raised:
@@ -248,7 +241,7 @@ class CallRunner:
         # No other interruption is needed, because `gevent.Timeout` interrupts gmongo.
         if driver is GMONGO:
             return nullcontext()
-        return interrupt_after(self._effective_call_timeout, lambda: self._proxy.unsupported_features.add(SILENT))
+        return interrupt_after(self._call_timeout, lambda: self._proxy.unsupported_features.add(SILENT))
 
     @contextmanager
     def _available_names(self, driver: Driver) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,7 @@ import pymongo.errors
 import pytest
 
 import gmongo
-from gmongo.errors import ConfigurationError, InvalidURI
+from gmongo.errors import ConfigurationError
 from gmongo.options import OPTIONS, srv, tls_enabled
 from gmongo.options.table import Option, Source, find_option
 from tests.support.cases import rows
@@ -160,16 +160,6 @@ def test_keyword_none_does_not_disable_protection(files: SimpleNamespace, name: 
     value = getattr(files, str(VALUES[name][0]), VALUES[name][0])
     double_option = DoubleOption("UK", (name, name), (value, None))
     assert double_option.value(gmongo, (0, 1)) in (double_option.value(gmongo, (0,)), REJECTED)
-
-
-@pytest.mark.parametrize("value", ["true", "false"])
-@pytest.mark.parametrize(("in_uri", "keyword"), list(itertools.product(("tls", "ssl", "TLS"), ("tls", "ssl", "SSL"))))
-def test_keyword_does_not_disable_tls_of_uri(in_uri: str, keyword: str, value: str) -> None:
-    uri = f"mongodb://h/?{in_uri}={value}"
-    assert tls_enabled(gmongo.MongoClient(uri, connect=False, **{keyword: True}).options.merged)
-    if value == "true":
-        with pytest.raises(InvalidURI, match=r"tls=true, which the keyword tls=False must not override"):
-            gmongo.MongoClient(uri, connect=False, **{keyword: False})
 
 
 def test_several_uris_raise_configuration_error_in_both_drivers() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import socket
 import warnings
 from types import SimpleNamespace
 from typing import Any
@@ -12,10 +11,8 @@ import pymongo
 import pytest
 
 import gmongo
-from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.options import OPTIONS
 from gmongo.options.rules import TLS_DETAILS
-from gmongo.testing import Deployment
 
 FILES = {"tlsCAFile": "ca", "tlsCRLFile": "crl", "tlsCertificateKeyFile": "client"}
 VALUES: dict[str, tuple[Any, ...]] = {
@@ -63,20 +60,3 @@ def test_tls_option_enables_tls_or_has_effect_of_pymongo(
         assert _use_of_tls(pymongo, keywords) == PLAIN, "PyMongo ignores options that only disable a check"
     else:
         assert ours == _use_of_tls(pymongo, keywords)
-
-
-def test_conflicting_names_of_tls_raise_invalid_uri_as_in_pymongo() -> None:
-    for driver in (gmongo, pymongo):
-        with pytest.raises(driver.errors.InvalidURI):
-            driver.MongoClient("h", connect=False, tls=True, ssl=False)
-
-
-def test_server_without_tls_raises_error_with_tls_in_message() -> None:
-    options: Any = {"tlsAllowInvalidCertificates": True, "serverSelectionTimeoutMS": 200}
-    with Deployment.standalone() as closing, socket.create_server(("127.0.0.1", 0)) as silent:
-        for port in (closing.members[0].port, silent.getsockname()[1]):
-            with (
-                gmongo.MongoClient("127.0.0.1", port, **options) as client,
-                pytest.raises(ServerSelectionTimeoutError, match="connecting with TLS"),
-            ):
-                client.t.x.find_one()

@@ -16,13 +16,13 @@ import pytest
 import gmongo
 from gmongo.errors import PyMongoError
 from gmongo.testing import Deployment, DeploymentProcess
+from tests.support.cases import rows
 
 from .call_runner import DATABASE, CallRunner, Outcome
 from .differences import check
 
 # PyMongo does not support servers of version 4.2.
 VERSIONS = ("4.4", pytest.param("5.0", marks=pytest.mark.long), "8.0")
-SET = {"$set": {"name": "x"}}
 HINT, SORT, LET, COLLATION = {"_id": 1}, {"_id": -1}, {"v": 1}, {"locale": "en"}
 FILTERS = [{"i": "t"}]
 OPTIONS: dict[str, Any] = {
@@ -37,100 +37,33 @@ OPTIONS: dict[str, Any] = {
 }
 
 
+# The options of a call of `bulk_write`. The other options belong to the model.
+_BULK_OPTIONS = ("let", "comment", "bypass_document_validation", "session")
+
+
 class Write(NamedTuple):
-    """A write operation, and the names of its options."""
+    """A write operation on the collection ``c``, as Python code, and the names of its options."""
 
-    run_write: Callable[[Any, dict[str, Any], dict[str, Any]], Any]
-    options: tuple[str, ...]
+    name: str
+    call: str
+    options: list[str]
 
+    def run(self, collection: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
+        """Run the operation with options.
 
-_BULK_OPTIONS = ("let", "comment", "bypass_document_validation")
-
-
-def _split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options that belong to the call, and the options that belong to the model of a bulk write."""
-    call_options = {name: value for name, value in options.items() if name in _BULK_OPTIONS or name == "session"}
-    return call_options, {name: value for name, value in options.items() if name not in call_options}
-
-
-def _bulk(model: str, arguments: tuple[Any, ...], ordered: bool = True) -> Callable[..., Any]:
-    def run_write(target: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
-        call_options, model_options = _split_options(options)
-        models = [names["InsertOne"]({"_id": 50}), names[model](*arguments, **model_options)]
-        return target.bulk_write(models, ordered=ordered, **call_options)
-
-    return run_write
+        :param names: The names that the code of the operation can use.
+        """
+        values = {
+            "c": collection,
+            "options": options,
+            "call_options": {name: value for name, value in options.items() if name in _BULK_OPTIONS},
+            "model_options": {name: value for name, value in options.items() if name not in _BULK_OPTIONS},
+            "change": {"$set": {"tags.$[i]": "y"}} if "array_filters" in options else {"$set": {"name": "x"}},
+        }
+        return eval(self.call, {**names, **values})
 
 
-def _update(name: str, change: Any = None) -> Callable[..., Any]:
-    def run_write(target: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
-        update = {"$set": {"tags.$[i]": "y"}} if "array_filters" in options else change
-        return getattr(target, name)({"_id": 1}, update, **options)
-
-    return run_write
-
-
-def _call_method(name: str, *arguments: Any) -> Callable[..., Any]:
-    return lambda target, names, options: getattr(target, name)(*arguments, **options)
-
-
-def _client_bulk(collection: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
-    call_options, model_options = _split_options(options)
-    change = {"$set": {"tags.$[i]": "y"}} if "array_filters" in model_options else SET
-    model = names["UpdateOne"]({"_id": 1}, change, namespace=f"{DATABASE}.things", **model_options)
-    concern = collection.write_concern
-    return collection.database.client.bulk_write([model], ordered=False, write_concern=concern, **call_options)
-
-
-_UPDATE_OPTIONS = ("hint", "let", "collation", "array_filters", "comment", "bypass_document_validation", "upsert")
-WRITES: dict[str, Write] = {
-    "insert_one": Write(_call_method("insert_one", {"_id": 50}), ("comment", "bypass_document_validation")),
-    "insert_many": Write(
-        _call_method("insert_many", [{"_id": 50}, {"_id": 51}]), ("comment", "bypass_document_validation")
-    ),
-    "insert_many(ordered=False)": Write(
-        lambda c, names, options: c.insert_many([{"_id": 50}, {"_id": 51}], ordered=False, **options),
-        ("comment", "bypass_document_validation"),
-    ),
-    "update_one": Write(_update("update_one", SET), (*_UPDATE_OPTIONS, "sort")),
-    "update_many": Write(_update("update_many", SET), _UPDATE_OPTIONS),
-    "replace_one": Write(
-        _update("replace_one", {"name": "x"}), (*(each for each in _UPDATE_OPTIONS if each != "array_filters"), "sort")
-    ),
-    "delete_one": Write(_call_method("delete_one", {"_id": 1}), ("hint", "let", "collation", "comment")),
-    "delete_many": Write(_call_method("delete_many", {"_id": 1}), ("hint", "let", "collation", "comment")),
-    "find_one_and_update": Write(
-        _update("find_one_and_update", SET), ("hint", "sort", "let", "array_filters", "comment", "upsert")
-    ),
-    "find_one_and_replace": Write(
-        _update("find_one_and_replace", {"name": "x"}), ("hint", "sort", "let", "comment", "upsert")
-    ),
-    "find_one_and_delete": Write(_call_method("find_one_and_delete", {"_id": 1}), ("hint", "sort", "let", "comment")),
-    "bulk_write of InsertOne": Write(_bulk("InsertOne", ({"_id": 51},)), _BULK_OPTIONS),
-    "bulk_write of UpdateOne": Write(
-        _bulk("UpdateOne", ({"_id": 1}, SET)), ("hint", "sort", "collation", *_BULK_OPTIONS)
-    ),
-    "bulk_write of UpdateMany": Write(_bulk("UpdateMany", ({"_id": 1}, SET)), ("hint", "collation", *_BULK_OPTIONS)),
-    "bulk_write of ReplaceOne": Write(
-        _bulk("ReplaceOne", ({"_id": 1}, {"name": "x"})), ("hint", "sort", "collation", *_BULK_OPTIONS)
-    ),
-    "bulk_write of DeleteOne": Write(_bulk("DeleteOne", ({"_id": 1},)), ("hint", "collation", "let", "comment")),
-    "bulk_write of UpdateOne, unordered": Write(
-        _bulk("UpdateOne", ({"_id": 1}, SET), ordered=False), ("hint", "sort", "collation", *_BULK_OPTIONS)
-    ),
-    "bulk_write of DeleteOne, unordered": Write(
-        _bulk("DeleteOne", ({"_id": 1},), ordered=False), ("hint", "collation", "let", "comment")
-    ),
-    "client.bulk_write": Write(
-        lambda c, names, options: _client_bulk(c, names, options),
-        ("hint", "collation", "array_filters", "upsert", "sort", *_BULK_OPTIONS),
-    ),
-    "create_index": Write(_call_method("create_index", "name"), ("comment",)),
-    "drop_index": Write(_call_method("drop_index", "name_1"), ("comment",)),
-    "drop": Write(_call_method("drop"), ("comment",)),
-    "rename": Write(_call_method("rename", "others"), ("comment",)),
-    "aggregate": Write(_call_method("aggregate", [{"$out": "others"}]), ("hint", "let", "collation", "comment")),
-}
+WRITES = {row["name"]: Write(**row) for row in rows(__file__)}
 ADMINISTRATION = ("create_index", "drop_index", "drop", "rename", "aggregate")
 LEVELS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "client": lambda names: names["Client"](w=0)[DATABASE].things,
@@ -164,9 +97,7 @@ def _run_in_session(kind: str, names: dict[str, Any], target: Any, call: Callabl
 def _call_in_session(write: Write, level: str, kind: str, options: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
     def run_write(names: dict[str, Any]) -> Any:
         target = LEVELS[level](names)
-        return _run_in_session(
-            kind, names, target, lambda session: write.run_write(target, names, {**options, **session})
-        )
+        return _run_in_session(kind, names, target, lambda session: write.run(target, names, {**options, **session}))
 
     return run_write
 
@@ -218,7 +149,7 @@ def _error_of_write(
     things.insert_one({"_id": 1, "tags": ["t"]})
     things.create_index("name")
     try:
-        write.run_write(things.with_options(write_concern=gmongo.WriteConcern(w=level)), names, options)
+        write.run(things.with_options(write_concern=gmongo.WriteConcern(w=level)), names, options)
     except PyMongoError as error:
         return error
     return None

@@ -27,15 +27,6 @@ from gmongo.execution.retry import ExecutionSettings
 COMMAND = bson.encode({"find": "c", "filter": {"ssn": "s3cret"}, "$db": "db"})
 
 
-def test_error_of_mongocryptd_contains_no_value_of_the_command() -> None:
-    raw = RawBSONDocument(COMMAND)
-    operation = query_analysis._AnalyseCommand(OperationContext("db"), raw)
-    reply = bson.encode({"ok": 0, "errmsg": "it was s3cret", "code": 5})
-    error = operation.decode(reply)
-    assert "s3cret" not in str(error) and error["code"] == 5
-    assert operation.result(error, ("h", 1)) == reply
-
-
 @pytest.mark.parametrize("error", [ValueError("no"), GreenletExit()])
 def test_cursor_of_undecryptable_result_is_reaped(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     encrypter: Any = Mock()

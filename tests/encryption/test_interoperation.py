@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 
 import bson
-import pymongo
 import pymongo.encryption_options as pymongo_options
 import pytest
 from bson.binary import UuidRepresentation
@@ -14,7 +13,6 @@ from bson.codec_options import CodecOptions
 import gmongo.encryption_options as gmongo_options
 from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import RangeOpts
-from gmongo.errors import EncryptionError
 from tests.encryption.conftest import LOCAL, VAULT
 from tests.encryption.values import DETERMINISTIC_TYPES, EVERY_TYPE, RANDOM_TYPES, equal_bson
 from tests.support.cases import with_cases
@@ -43,19 +41,6 @@ def test_deterministic_ciphertext_of_each_type_is_equal_in_both_drivers(encrypti
         assert ours == peer.encryption.encrypt(value, DETERMINISTIC.value, key), name
         assert equal_bson(peer.encryption.decrypt(ours), value), name
         assert equal_bson(encryption.decrypt(ours), value), name
-
-
-def test_unsupported_type_raises_equal_error_in_gmongo_and_pymongo(encryption, peer, key):
-    unsupported = [(DETERMINISTIC, name) for name in EVERY_TYPE if name not in DETERMINISTIC_TYPES]
-    unsupported += [(RANDOMIZED, name) for name in EVERY_TYPE if name not in RANDOM_TYPES]
-    assert len(unsupported) > 10
-    for algorithm, name in unsupported:
-        errors = []
-        for encrypt in (encryption.encrypt, peer.encryption.encrypt):
-            with pytest.raises((EncryptionError, pymongo.errors.EncryptionError)) as caught:
-                encrypt(EVERY_TYPE[name], algorithm.value, key)
-            errors.append((type(caught.value).__name__, str(caught.value)))
-        assert errors[0] == errors[1]
 
 
 def test_both_drivers_find_and_decrypt_documents_of_the_other(client, encryption, peer, key):

@@ -150,15 +150,6 @@ def test_check_reports_missing_attributes_of_objects(program, table):
     assert "The check records names of modules, and absent attributes of gmongo's objects" in completed.stderr
 
 
-def test_check_reports_missing_name_of_module_with_alias(program):
-    completed = run_python(
-        "-m", "gmongo", "--check", program("from pymongo.synchronous.client_session import _TxnState")
-    )
-    assert completed.returncode == 1
-    assert "pymongo.synchronous.client_session._TxnState" in completed.stderr
-    assert "1 missing" in completed.stderr
-
-
 @pytest.mark.parametrize(
     ("ending", "status"),
     [("", 0), ("raise SystemExit(5)", 5), ("import pymongo.message", 1), ("raise KeyboardInterrupt", -2)],

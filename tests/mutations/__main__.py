@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from pathlib import Path
 
 from tests.mutations import named_trials, random_trials
 
@@ -26,23 +25,17 @@ def main() -> int:
         default="",
         help="names of mutations or subjects, or with --random of packages or files, separated by commas",
     )
-    parser.add_argument("--own-only", action="store_true", help="do not run the folders of passed tests")
     random = parser.add_argument_group("random mutations")
     random.add_argument(
         "--random", type=int, metavar="N", help="number of mutations, by default of all packages except testing"
     )
     random.add_argument("--seed", type=int, default=1, help="seed of the random mutations")
-    random.add_argument(
-        "--seconds", type=float, default=30, help="processor time for the tests of a mutation (default: 30)"
-    )
+    random.add_argument("--seconds", type=float, default=30, help="time for the tests of a mutation (default: 30)")
     random.add_argument("--folders", default="", help="folders of tests, separated by commas (default: fast folders)")
-    random.add_argument("--record-again", action="store_true", help="record all tests, including unchanged tests")
-    random.add_argument("--keep", type=Path, help="write the surviving mutations to a file")
-    random.add_argument("--again", type=Path, help="run the mutations of such a file")
     options = parser.parse_args()
     options.only = [name for name in options.only.split(",") if name]
     try:
-        trials = random_trials if options.random is not None or options.again else named_trials
+        trials = random_trials if options.random is not None else named_trials
         return trials.main(options)
     except ValueError as error:
         print(error, file=sys.stderr)

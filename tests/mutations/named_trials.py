@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from time import monotonic
 
 from tests.mutations.mutation import Mutation, MutationError
 from tests.mutations.tables import AREAS
-from tests.mutations.trials import NotRun, first_failure, run_in_copies
+from tests.mutations.trials import NotRun, first_failure, outcome_table, run_in_copies
 
 OWN, FOLDER, SURVIVED, NOT_TRIED = "by its tests", "by their folders", "survived", "not tried"
 OUTCOMES = (OWN, FOLDER, SURVIVED, NOT_TRIED)
@@ -33,11 +32,9 @@ class Trial:
     seconds: float
 
 
-def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, failing_before: frozenset[str]) -> Trial:
+def attempt(area: str, mutation: Mutation, root: Path, failing_before: frozenset[str]) -> Trial:
     """Run the tests of one mutation in a copy of the project, and restore the copy.
 
-    :param own_only: True to run only the tests that the mutation names, not all tests in the
-        folders of these tests.
     :param failing_before: the targets (files or folders of tests) with a test that also fails
         without a mutation.
     """
@@ -57,8 +54,8 @@ def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, failing_b
     try:
         if failed := first_failure(root, targets).failed:
             return result(OWN, failed)
-        folders = [] if own_only else sorted({target.partition("::")[0].rsplit("/", 1)[0] for target in targets})
-        failed = first_failure(root, folders).failed if folders else ""
+        folders = sorted({target.partition("::")[0].rsplit("/", 1)[0] for target in targets})
+        failed = first_failure(root, folders).failed
         return result(FOLDER, failed) if failed else result(SURVIVED, "")
     except NotRun as error:
         return result(NOT_TRIED, str(error))
@@ -101,35 +98,17 @@ def failing_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozen
     return frozenset(run_in_copies(sorted(targets), jobs, run)) - {""}
 
 
-def report(trials: Sequence[Trial]) -> str:
-    counts = Counter((trial.area, trial.outcome) for trial in trials)
-    rows = [
-        "| subject | mutations | " + " | ".join(OUTCOMES) + " | killed |",
-        "|---|---:|" + "---:|" * (len(OUTCOMES) + 1),
-    ]
-    for area in [*AREAS, "all"]:
-        numbers = [
-            sum(count for key, count in counts.items() if key[1] == outcome and area in (key[0], "all"))
-            for outcome in OUTCOMES
-        ]
-        tried = sum(numbers[:3])
-        if sum(numbers):
-            killed = f"{100 * (numbers[0] + numbers[1]) / tried:.0f} %" if tried else "-"
-            rows.append(f"| {area} | {sum(numbers)} | {' | '.join(map(str, numbers))} | {killed} |")
-    return "\n".join(rows)
-
-
 def main(options: argparse.Namespace) -> int:
     """Run the selected mutations. Return 1 if a mutation survives or cannot run."""
     chosen = choose_mutations(options.only)
     failing = failing_targets(chosen, options.jobs)
 
     def run(pair: tuple[str, Mutation], root: Path) -> Trial:
-        trial = attempt(*pair, root, options.own_only, failing)
+        trial = attempt(*pair, root, failing)
         name, what = trial.mutation.name, trial.mutation.what
         print(f"{name:5} {trial.outcome:17} {trial.seconds:5.1f} s  {what}  {trial.detail}", flush=True)
         return trial
 
     trials = list(run_in_copies(chosen, options.jobs, run))
-    print(report(trials))
+    print(outcome_table("subject", [(trial.area, trial.outcome) for trial in trials], OUTCOMES))
     return int(any(trial.outcome in (SURVIVED, NOT_TRIED) for trial in trials))

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from tests.mutations.forking_pytest import ForkingPytest, RunsAtImport
 from tests.mutations.mutation import ROOT
 from tests.mutations.random_changes import RandomChange, choose_tests, draw_changes, files
 from tests.mutations.recording import FOLDERS, Recording, recorded
-from tests.mutations.trials import NotRun, Outcome, first_failure, run_in_copies
+from tests.mutations.trials import NotRun, first_failure, outcome_table, run_in_copies
 
 KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
-_TRACED = 10  # The recording makes a test slower by at most this factor.
 OUTCOMES = (KILLED, SURVIVED, UNREACHED, NOT_TRIED)
 
 
@@ -37,14 +32,10 @@ class Trial:
     seconds: float
 
 
-def attempt(
-    random_change: RandomChange, root: Path, recording: Recording, seconds: float, forking_pytest: ForkingPytest
-) -> Trial:
+def attempt(random_change: RandomChange, root: Path, recording: Recording, seconds: float) -> Trial:
     """Run the tests of one mutation in a copy of the project, and restore the copy.
 
     :param seconds: the time limit for the tests in seconds.
-    :param forking_pytest: the pytest process that runs in the copy, and can run tests of changed
-        functions.
     """
     began = monotonic()
 
@@ -56,12 +47,12 @@ def attempt(
     after = random_change.apply(before)
     if after is None:
         return result(NOT_TRIED, "its lines are gone")
-    tests, among = choose_tests(recording, random_change, _TRACED * seconds)
+    tests, among = choose_tests(recording, random_change, seconds)
     if not tests:
         return result(UNREACHED, f"of {among}" if among else "")
     path.write_text(after, "utf-8")
     try:
-        outcome = _first_failure(random_change, before, root, recording, tests, seconds, forking_pytest)
+        outcome = first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
     except NotRun as error:
         return result(NOT_TRIED, str(error))
     finally:
@@ -69,44 +60,6 @@ def attempt(
     if outcome.failed:
         return result(KILLED, outcome.failed + (" (timed out)" if outcome.timed_out else ""))
     return result(SURVIVED, f"{outcome.ran} of the {among} tests that reach it")
-
-
-def _first_failure(
-    random_change: RandomChange,
-    before: str,
-    root: Path,
-    recording: Recording,
-    tests: Sequence[str],
-    seconds: float,
-    forking_pytest: ForkingPytest,
-) -> Outcome:
-    if not recording.runs_at_import(random_change.file, random_change.line):
-        try:
-            return forking_pytest.first_failure(
-                random_change.file, before, {test: recording.timeout_of(test) for test in tests}, seconds
-            )
-        except RunsAtImport:
-            pass
-    # A new process also needs time to collect the test files.
-    tests, _ = choose_tests(recording, random_change, seconds)
-    return first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
-
-
-def report(trials: Sequence[Trial]) -> str:
-    """Return a text: a table of the outcomes in each package, and the diff of each mutation that survived."""
-    rows = ["| package | mutations | " + " | ".join(OUTCOMES) + " | % |", "|---|---:|" + "---:|" * (len(OUTCOMES) + 1)]
-    for package in [*sorted({trial.random_change.package for trial in trials}), "all"]:
-        counts = Counter(trial.outcome for trial in trials if package in (trial.random_change.package, "all"))
-        tried = sum(counts.values()) - counts[NOT_TRIED]
-        killed = f"{100 * counts[KILLED] / tried:.0f}" if tried else "-"
-        numbers = " | ".join(str(counts[outcome]) for outcome in OUTCOMES)
-        rows.append(f"| {package} | {sum(counts.values())} | {numbers} | {killed} |")
-    for trial in trials:
-        if trial.outcome != KILLED:
-            rows.append(
-                f"\n{trial.random_change.name}: {trial.outcome} {trial.detail}\n{_difference(trial.random_change)}"
-            )
-    return "\n".join(rows)
 
 
 def _difference(random_change: RandomChange) -> str:
@@ -119,35 +72,21 @@ def _difference(random_change: RandomChange) -> str:
 
 def main(options: argparse.Namespace) -> int:
     """Run the requested number of random mutations. Return 1 if a mutation survives or cannot run."""
-    if options.again:
-        mutations = [RandomChange(**each) for each in json.loads(options.again.read_text("utf-8"))]
-    else:
-        named = files(options.only) if options.only else [file for file in files() if not file.startswith("testing/")]
-        sources = {file: (ROOT / "gmongo" / file).read_text("utf-8") for file in named}
-        mutations = draw_changes(sources, options.random, options.seed)
+    named = files(options.only) if options.only else [file for file in files() if not file.startswith("testing/")]
+    sources = {file: (ROOT / "gmongo" / file).read_text("utf-8") for file in named}
+    mutations = draw_changes(sources, options.random, options.seed)
     folders = options.folders.split(",") if options.folders else FOLDERS
-    recording = recorded(folders, options.record_again)
+    recording = recorded(folders)
     for name in recording.red:
         print(f"failed without a mutation, excluded: {name}")
 
-    processes: dict[Path, ForkingPytest] = {}
-
     def run(random_change: RandomChange, root: Path) -> Trial:
-        if root not in processes:
-            processes[root] = ForkingPytest(root, folders)
-        trial = attempt(random_change, root, recording, options.seconds, processes[root])
+        trial = attempt(random_change, root, recording, options.seconds)
         print(f"{trial.outcome:10} {trial.seconds:5.1f} s  {random_change.name}  {trial.detail}", flush=True)
         if trial.outcome != KILLED:
             print(_difference(random_change), flush=True)
         return trial
 
-    try:
-        trials = list(run_in_copies(mutations, options.jobs, run))
-    finally:
-        for each in processes.values():
-            each.close()
-    print(report(trials))
-    survivors = [asdict(trial.random_change) for trial in trials if trial.outcome != KILLED]
-    if options.keep:
-        options.keep.write_text(json.dumps(survivors, indent=1), "utf-8")
-    return int(bool(survivors))
+    trials = list(run_in_copies(mutations, options.jobs, run))
+    print(outcome_table("package", [(trial.random_change.package, trial.outcome) for trial in trials], OUTCOMES))
+    return int(any(trial.outcome != KILLED for trial in trials))

@@ -93,14 +93,6 @@ class Recording:
         """
         return sorted({self.tests[name] for names in self._tests_by_line(file).values() for name in names if name})
 
-    def runs_at_import(self, file: str, line: int) -> bool:
-        """Return True if a line ran when no test ran, for example on import."""
-        return line in self._tests_by_line(file) and "" in self._tests_by_line(file)[line]
-
-    def timeout_of(self, name: str) -> float:
-        """Return the timeout of a test in a mutated copy, in seconds."""
-        return 5 + 5 * self.tests[name].seconds
-
     def _tests_by_line(self, file: str) -> Mapping[int, set[str]]:
         """Return, for each line of the current code, the names of the tests that reach the line.
 
@@ -140,19 +132,17 @@ def moved_lines(before: str, after: str) -> dict[int, int]:
     return {a + i + 1: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}
 
 
-def recorded(folders: Iterable[str] = FOLDERS, records_all: bool = False) -> Recording:
+def recorded(folders: Iterable[str] = FOLDERS) -> Recording:
     """For each folder whose tests have changed, run and record the default tier.
 
     Return one recording of all folders.
-
-    :param records_all: True to record all folders, including those whose tests have not changed.
     """
     result = Recording()
     for folder in folders:
         files = {
             str(path.relative_to(ROOT)): _digest(path) for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
         }
-        kept = [] if records_all else _recorded_parts(folder)
+        kept = _recorded_parts(folder)
         current = {file for part in kept for file, digest in part["files"].items() if files.get(file) == digest}
         if missing := sorted(files.keys() - current):
             print(f"recording {len(missing)} files of tests/{folder}", flush=True)

@@ -35,11 +35,3 @@ def test_mutation_matches_its_file_and_changes_behaviour(mutation: Mutation) -> 
 
 def test_names_of_mutations_are_unique() -> None:
     assert [name for name, times in Counter(mutation.name for mutation in ALL).items() if times > 1] == []
-
-
-def test_no_two_mutations_make_equal_changes() -> None:
-    texts: dict[tuple[str, str], list[str]] = {}
-    for mutation in ALL:
-        source = text_of(mutation.file)
-        texts.setdefault((mutation.file, source.replace(mutation.old, mutation.new)), []).append(mutation.name)
-    assert [names for names in texts.values() if len(names) > 1] == []

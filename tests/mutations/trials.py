@@ -7,7 +7,8 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,12 +99,18 @@ def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skip
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-x", "-q", *plugins, *targets],
         cwd=root,
-        env=environment(root, {_PROGRESS: str(progress), _WANTED: str(names)}),
+        env={
+            **os.environ,
+            "PYTHONPATH": str(root),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            _PROGRESS: str(progress),
+            _WANTED: str(names),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=limit_memory,
+        preexec_fn=_limit_memory,
     )
     with process:
         try:
@@ -129,11 +136,20 @@ def outcome_of(code: int, progress: Sequence[str], output: str) -> Outcome:
     raise NotRun(output[-2000:])
 
 
-def environment(root: Path, variables: Mapping[str, str]) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", **variables}
+def outcome_table(title: str, found: Sequence[tuple[str, str]], outcomes: Sequence[str]) -> str:
+    """Return a table with the number of mutations for each group and outcome.
+
+    :param found: the group and the outcome of each mutation.
+    """
+    rows = [f"| {title} | mutations | {' | '.join(outcomes)} |", "|---|---:|" + "---:|" * len(outcomes)]
+    for group in [*sorted({group for group, _ in found}), "all"]:
+        counts = Counter(outcome for own, outcome in found if group in (own, "all"))
+        numbers = " | ".join(str(counts[outcome]) for outcome in outcomes)
+        rows.append(f"| {group} | {counts.total()} | {numbers} |")
+    return "\n".join(rows)
 
 
-def limit_memory() -> None:
+def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
@@ -157,34 +173,11 @@ def run_in_copies(items: Iterable[Item], jobs: int, run: Callable[[Item, Path], 
         yield from executor.map(run_in_copy, items)
 
 
-class ProgressWriter:
-    """Pytest plugin that writes a line at the start, the failure and the end of each test."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.failed = False
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._write(f"begun {nodeid}")
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self.failed = True
-            self._write(f"failed {report.nodeid}")
-
-    def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        self._write(f"ended {nodeid}")
-
-    def _write(self, line: str) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
-            print(line, file=file)
-
-
-class _Plugin(ProgressWriter):
-    """Pytest plugin that runs only the selected tests, and writes their progress."""
+class _Plugin:
+    """Pytest plugin that runs only the selected tests, and writes a line at the start and the end of each test."""
 
     def __init__(self, progress: str, selected_tests: str) -> None:
-        super().__init__(Path(progress))
+        self._progress = Path(progress)
         names = Path(selected_tests).read_text("utf-8").splitlines()
         self._skipped = {name.removeprefix("not ") for name in names if name.startswith("not ")}
         self._wanted = {name: place for place, name in enumerate(names) if not name.startswith("not ")}
@@ -195,6 +188,20 @@ class _Plugin(ProgressWriter):
             items[:] = sorted(
                 (item for item in items if item.nodeid in self._wanted), key=lambda item: self._wanted[item.nodeid]
             )
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._write(f"begun {nodeid}")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._write(f"failed {report.nodeid}")
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self._write(f"ended {nodeid}")
+
+    def _write(self, line: str) -> None:
+        with self._progress.open("a", encoding="utf-8") as file:
+            print(line, file=file)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -123,28 +123,3 @@ def test_code_follows_style_guide(folder: str) -> None:
 @with_cases
 def test_findings_count_violations(text: str, count: int) -> None:
     assert len(findings(text)) == count
-
-
-SOURCE = '''#!told
-"""One.
-
->>> told
-"""
-x = "# told"  # two, three
-def y() -> None:  # noqa: F401  # four
-    # five
-    # six
-    if x:
-        class Z:
-            """Seven::
-
-                told
-
-            Eight.
-            """
-'''
-
-
-def test_texts_of_file_are_its_docstrings_and_comments(tmp_path: Path) -> None:
-    (tmp_path / "code.py").write_text(SOURCE)
-    assert " ".join(" ".join(texts(tmp_path / "code.py")).split()) == "One. Seven Eight. two, three four five six"

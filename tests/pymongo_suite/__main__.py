@@ -168,7 +168,6 @@ def main() -> int:
         "--deployment", action="append", choices=DEPLOYMENTS, help="deployment, repeatable (default: all simulated)"
     )
     parser.add_argument("--parallel", type=int, default=4, help="number of concurrent jobs")
-    parser.add_argument("--once", action="store_true", help="do not repeat tests with unexplained failures")
     given = parser.parse_args()
     folder, work = given.folder.resolve(), given.folder.resolve() / "work"
     work.mkdir(parents=True, exist_ok=True)
@@ -177,8 +176,7 @@ def main() -> int:
     table = differences.differences()
     jobs_to_run = list(jobs(source, given.deployment or list(SIMULATED), given.files))
     results, broken = run(jobs_to_run, source, work, given.parallel)
-    if not given.once:
-        repeat_unexplained(results, table, source, work)
+    repeat_unexplained(results, table, source, work)
     print(*report(results, table), sep="\n")
     faults = [*broken, *faults_of_outcomes(results, table, source)]
     print(*faults, f"{len(faults)} wrong", sep="\n")

@@ -9,20 +9,10 @@ import importlib
 from pathlib import Path
 from textwrap import dedent
 
-import pytest
-
-from tests.pymongo_suite.__main__ import faults_of_outcomes
-from tests.pymongo_suite.differences import (
-    Difference,
-    differences,
-    obsolete_tests,
-    outcomes_that_differ,
-    unexplained_tests,
-)
-from tests.pymongo_suite.jobs import DEPLOYMENTS, Outcome
+from tests.pymongo_suite.differences import Difference, differences, unexplained_tests
+from tests.pymongo_suite.jobs import Outcome
 from tests.support.cases import with_cases
 
-PASSED, SKIPPED = Outcome("passed"), Outcome("skipped", "no server")
 FAILED = Outcome("failed", "AttributeError: 'Cursor' object has no attribute '_data'")
 TEST = "test_cursor.TestCursor.test_batch_size"
 
@@ -35,14 +25,6 @@ def test_table_is_sorted_and_valid() -> None:
     table = differences()
     assert [problem for line in table.values() if (problem := line.problem()) is not None] == []
     assert list(table) == sorted(table)
-
-
-@pytest.mark.parametrize("outcome", [FAILED, SKIPPED, None])
-def test_pymongo_test_that_fails_only_with_gmongo_is_difference(outcome: Outcome | None) -> None:
-    gmongo = {} if outcome is None else {TEST: outcome}
-    assert set(outcomes_that_differ({TEST: PASSED}, gmongo)) == {TEST}
-    assert outcomes_that_differ({TEST: FAILED}, gmongo) == outcomes_that_differ({TEST: SKIPPED}, gmongo) == {}
-    assert outcomes_that_differ({TEST: PASSED}, {TEST: PASSED}) == {}
 
 
 @with_cases
@@ -61,17 +43,6 @@ def test_line_explains_failure_if_failure_contains_its_texts(tmp_path: Path, lin
         """)
     )
     assert unexplained_tests({TEST: FAILED}, table, tmp_path) == ([] if explained else [TEST])
-
-
-def test_line_is_obsolete_if_its_test_passes_with_gmongo(tmp_path: Path) -> None:
-    table = table_of("private", "_data")
-    assert obsolete_tests([TEST], [TEST], table) == []
-    assert obsolete_tests([], [], table) == []
-    assert obsolete_tests([], [TEST], table) == [TEST]
-    results = {(driver, deployment): {TEST: PASSED} for driver in ("pymongo", "gmongo") for deployment in DEPLOYMENTS}
-    assert faults_of_outcomes(results, table, tmp_path) == [f"{TEST} passes: remove its line"]
-    del results["gmongo", "sharded"], results["pymongo", "sharded"]
-    assert faults_of_outcomes(results, table, tmp_path) == []
 
 
 @with_cases

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from datetime import datetime, timedelta, timezone
 from math import inf
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 pytest.importorskip("OpenSSL")
 pytest.importorskip("service_identity")
 
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import dsa
 
 from gmongo import _clock
 from gmongo.wire.ocsp import fetch
-from gmongo.wire.ocsp import request as requests
 from gmongo.wire.ocsp import response as responses
 from gmongo.wire.ocsp.request import Request
 from gmongo.wire.ocsp.response import NoResponse, Response, parse_response
@@ -71,23 +65,6 @@ def test_signature_by_each_kind_of_key_is_verified(
         assert refusal(authority, certified, damaged) == "the signature of the OCSP response is wrong"
 
 
-def test_response_signed_with_unknown_key_type_is_rejected() -> None:
-    key = dsa.generate_private_key(1024).public_key()
-    response = SimpleNamespace(
-        signature_hash_algorithm=hashes.SHA256(), signature=b"", tbs_response_bytes=b"", responder_name=None
-    )
-    with pytest.raises(NoResponse) as caught:
-        responses._check_signature(response, SimpleNamespace(public_key=lambda: key))  # type: ignore[arg-type]
-    assert str(caught.value) == f"the OCSP response is signed with a key of an unknown kind ({type(key).__name__})"
-
-
-@pytest.mark.parametrize("key_type", ["ecdsa", "rsa"])
-def test_response_signature_without_hash_is_rejected(authorities: dict[str, Authority], key_type: str) -> None:
-    response = SimpleNamespace(signature_hash_algorithm=None, signature=b"", tbs_response_bytes=b"")
-    with pytest.raises(NoResponse, match="signed with a key of an unknown kind"):
-        responses._check_signature(response, authorities[key_type].certificate)  # type: ignore[arg-type]
-
-
 def single_response(status: str, since: int, until: int | None) -> Any:
     """Return a single response whose validity begins and ends the given numbers of seconds after `NOW`."""
     return SimpleNamespace(
@@ -111,12 +88,6 @@ def test_single_responses_are_combined_to_status_and_validity(
     result = responses._combined_status([single_response(*each) for each in singles])
     assert result == Response(revoked, -inf if until is None else (NOW + until * SECOND).timestamp())
     assert result.is_conclusive is (revoked is not None) and result.is_valid is (until is not None)
-
-
-def test_ocsp_response_is_valid_until_next_update(monkeypatch: pytest.MonkeyPatch) -> None:
-    for seconds, holds in ((-1, True), (0, False), (1, False)):
-        monkeypatch.setattr(_clock, "time", lambda seconds=seconds: NOW.timestamp() + seconds)
-        assert Response(False, NOW.timestamp()).is_valid is holds
 
 
 CERTIFICATE = "the certificate of the OCSP responder"
@@ -173,16 +144,6 @@ def test_response_of_signer_with_expired_or_future_certificate_is_rejected(
         assert refusal(authority, certified, response) == f"{CERTIFICATE} has expired or is not valid yet"
 
 
-@pytest.mark.parametrize("size", [responses.LONGEST, responses.LONGEST + 1])
-def test_response_larger_than_limit_is_rejected(authorities: dict[str, Authority], size: int) -> None:
-    authority = authorities["ecdsa"]
-    message = refusal(authority, authority.server(), b"\x30" * size)
-    if size > responses.LONGEST:
-        assert message == "the OCSP response is longer than 65536 bytes"
-    else:
-        assert message.startswith("the OCSP response cannot be read: ")
-
-
 # Tests of requests
 
 
@@ -194,14 +155,6 @@ def test_ocsp_request_is_sent_only_to_http_responders(authorities: dict[str, Aut
     assert not request.must_be_stapled
     silent = Request(authority.server(must_staple=True).certificate, authority.certificate)
     assert silent.responders == [] and silent.must_be_stapled
-
-
-def test_certificate_id_in_response_may_use_other_hash(authorities: dict[str, Authority]) -> None:
-    authority = authorities["ecdsa"]
-    request = Request(authority.server().certificate, authority.certificate)
-    assert request.id == request.id_with_hash(hashes.SHA1()) != request.id_with_hash(hashes.SHA256())
-    assert [len(each) for each in request.id_with_hash(hashes.SHA256())[:2]] == [32, 32]
-    assert requests._id_of(responses.ocsp.load_der_ocsp_request(request.encoded)) == request.id
 
 
 # Tests of the verification
@@ -261,58 +214,8 @@ def test_verifier_keeps_longest_valid_response_until_revocation(authorities: dic
         verifier.check(chain, b"", pytest.fail)
 
 
-def test_signer_certificate_is_selected_by_key_hash() -> None:
-    authority = Authority()
-    signer, other = authority.delegate(OCSP_SIGNING), authority.delegate(OCSP_SIGNING)
-    response: Any = SimpleNamespace(
-        responder_name=None,
-        responder_key_hash=x509.SubjectKeyIdentifier.from_public_key(signer.certificate.public_key()).digest,
-        certificates=[other.certificate, signer.certificate],
-    )
-    assert responses._signer(response, authority.certificate) == signer.certificate
-
-
 def test_ocsp_fetch_sends_requests_to_at_most_four_responders(monkeypatch: pytest.MonkeyPatch) -> None:
     urls: list[str] = []
     monkeypatch.setattr(fetch.Fetch, "_query", lambda _fetch, url, *_: urls.append(url))
     fetch.Fetch(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None).wait(True)  # type: ignore[arg-type]
     assert urls == list("abcd")
-
-
-def test_timeout_of_ocsp_fetch_does_not_keep_event_loop_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits: list[Any] = []
-
-    def record_limit(*arguments: Any, **options: Any) -> Any:
-        limits.append((arguments, options))
-        return nullcontext()
-
-    monkeypatch.setattr(fetch, "interrupt_after", record_limit)
-    monkeypatch.setattr(fetch, "query", Mock(side_effect=NoResponse("it has none")))
-    fetch.Fetch(SimpleNamespace(responders=["a"], encoded=b""), 5.0, pytest.fail).wait(True)  # type: ignore[arg-type]
-    (((seconds, error), named),) = limits
-    assert seconds == 5.0 and isinstance(error, NoResponse) and named == {"ref": False}
-
-
-@pytest.mark.parametrize("addresses", [1, 2])
-def test_ocsp_fetch_closes_each_connection_to_responder(monkeypatch: pytest.MonkeyPatch, addresses: int) -> None:
-    connections: list[Mock] = []
-
-    def ask_responder(url: str, request: bytes, attach: Any) -> bytes:
-        for _ in range(addresses):
-            connections.append(Mock())
-            attach(connections[-1])
-        raise NoResponse("it has none")
-
-    monkeypatch.setattr(fetch, "query", ask_responder)
-    started = fetch.Fetch(SimpleNamespace(responders=["a"], encoded=b""), 5.0, pytest.fail)  # type: ignore[arg-type]
-    started.wait(True)
-    assert [each.close.call_count for each in connections] == [1] * addresses and not started._transports
-
-
-@pytest.mark.parametrize("error", [ValueError("x"), TypeError("x"), UnsupportedAlgorithm("x")])
-def test_unreadable_response_of_responder_raises_no_response_error(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(responses.ocsp, "load_der_ocsp_response", Mock(side_effect=error))
-    with pytest.raises(NoResponse, match=r"^the OCSP response cannot be read: x$"):
-        parse_response(Mock(), b"")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from gevent.server import StreamServer
 
 import gmongo
 from tests.support.proxies import Socks5Proxy
@@ -91,15 +90,3 @@ def test_missing_or_invalid_proxy_credentials_fail_server_selection(server, opti
         reason = server_selection_error(server, proxy, **options)
         assert message in reason
         assert "secret" not in reason
-
-
-def test_other_protocol_at_proxy_port_fails_server_selection(server):
-    http_server = StreamServer(
-        ("127.0.0.1", 0), lambda sock, _address: (sock.sendall(b"HTTP/1.1 400\r\n"), sock.close())
-    )
-    http_server.start()
-    http_server.port = http_server.server_port
-    try:
-        assert "does not speak SOCKS5 (version 72)" in server_selection_error(server, http_server)
-    finally:
-        http_server.stop()
