@@ -101,7 +101,7 @@ class Authority:
             extensions.append((x509.AuthorityInformationAccess(access), False))
         if must_staple:
             extensions.append((x509.TLSFeature([x509.TLSFeatureType.status_request]), False))
-        return self._issue("server", extensions)
+        return self.issue("server", extensions)
 
     def delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> CertificateWithKey:
         """Issue the certificate of a delegate, which signs OCSP responses instead of the authority."""
@@ -111,11 +111,12 @@ class Authority:
         if signs is not None:
             usage = [signs, not signs, *[False] * 7]
             extensions.append((x509.KeyUsage(*usage), True))
-        return self._issue("delegate", extensions, days * DAY)
+        return self.issue("delegate", extensions, days * DAY)
 
-    def _issue(
+    def issue(
         self, name: str, extensions: list[tuple[Any, bool]], length: datetime.timedelta = DAY
     ) -> CertificateWithKey:
+        """Issue a certificate with the extensions. Each extension is a pair of its value and its criticality."""
         key = new_key(self.kind)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         return CertificateWithKey(self._sign_certificate(subject, key, extensions, length), key)

@@ -194,7 +194,7 @@ NAMES = unparsed_extension("2.5.29.17", "3011" + HOST)
     ],
 )
 def test_certificate_with_unusual_extension_is_accepted(tmp_path, authority, extensions, monkeypatch, caplog):
-    certified = authority._certified("server", extensions)
+    certified = authority.issue("server", extensions)
     with OcspSetup(tmp_path, authority, certified) as setup:
         setup.accepts()
         assert not caplog.text or "OCSP: an extension of the server's certificate cannot be parsed" in caplog.text
