@@ -1,8 +1,7 @@
 """Prose tests of the Driver Sessions specification.
 
 Tests 7, 16 and 17 do not apply, because each client has only one user. Test 15 does not apply,
-because gmongo sends no command in OP_QUERY messages. ``test_session_pool.py`` and
-``tests/gevent/test_fork.py`` check forks (tests 12 and 13).
+because gmongo sends no command in OP_QUERY messages.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from gmongo.write_concern import WriteConcern
 from tests.execution.harness import assert_no_resource_in_use
 from tests.execution.operations import WITH_SESSION, skip_if_too_old
 from tests.support.clients import Client, Connect
+from tests.support.programs import run_program
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
@@ -115,17 +115,31 @@ def test_4_operation_sends_explicit_or_implicit_session_id(client: Client, recor
 
 
 @pytest.mark.parametrize("operation", WITH_SESSION)
-def test_5_6_session_of_another_client_or_ended_session_raises_invalid_operation(
+def test_5_session_of_another_client_raises_invalid_operation(
     deployment: Deployment, connect: Connect, client: Client, operation: str
 ) -> None:
     name, run = WITH_SESSION[operation]
     with connect(deployment).start_session() as foreign, pytest.raises(InvalidOperation, match="MongoClient"):
         run(client, foreign)
+    assert deployment.commands.named(name) == []
+
+
+@pytest.mark.parametrize("operation", WITH_SESSION)
+def test_6_ended_session_raises_invalid_operation(deployment: Deployment, client: Client, operation: str) -> None:
+    name, run = WITH_SESSION[operation]
     with client.start_session() as session:
         pass
     with pytest.raises(InvalidOperation, match="ended"):
         run(client, session)
     assert deployment.commands.named(name) == []
+
+
+def test_8_cursor_of_one_batch_returns_implicit_session_immediately(client: Client) -> None:
+    client.db.c.insert_many([{}, {}])
+    cursor = client.db.c.find()
+    next(cursor)
+    assert_no_resource_in_use(client)
+    assert len(list(cursor)) == 1
 
 
 def test_9_cursor_returns_implicit_session_after_the_last_get_more(client: Client) -> None:
@@ -154,6 +168,61 @@ def test_11_get_more_uses_session_of_find(
         (find,), (get_more,) = lsids_of(recorder, "find"), lsids_of(recorder, "getMore")
         assert find == get_more
         assert find["id"] != bytes(16)
+
+
+FORKING = """
+import os
+from gmongo import MongoClient
+
+client = MongoClient("127.0.0.1:1", connect=False)
+
+def in_child(check):
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            check()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+def new_session_id():
+    with client.start_session() as session:
+        return session.session_id
+"""
+TEST_12 = """
+used = new_session_id()
+
+def check():
+    assert new_session_id() != used
+
+in_child(check)
+assert new_session_id() == used
+print("done")
+"""
+TEST_13 = """
+session = client.start_session()
+used = session.session_id
+
+def check():
+    session.end_session()
+    assert new_session_id() != used
+
+in_child(check)
+session.end_session()
+assert new_session_id() == used
+print("done")
+"""
+
+
+@pytest.mark.parametrize("program", [TEST_12, TEST_13], ids=["12", "13"])
+def test_12_13_forked_child_uses_no_session_of_parent(program: str) -> None:
+    """Check that the forked child clears the session pool (test 12).
+
+    Check that the child does not return sessions of the parent to the session pool (test 13).
+    """
+    assert run_program(FORKING + program) == "done\n"
 
 
 def test_14_session_is_allocated_after_check_out(deployment: Deployment, connect: Connect, recorder: Recorder) -> None:

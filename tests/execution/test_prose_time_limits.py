@@ -1,28 +1,44 @@
-"""Prose tests of the Client-Side Operations Timeout specification.
+"""Prose tests of the Client-Side Operations Timeout specification, except tests 2 and 3 about client-side encryption.
 
-The official tests in the unified format contain tests 5, 6.1, 7 and 10. Tests 2 and 3 need client-side encryption.
 The tests use longer timeouts than the specification. Tests 1 and 11 use small batches instead of 50 megabytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import datetime
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gevent
 import pytest
-from bson import Int64
+from bson import Int64, ObjectId
 
 import gmongo
-from gmongo import InsertOne
-from gmongo.errors import PyMongoError, ServerSelectionTimeoutError
+from gmongo import CursorType, InsertOne
+from gmongo.errors import InvalidOperation, PyMongoError, ServerSelectionTimeoutError
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
 from tests.execution.harness import delay_replies, events_of_command
-from tests.support.clients import Client, Connect
+from tests.support.clients import Client, Connect, clients_of
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
+
+
+@pytest.fixture
+def standalone() -> Iterator[Deployment]:
+    with Deployment.standalone() as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def client_without_timeout(standalone: Deployment) -> Iterator[Client]:
+    """Return a client without a timeout, with which a test prepares data.
+
+    The fixture `recorder` does not record the events of this client.
+    """
+    with clients_of(Recorder()) as make:
+        yield make(standalone)
 
 
 def delayed_reply_of(reply: Any) -> Callable[[Any], Any]:
@@ -79,16 +95,83 @@ def test_4_2_timeout_is_refreshed_for_each_handshake_command(connect: Connect, r
         recorder.wait_for("ConnectionReady")
 
 
-def test_6_2_abort_of_gridfs_upload_times_out(deployment: Deployment, connect: Connect) -> None:
+def test_5_1_timeout_of_tailable_cursor_is_refreshed_for_each_get_more(
+    standalone: Deployment, client_without_timeout: Client, connect: Connect, recorder: Recorder
+) -> None:
+    client_without_timeout.db.create_collection("coll", capped=True, size=500)
+    client_without_timeout.db.coll.insert_one({"x": 1})
+    client = connect(standalone, timeoutMS=500)
+    delay_replies(standalone, "getMore", milliseconds=300)
+    cursor = client.db.coll.find(cursor_type=CursorType.TAILABLE)
+    assert next(cursor)["x"] == 1
+    assert events_of_command(recorder, "getMore") == []
+    for _ in range(2):
+        with pytest.raises(StopIteration):
+            next(cursor)
+    delay_replies(standalone, "getMore", milliseconds=2000)
+    with pytest.raises(PyMongoError) as raised:
+        next(cursor)
+    assert raised.value.timeout
+    assert events_of_command(recorder, "find").count("CommandStarted") == 1
+    assert events_of_command(recorder, "getMore").count("CommandStarted") == 3
+
+
+def test_5_2_change_stream_times_out_after_several_get_mores(
+    connect: Connect, recorder: Recorder, deployment: Deployment
+) -> None:
     client = connect(deployment, timeoutMS=500)
+    delay_replies(deployment, "getMore", milliseconds=375)
+    with client.db.coll.watch(max_await_time_ms=5) as stream:
+        with pytest.raises(PyMongoError) as raised:
+            next(stream)
+        assert raised.value.timeout
+    assert events_of_command(recorder, "aggregate").count("CommandStarted") >= 1
+    assert events_of_command(recorder, "getMore").count("CommandStarted") >= 2
+
+
+def test_6_1_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -> None:
+    client = connect(standalone, timeoutMS=500)
+    stream = GridFSBucket(client.db).open_upload_stream("filename")
+    delay_replies(standalone, "insert", milliseconds=700, times=1)
+    stream.write(b"\x12")
+    with pytest.raises(PyMongoError) as raised:
+        stream.close()
+    assert raised.value.timeout
+
+
+def test_6_2_abort_of_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -> None:
+    client = connect(standalone, timeoutMS=500)
     stream = GridFSBucket(client.db, chunk_size_bytes=2).open_upload_stream("filename")
     # The upload buffers up to 1,000 chunks. Write more chunks, so that the abort must delete chunks
     # on the server.
     stream.write(bytes(2_002))
-    delay_replies(deployment, "delete", milliseconds=700, times=1)
+    delay_replies(standalone, "delete", milliseconds=700, times=1)
     with pytest.raises(PyMongoError) as raised:
         stream.abort()
     assert raised.value.timeout
+
+
+def test_7_gridfs_download_times_out(
+    standalone: Deployment, client_without_timeout: Client, connect: Connect, recorder: Recorder
+) -> None:
+    identifier = ObjectId("000000000000000000000005")
+    client_without_timeout.db.fs.files.insert_one(
+        {
+            "_id": identifier,
+            "length": 10,
+            "chunkSize": 4,
+            "uploadDate": datetime.datetime(1970, 1, 1),
+            "filename": "length-10",
+        }
+    )
+    client = connect(standalone, timeoutMS=500)
+    stream = GridFSBucket(client.db).open_download_stream(identifier)
+    delay_replies(standalone, "find", milliseconds=700, times=1)
+    with pytest.raises(PyMongoError) as raised:
+        stream.read()
+    assert raised.value.timeout
+    finds = [event.command["find"] for event in recorder.events_named("CommandStarted") if event.command_name == "find"]
+    assert finds == ["fs.files", "fs.chunks"]
 
 
 @pytest.mark.parametrize(
@@ -148,3 +231,35 @@ def test_9_end_session_aborts_the_transaction_within_the_timeout(
                 session.end_session()
     assert "CommandFailed" in events_of_command(recorder, "abortTransaction")
     assert session.has_ended
+
+
+def test_10_1_timeout_is_refreshed_for_abort(deployment: Deployment, connect: Connect, recorder: Recorder) -> None:
+    """Check that abortTransaction has its own complete timeoutMS (test 10.1).
+
+    ``test_time_limits.py`` checks the exact times.
+    """
+    client = connect(deployment, timeoutMS=500)
+    delay_replies(deployment, "insert", "abortTransaction", milliseconds=700, times=2)
+    with client.start_session() as session:
+        with pytest.raises(PyMongoError) as raised:
+            session.with_transaction(lambda session: client.db.coll.insert_one({"_id": 1}, session=session))
+        assert raised.value.timeout
+        assert events_of_command(recorder, "insert") == ["CommandStarted", "CommandFailed"]
+        eventually(lambda: events_of_command(recorder, "abortTransaction")[:2] == ["CommandStarted", "CommandFailed"])
+        with pytest.raises(InvalidOperation, match="twice"):
+            session.abort_transaction()
+        session.with_transaction(lambda session: client.db.coll.insert_one({"_id": 2}, session=session))
+
+
+def test_10_2_all_attempts_of_with_transaction_share_one_timeout(deployment: Deployment, client: Client) -> None:
+    delay_replies(deployment, "insert", milliseconds=25, code=24, labels=["TransientTransactionError"])
+    attempts: list[int] = []
+
+    def callback(session: Any) -> None:
+        attempts.append(1)
+        client.db.coll.insert_one({"x": 1}, session=session)
+
+    with client.start_session() as session, pytest.raises(PyMongoError) as raised, gmongo.timeout(0.2):
+        session.with_transaction(callback)
+    assert raised.value.timeout
+    assert len(attempts) > 1

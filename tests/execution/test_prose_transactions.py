@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from types import SimpleNamespace
+from typing import Any
 
 import gevent
 import pytest
@@ -62,6 +63,34 @@ def test_3_pool_cleared_error_has_transient_transaction_label(deployment: Deploy
             client.db.c.insert_one({}, session=session)
         assert raised.value.has_error_label(TRANSIENT)
     reader.get(timeout=5)
+
+
+class CustomError(Exception):
+    pass
+
+
+def test_custom_error_of_callback_aborts_transaction_and_is_raised(deployment: Deployment, client: Client) -> None:
+    calls: list[Any] = []
+    custom = CustomError("mine")
+
+    def callback(session: Any) -> None:
+        calls.append(session)
+        client.db.c.insert_one({"_id": 1}, session=session)
+        raise custom
+
+    with client.start_session() as session, pytest.raises(CustomError) as raised:
+        session.with_transaction(callback)
+    assert raised.value is custom
+    assert len(calls) == 1
+    assert len(deployment.commands.named("abortTransaction")) == 1
+    assert client.db.c.count_documents({}) == 0
+
+
+def test_with_transaction_returns_value_of_callback(client: Client) -> None:
+    value = {"any": "thing"}
+    with client.start_session() as session:
+        assert session.with_transaction(lambda _session: value) is value
+        assert session.with_transaction(lambda session: client.db.c.insert_one({"_id": 7}, session=session).inserted_id)
 
 
 @pytest.mark.parametrize(

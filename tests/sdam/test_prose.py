@@ -26,7 +26,10 @@ def failing_hellos(times: int) -> Any:
 def test_monitor_waits_half_a_second_after_failed_checks(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
-    """Let two checks fail, instead of five as in the specification."""
+    """Check the pause after failed checks.
+
+    Only two checks fail, instead of five as in the specification.
+    """
     poll_server.hello_edit = failing_hellos(2)
     client = connect(poll_server, directConnection=True)
     started = gevent.get_hub().loop.now()
@@ -35,6 +38,32 @@ def test_monitor_waits_half_a_second_after_failed_checks(
     assert gevent.get_hub().loop.now() - started >= 0.95
     assert len(recorder.events_named("HeartbeatFailed")) == 2
     assert poll_server.connection_count == 4  # three connections of the monitor, and one connection of the operation
+
+
+@pytest.mark.requirement("SM-95", "SM-99")
+@pytest.mark.usefixtures("quick_checks")
+def test_failed_checks_clear_pool_until_next_successful_check(
+    connect: Any, server: ScriptedServer, recorder: Any
+) -> None:
+    connect(server, directConnection=True, heartbeat_interval=0.05)
+    recorder.wait_for("PoolReady")
+    assert recorder.lines_starting_with("HeartbeatSucceeded", "PoolReady")[:2] == ["HeartbeatSucceeded", "PoolReady"]
+    recorder.clear()
+    server.hello_edit = failing_hellos(2)
+    recorder.wait_for("HeartbeatFailed")
+    recorder.wait_for("PoolCleared")
+    recorder.wait_for("PoolReady")
+    lines = recorder.event_lines
+    assert "HeartbeatSucceeded" in lines[lines.index("PoolCleared") : lines.index("PoolReady")]
+
+
+@pytest.mark.usefixtures("quick_checks")
+def test_heartbeat_frequency_sets_interval_of_streamed_replies(
+    connect: Any, server: ScriptedServer, recorder: Any
+) -> None:
+    """Run streaming protocol test 1 of the specification with a tenth of the heartbeat interval."""
+    connect(server, heartbeat_interval=0.05)
+    recorder.wait_for("HeartbeatSucceeded", 6)
 
 
 @pytest.mark.requirement("SM-81")
