@@ -16,12 +16,28 @@ from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.topology_description import TopologyDescription
 from tests.sdam.harness import topology_with
-from tests.support.cases import rows
+from tests.support.cases import rows, with_cases
 
 A = ("a", 27017)
 MEMBER = {"ok": 1, "setName": "rs", "hosts": ["a", "b"], "maxWireVersion": 25}
 TIME = {"clusterTime": Timestamp(1, 1)}
 VERSION = {"processId": ObjectId(), "counter": 1}
+
+
+WRITABLE_KINDS = {"Standalone", "Mongos", "RSPrimary", "LoadBalancer"}
+
+
+@with_cases
+def test_hello_determines_server_type(hello: dict[str, Any], server_type: str) -> None:
+    server = ServerDescription(A, hello)
+    assert server.server_type_name == server_type
+    assert server.is_server_type_known == (server_type != "Unknown")
+    assert server.is_writable == (server_type in WRITABLE_KINDS)
+    assert server.is_readable == (server_type in WRITABLE_KINDS | {"RSSecondary"})
+    assert server.mongos == (server_type == "Mongos")
+    assert not server.retryable_writes_supported
+    with_sessions = ServerDescription(A, {**hello, "logicalSessionTimeoutMinutes": 30})
+    assert with_sessions.retryable_writes_supported == (server_type in {"Mongos", "RSPrimary"})
 
 
 # For each case: the hello field, the attribute of the server description, the values of the field

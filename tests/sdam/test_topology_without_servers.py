@@ -222,6 +222,24 @@ def test_server_selection_from_cache_is_logged(caplog: pytest.LogCaptureFixture)
     topology.close()
 
 
+def test_fork_replaces_monitors_and_resets_pools() -> None:
+    topology = open_topology("mongodb://a,b/")
+    pools: list[Any] = []
+    for server in topology.servers.values():
+        server.pool = Mock()
+        pools.append(server.pool)
+    monitors: list[Any] = [server.monitor for server in topology.servers.values()]
+    topology.mark_forked()
+    assert topology.epoch == 1
+    assert [each.mark_forked.call_count for each in (*monitors, *pools)] == [1] * 4
+    assert not any(each.stop.called for each in monitors)
+    topology.open()
+    assert [each.stop.call_count for each in monitors] == [1, 1]
+    assert [each.reset_after_fork.call_count for each in pools] == [1, 1]
+    assert [server.monitor in monitors for server in topology.servers.values()] == [False, False]
+    topology.close()
+
+
 def test_fork_stops_inherited_srv_monitor() -> None:
     topology = open_topology("mongodb://a/")
     topology._srv_monitor = inherited = Mock()

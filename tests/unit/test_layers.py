@@ -140,15 +140,6 @@ def test_import_cycle_of_three_modules_is_found():
     assert import_cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == {("a", "b", "c")}
 
 
-def test_each_permitted_exception_to_layers_is_in_use():
-    used = {
-        (layer_or_package_of(module), layer_or_package_of(name))
-        for module, path in MODULES.items()
-        for name in imported_modules(path, include_type_imports=True)
-    }
-    assert set(ALLOWED) <= used
-
-
 def test_modules_without_input_and_output_import_neither_gevent_nor_sockets():
     for name in (
         "server_description",

@@ -17,7 +17,6 @@ from gmongo.wire.message import (
     REQUEST_IDS,
     decode_reply,
     encode_op_msg,
-    next_request_id,
 )
 
 documents = st.dictionaries(
@@ -62,12 +61,6 @@ def test_request_ids_are_positive_and_fit_signed_header_field():
     assert header_of(b"".join(encode_op_msg(REQUEST_IDS[-1], 0, bson.encode({}))))[1] == REQUEST_IDS[-1]
     with pytest.raises(struct.error):
         encode_op_msg(REQUEST_IDS[-1] + 1, 0, bson.encode({}))
-
-
-def test_consecutive_request_ids_differ():
-    ids = [next_request_id() for _ in range(1000)]
-    assert len(set(ids)) == 1000
-    assert all(0 <= each < 2**31 for each in ids)
 
 
 @given(st.binary(max_size=200), st.sampled_from([OP_MSG, OP_REPLY]))

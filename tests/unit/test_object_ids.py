@@ -23,11 +23,6 @@ def test_object_ids_of_one_process_share_random_part_and_count_up():
     assert [number for _, _, number in made] == [(first + n) % 2**24 for n in range(1000)]
 
 
-def test_random_part_differs_between_generators():
-    assert parts_of(new_object_id())[1] != parts_of(ObjectId())[1]
-    assert len({parts_of(_object_ids._ObjectIdGenerator().make())[1] for _ in range(10)}) == 10
-
-
 def test_object_id_counter_starts_randomly_and_wraps_to_zero(monkeypatch):
     assert len({parts_of(_object_ids._ObjectIdGenerator().make())[2] for _ in range(10)}) == 10
     monkeypatch.setattr(_object_ids._random, "urandom", lambda size: b"\xff" * size)

@@ -1,7 +1,4 @@
-"""Each class of operations overrides exactly the listed default attributes.
-
-An encrypted operation delegates attributes and calls to the operation that it encrypts.
-"""
+"""Each class of operations overrides exactly the listed defaults. Results of encrypted operations are decrypted."""
 
 from __future__ import annotations
 

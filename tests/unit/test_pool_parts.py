@@ -1,7 +1,4 @@
-"""Parts of a pool: the names of greenlets, pins, late replies.
-
-A background run of the pool removes perished connections, and opens connections up to minPoolSize.
-"""
+"""Parts of a pool: names of greenlets, pins, background runs and late replies."""
 
 from __future__ import annotations
 

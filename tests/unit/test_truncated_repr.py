@@ -1,7 +1,4 @@
-"""A truncated text is a prefix of the whole text.
-
-The cost of the truncation depends only on the length of the truncated text.
-"""
+"""A truncated text is a prefix of the whole text, and costs only as much as its own length."""
 
 from __future__ import annotations
 
