@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def first_hello(options: ConnectionSettings) -> str:
-    """Return the name of the first hello command: ``hello`` with the Stable API or a load balancer, or ``ismaster``."""
+    """Return the first hello command: ``hello`` with the Stable API or a load balancer, otherwise ``ismaster``."""
     return "hello" if options.server_api or options.load_balanced else "ismaster"
 
 
@@ -88,7 +88,7 @@ def establish(
 
 
 def say_hello(connection: ServerConnection, command: Document, timeout: float | None) -> Hello:
-    """Send a hello command within `timeout` seconds. Check and return the reply of the server."""
+    """Send a hello command, and return the checked reply. The exchange may take `timeout` seconds; None is no limit."""
     request_id = next_request_id()
     body = bson.encode(command if "hello" not in command else {**command, "$db": "admin"})
     if "hello" in command:

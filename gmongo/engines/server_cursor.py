@@ -40,7 +40,7 @@ class ServerCursor:
     :param raw: True to return batches as undecoded BSON.
     :param deadline: the deadline of the whole cursor; None if each iteration has its own time limit.
     :param exhaust: True if the server sends all further batches after a single `getMore`.
-    :param keeps_session: True if the owner of an implicit session uses the session after the end of the cursor.
+    :param keeps_session: True if an implicit session must continue after the end of the cursor for another command.
     """
 
     __slots__ = (

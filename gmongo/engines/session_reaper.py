@@ -36,7 +36,7 @@ class _Remnant:
         self.abort = abort
         self.attempts = 0
         now = _clock.monotonic()
-        # A dirty session without a transaction may only have an open cursor, which is not urgent.
+        # In a dirty session without a transaction, only a cursor may be open. Closing the cursor is not urgent.
         delay = _DELAYS[-1] if session.dirty and abort is None else _DELAYS[0]
         self.due, self._end = now + delay, now + _UNANSWERED_TIMEOUT
 
@@ -45,7 +45,7 @@ class _Remnant:
         return self.due <= now or not self.session.unanswered
 
     def postpone(self, error: BaseException | None) -> bool:
-        """Schedule the next attempt after an `error` or a success. Return False after the last attempt."""
+        """Schedule the next attempt after an attempt with `error` or success. Return False after the last attempt."""
         now = _clock.monotonic()
         was_answered = error is None or isinstance(error, OperationFailure)
         if was_answered or now > self._end:

@@ -21,7 +21,7 @@ class Shared(Protocol):
 
 
 class Turn:
-    """Context manager for one step of the greenlet that reads `owner`. Other greenlets then call :meth:`wait`.
+    """Context manager for one step of the greenlet that reads `owner`. Meanwhile, other readers call :meth:`wait`.
 
     :ivar has_documents: False if the step found no document. :meth:`wait` returns this value in other greenlets.
     """

@@ -1,4 +1,4 @@
-"""Executor with the only retry loop.
+"""Executor of the operations of a client, with the only retry loop of the driver.
 
 :mod:`~gmongo.execution.retry` decides about retries, :mod:`~gmongo.execution.attempt` runs one attempt, and
 :mod:`~gmongo.execution.command` runs one command on one connection.
@@ -128,7 +128,7 @@ class Executor:
                 sleep(timer_delay(seconds))
             finally:
                 del self.backing_off[me]
-                # a thrown exception refers to this frame, and must not form a cycle with the frame
+                # prevent a reference cycle between this frame and a thrown exception
                 del me
 
     def _deposit(self, operation: Operation, retry: Retry | None) -> None:
@@ -180,7 +180,7 @@ class Executor:
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
-        """Return an executor with the timeout in seconds of a database, a collection or a session.
+        """Return an executor for a database, a collection or a session with its own timeout in seconds.
 
         `option` is the name of the option in error messages. 0 means no limit, None keeps the current timeout.
         """

@@ -161,8 +161,8 @@ class Retry:
 
     There are two kinds of retries:
 
-    - After a network error or an election, the driver immediately retries a retryable read or write: once, or with a
-      deadline until the deadline.
+    - After a network error or an election, the driver immediately retries a retryable read or write. Without a
+      deadline, the driver retries once, otherwise until the deadline.
     - Overloaded servers send errors with the label ``RetryableError``. After such an error, the driver retries any
       operation up to ``maxAdaptiveRetries`` times, if a token is left. This limit then applies to the retries of both
       kinds together (BP-A10).

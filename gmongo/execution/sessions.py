@@ -95,7 +95,7 @@ def bound_session(executor: SessionOwner) -> SessionHandle | None:
 
 
 def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> bool:
-    """Return True if an operation that receives `session`, or the bound session, runs in a transaction."""
+    """Return True if an operation in `session` runs in a transaction. None means the bound session."""
     effective = bound_session(executor) if session is None else session
     if effective is None:
         return False
@@ -134,8 +134,8 @@ def unbound() -> Iterator[None]:
 class ImplicitSession:
     """Implicit session of one operation or one cursor.
 
-    Only the first command acquires a server session, so that operations have no server session during the check-out of
-    a connection.
+    The first command acquires the server session, so that operations have no server session while they check out a
+    connection.
     """
 
     __slots__ = ("_pool", "_server_session")
@@ -173,7 +173,10 @@ class ImplicitSession:
 
 
 class SharedSession(ImplicitSession):
-    """Implicit session of a cursor that reads ahead, taken from `previous`. The last owner ends the session."""
+    """Implicit session of a cursor that reads ahead. It takes the server session of `previous`.
+
+    The last owner ends the session.
+    """
 
     __slots__ = ("_owners",)
 

@@ -52,7 +52,7 @@ class RunCommand(Operation):
         options = self.context.codec_options
         reply: DocumentDict = bson.decode(body, options)
         if options is not DEFAULT_CODEC_OPTIONS and options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
-            # Without the custom types of the application, decode the fields that the driver reads.
+            # Decode the fields that the driver reads without the custom types of the application.
             plain_reply = bson.decode(body)
             if isinstance(reply, MutableMapping):
                 reply.update((name, plain_reply[name]) for name in OWN_FIELDS & plain_reply.keys())
@@ -118,7 +118,7 @@ class Explain(_OwnCommand):
 
 
 class ExplainedQuery(Explain):
-    """`explain` command for a legacy query with ``$explain``, whose result is a cursor over the plan."""
+    """`explain` command for a legacy query with ``$explain``. The result is a cursor over the query plan."""
 
     __slots__ = ()
 
@@ -127,7 +127,7 @@ class ExplainedQuery(Explain):
 
 
 class CursorCommand(CursorOperation):
-    """Operation that sends a command of the caller, whose reply contains a cursor."""
+    """Operation that sends a command of the caller. The reply to the command contains a cursor."""
 
     __slots__ = ("_command", "name")
 

@@ -18,7 +18,7 @@ from gmongo.execution.operation import Operation
 from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.reply_errors import raise_write_concern_error, raise_write_error
 from gmongo.wire.address import Address
-from gmongo.wire.message import Buffer, encode_op_msg, encode_op_msg_of_one
+from gmongo.wire.message import Buffer, encode_op_msg, encode_single_document_op_msg
 from gmongo.wire.reply import PLAIN_REPLY, reply_options
 from gmongo.wire.reply_schema import WRITE, check, unexpected
 
@@ -237,7 +237,7 @@ class SingleWrite(_Write):
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         encoded = self._encoded = self._encoded or self.encode(hello)
-        return encode_op_msg_of_one(request_id, flags, body, _IDENTIFIERS[self.name], encoded[0])
+        return encode_single_document_op_msg(request_id, flags, body, _IDENTIFIERS[self.name], encoded[0])
 
     def encode(self, hello: Hello) -> list[bytes]:
         statement = self.taken[0]

@@ -15,7 +15,7 @@ _KEPT = 100
 
 
 class SdamEvent(NamedTuple):
-    """SDAM event of a server, or consecutive events with equal kinds and error classes.
+    """One SDAM event of a server, or several consecutive events of a server with the same kind and error class.
 
     `moment` and `first` are the times of the last and the first merged event, as measured by :mod:`gmongo._clock`.
     `error` is the error of the last event, or None. `times` is the number of merged events.
@@ -41,7 +41,7 @@ class EventLog:
         self._add("check failed", description.address, description.error)
 
     def changed(self, old: Mapping[Address, ServerDescription], new: Mapping[Address, ServerDescription]) -> None:
-        """Record the events between old and new server descriptions, without a switch."""
+        """Record the differences between the old and new server descriptions. Does not switch greenlets."""
         for address in new.keys() - old.keys():
             self._add("joined", address)
         for address in old.keys() - new.keys():

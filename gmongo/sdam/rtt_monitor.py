@@ -17,7 +17,7 @@ from gmongo.wire.address import Address
 class RttMonitor:
     """Measures the round trip time of one server every ``heartbeatFrequencyMS``.
 
-    Only the :class:`~gmongo.sdam.monitor.Monitor` of the server removes `samples`.
+    Only the :class:`~gmongo.sdam.monitor.Monitor` of the server resets `samples`.
     """
 
     def __init__(self, address: Address, settings: TopologySettings, samples: RoundTripTime) -> None:

@@ -369,10 +369,10 @@ def test_handshake_without_certificate_raises_transport_error_unless_resumed(
     if handshake_fails:
         with pytest.raises(TransportError, match=r"^TLS handshake failed: the server has shown no certificate$"):
             transport.shake_hands()
-        tls.forget.assert_called_once_with("h")
+        tls.forget_session.assert_called_once_with("h")
     else:
         transport.shake_hands()
-        assert not tls.forget.called and tls.revocation.check.called is certificate_was_shown
+        assert not tls.forget_session.called and tls.revocation.check.called is certificate_was_shown
         assert peer.valid_until == (7.0 if certificate_was_shown else valid_until)
     transport.close()
 
@@ -381,10 +381,10 @@ def test_tls_session_with_ticket_is_cached_for_host() -> None:
     tls = Tls(ssl.create_default_context())
     with_ticket, without = SimpleNamespace(has_ticket=True), SimpleNamespace(has_ticket=False)
     for session, expected in ((None, None), (without, None), (with_ticket, with_ticket), (without, with_ticket)):
-        tls.remember("h", session, tls.context)  # type: ignore[arg-type]
+        tls.store_session("h", session, tls.context)  # type: ignore[arg-type]
         assert tls.session("h") is expected and tls.session("other") is None
     for _ in range(2):
-        tls.forget("h")
+        tls.forget_session("h")
         assert tls.session("h") is None
 
 
@@ -427,7 +427,7 @@ def test_failed_handshake_removes_cached_tls_session_of_host() -> None:
     transport = TlsTransport(ours, True, tls, "h.")
     with pytest.raises(TransportError, match=r"^TLS handshake failed: "):
         transport.shake_hands()
-    tls.forget.assert_called_once_with("h")
+    tls.forget_session.assert_called_once_with("h")
     transport.close()
     theirs.close()
 

@@ -161,15 +161,15 @@ CONTENT = b"x" * 5000
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
-        ("snappy", b"\x89\x27rest", "it was announced as 5000 bytes, but begins with the length 5001"),
-        ("snappy", b"", "its length is damaged"),
-        ("snappy", b"\x80\x80", "its length is damaged"),
-        ("snappy", b"\x80" * 5 + b"\x01", "its length is damaged"),
-        ("snappy", b"\x80" * 4 + b"\x01", "it was announced as 5000 bytes, but begins with the length 268435456"),
+        ("snappy", b"\x89\x27rest", "it announces 5000 bytes, but its content begins with the length 5001"),
+        ("snappy", b"", "its content begins with an invalid length"),
+        ("snappy", b"\x80\x80", "its content begins with an invalid length"),
+        ("snappy", b"\x80" * 5 + b"\x01", "its content begins with an invalid length"),
+        ("snappy", b"\x80" * 4 + b"\x01", "it announces 5000 bytes, but its content begins with the length 268435456"),
         ("zlib", zlib.compress(CONTENT)[:-6], "it is truncated"),
         ("zlib", zlib.compress(CONTENT)[:-1], "it is truncated"),
         ("zstd", make_compressor("zstd", -1).compress(CONTENT + b"x") if not missing_package("zstd") else b"",
-         "it was announced as 5000 bytes, but its frame says 5001"),
+         "it announces 5000 bytes, but its frame announces 5001"),
     ],
 )  # fmt: skip
 def test_error_of_malformed_compressed_content_states_reason(name, data, reason):

@@ -68,7 +68,7 @@ class _Socket:
 
 
 class _Stream(io.RawIOBase):
-    """Stream of the received bytes up to the size limit. A transport error ends the stream, like the end of data."""
+    """Stream of the received bytes up to the size limit. After a transport error, the stream ends without an error."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

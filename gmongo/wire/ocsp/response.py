@@ -26,10 +26,10 @@ class NoResponse(Exception):
 
 @dataclass(frozen=True)
 class Response:
-    """Revocation status of a certificate in an OCSP response.
+    """Revocation status of a certificate, which an OCSP response reports.
 
     :param revoked: True if the certificate was revoked; None if the responder does not know the certificate.
-    :param valid_until: end of the validity, in seconds since 1970; negative infinity forbids a cache.
+    :param valid_until: end of the validity, in seconds since 1970; negative infinity forbids caching.
     """
 
     revoked: bool | None
@@ -89,7 +89,7 @@ def _combined_status(responses: list[ocsp.OCSPSingleResponse]) -> Response:
 
 
 def _signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:
-    """Return the certificate of the signer: the issuer, or a delegate with a certificate of the issuer."""
+    """Return the certificate of the signer: the issuer, or a delegate whose certificate the issuer has signed."""
     if _is_responder(response, issuer):
         return issuer
     delegate = next((each for each in response.certificates if _is_responder(response, each)), None)
