@@ -179,7 +179,7 @@ class OidcLogin(Login):
 
 
 class HumanOidcLogin(OidcLogin):
-    """Login of a human user with MONGODB-OIDC, only to a host in ALLOWED_HOSTS."""
+    """Login of a human user with MONGODB-OIDC. The client sends tokens only to hosts in ALLOWED_HOSTS."""
 
     extra_login_seconds: ClassVar[float] = _FOR_A_HUMAN
 

@@ -36,7 +36,7 @@ class ConnectTimeout:
             self._limit = TimeLimit(lambda _: connection.timeout_error(seconds, "connectTimeoutMS"), ref)
 
     def begin(self, began: float | None = None) -> None:
-        """Start the timer. `began` is the time at which the attempt started; None means now."""
+        """Start the timer. `began` is the time at which the attempt started. None means now."""
         if self._limit is not None and self.seconds is not None:
             elapsed = 0.0 if began is None else _clock.monotonic() - began
             self._limit.begin(self.seconds, self._connection, elapsed)

@@ -84,7 +84,7 @@ class Connection(ServerConnection):
         handle(body)
         if not transport.release():
             raise ProtocolError("the server sent data after the reply")
-        # Reset `error` last: after an exception above, the pool closes the connection.
+        # Reset `error` last, so that the pool closes the connection after an exception above.
         transport.max_message_size = longest
         self.set_ref(True)
         self.error = self.late_reply = self.unanswered = None

@@ -16,7 +16,7 @@ from gmongo.wire.timeout import TimeLimit, remaining
 
 
 class PoolOwner(Protocol):
-    """Callbacks by which a pool reports connections to the topology. A callback never switches greenlets or raises."""
+    """Callbacks by which a pool reports connections to the topology. Callbacks never switch greenlets."""
 
     def connection_established(self, connection: Connection) -> None:
         """Handle a connection whose handshake and authentication succeeded."""

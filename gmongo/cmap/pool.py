@@ -139,7 +139,7 @@ class Pool:
         delivery.record(events.checked_out, connection.id, connection.checked_out_at - started)
         try:
             delivery.deliver()
-        except BaseException as error:  # the caller receives no connection, so check it in here
+        except BaseException as error:  # check in the connection, because the caller does not receive it
             self.check_in(connection, error)
             raise
         return connection

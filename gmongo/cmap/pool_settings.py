@@ -49,12 +49,12 @@ class PoolSettings:
     :param min_pool_size: minimum number of connections that the background runs of a ready pool maintain.
     :param max_idle_time: maximum idle time of an available connection; None means no limit.
     :param max_connecting: maximum number of connections that the pool establishes at the same time.
-    :param wait_queue_timeout: maximum wait of a check-out; None means no limit.
+    :param wait_queue_timeout: maximum time that a check-out waits; None means no limit.
     :param drains: True if the pool waits for late replies to interrupted operations.
     :param drain_time: maximum time that the pool waits for a late reply.
     :param drain_bytes: maximum size of a late reply in bytes.
     :param background_interval: pause between two background runs; a negative number disables background runs.
-    :param specified: pool options that the application has set, as events show them: CMAP names, milliseconds.
+    :param specified: pool options that the application has set, for events: CMAP names, and times in milliseconds.
     """
 
     max_pool_size: int = 100

@@ -110,7 +110,10 @@ class StateMachine:
     # Checking out
 
     def check_out_available(self) -> Connection | None:
-        """Check out the most recently used connection, if it needs no check and no greenlet waits. Hot path."""
+        """Check out the most recently used connection. Hot path.
+
+        Return None if the connection needs a check, or if a greenlet waits.
+        """
         # Critical section: a connection moves from `available` to `in_use` before another greenlet runs. Greenlets in
         # the queue get available connections first.
         available = self.available
@@ -149,7 +152,7 @@ class StateMachine:
         return connection
 
     def _serve_waiters(self) -> None:
-        """Hand connections or free slots to the waiters in order. Call after each change that may free a slot."""
+        """Hand connections or free slots to the waiters in order. Call this method when a slot may have become free."""
         while self.queue.waiters and self.state is PoolState.READY:
             connection = self._take()
             if connection is None:
@@ -380,7 +383,10 @@ class StateMachine:
         self.queue.evict(self.queue.detach(), self._check_out_error)
 
     def close(self) -> list[Connection]:
-        """Close the pool. A connection in use closes at its check-in. Return the pending connections to interrupt."""
+        """Close the pool. Connections in use close at their check-in.
+
+        Return the pending connections, for the caller to interrupt.
+        """
         if self.state is PoolState.CLOSED:
             return []
         # Critical section: change the state first, because evicted waiters and later check-ins read the state.
@@ -403,7 +409,10 @@ class StateMachine:
     # Populating
 
     def needs_connection(self) -> bool:
-        """Return True if the background greenlet should establish a connection now. It establishes one at a time."""
+        """Return True if the background greenlet should establish a connection now.
+
+        The background greenlet establishes one connection at a time.
+        """
         return (
             self.state is PoolState.READY
             and self._may_populate

@@ -41,7 +41,7 @@ class ServerConnection:
 
     :param socket_timeout: limit in seconds for one exchange; None means no limit.
     :param ref: True if waiting on the connection keeps the event loop alive.
-    :param monitors: True for the connection of a monitor, which never authenticates.
+    :param is_monitor: True for the connection of a monitor, which never authenticates.
 
     `mid_message` is true from the first byte of a request to the last byte of its reply. In this state, the pool must
     close the connection, because the next received bytes belong to the old reply.
@@ -62,8 +62,8 @@ class ServerConnection:
         "hello",
         "id",
         "inherited",
+        "is_monitor",
         "mid_message",
-        "monitors",
         "progress",
         "race",
         "service_id",
@@ -72,10 +72,10 @@ class ServerConnection:
     )
 
     def __init__(
-        self, address: Address, socket_timeout: float | None = None, ref: bool = True, monitors: bool = False
+        self, address: Address, socket_timeout: float | None = None, ref: bool = True, is_monitor: bool = False
     ) -> None:
         self.address = address
-        self.monitors = monitors
+        self.is_monitor = is_monitor
         self.socket_timeout = socket_timeout
         self.id = 0
         self.service_id: ObjectId | None = None
@@ -346,7 +346,7 @@ class ServerConnection:
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
         """Name of the option that usually limits an exchange, and its value in seconds. None matches any timeout."""
-        return ("connectTimeoutMS", None) if self.monitors else ("socketTimeoutMS", self.socket_timeout or -1.0)
+        return ("connectTimeoutMS", None) if self.is_monitor else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def mark_unusable(self, error: BaseException) -> None:
         if self.error is None:

@@ -23,7 +23,10 @@ Item = TypeVar("Item")
 
 
 class Waiter(Generic[Item]):
-    """Greenlet that waits in the queue for a purpose, and the result of its wait: an item or an error."""
+    """Greenlet that waits in the queue, and the result of its wait: an item or an error.
+
+    `purpose` is the name of the operation for statistics, or None.
+    """
 
     __slots__ = ("_asleep", "_hub", "_waking", "error", "greenlet", "item", "purpose", "since")
 

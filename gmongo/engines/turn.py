@@ -13,7 +13,7 @@ from gmongo.wire.timeout import interrupt_after, remaining
 from gmongo.wire.transport import without_frames
 
 
-class Shared(Protocol):
+class SharedSource(Protocol):
     """Cursor or stream that several greenlets may read."""
 
     _turn: Turn | None
@@ -28,7 +28,7 @@ class Turn:
 
     __slots__ = ("_greenlet", "_outcome", "_owner", "has_documents")
 
-    def __init__(self, owner: Shared) -> None:
+    def __init__(self, owner: SharedSource) -> None:
         self._owner = owner
         self._greenlet = getcurrent()
         self._outcome: AsyncResult[bool | Exception] | None = None  # None until another greenlet waits

@@ -33,7 +33,7 @@ class TokenBucket:
     __slots__ = ("missing",)
 
     def __init__(self) -> None:
-        self.missing = 0  # tenths of tokens that the full bucket has more than this bucket
+        self.missing = 0  # tenths of tokens that retries have taken and successful operations have not returned
 
     @property
     def tokens(self) -> float:

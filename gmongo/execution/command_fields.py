@@ -118,7 +118,7 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, conn
             command["autocommit"] = False
         else:
             assert session.explicit is not None
-            transaction.add_fields(command, session.explicit.operation_time_to_follow)
+            transaction.add_fields(command, session.explicit.after_cluster_time)
         return
     if session.explicit is not None:
         session.explicit.add_read_concern(command, operation.is_causally_consistent, connection.hello)

@@ -30,7 +30,7 @@ from gmongo.execution.sessions import (
     SessionHandle,
     binding,
     bound_session,
-    refuse_other_limit,
+    refuse_limit_in_with_transaction,
     state_of,
 )
 from gmongo.sdam.topology import Topology
@@ -94,7 +94,7 @@ class Executor:
                     if self._bucket.missing:
                         self._deposit(operation, attempt.retry)
                     return result
-                # Outside of the `except` block, the error does not become the context of exceptions in the backoff.
+                # Wait outside of the `except` block, so that the error does not become the context of other exceptions.
                 attempt = self._next_attempt(attempt, retry)
         finally:
             if attempt.retry is not None:
@@ -200,7 +200,7 @@ class Executor:
         timeout = checked_timeout("timeout_ms", timeout_ms)
         if timeout is None:
             return self
-        refuse_other_limit(bound_session(self) if session is None else session)
+        refuse_limit_in_with_transaction(bound_session(self) if session is None else session)
         limited = copy(self)
         limited._timeout, limited._limit_option = timeout, "timeout_ms"
         limited._is_for_operation = True
@@ -214,7 +214,7 @@ class Executor:
 
     @property
     def epoch(self) -> int:
-        """Number of forks between the creation of the client and this process."""
+        """Number of forks since the creation of the client."""
         return self.topology.epoch
 
     def implicit_session(self) -> SessionHandle:

@@ -70,7 +70,10 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
-    """Return a ProtocolError if a malformed reply caused `failure`. If custom type code caused it, return `failure`."""
+    """Return a ProtocolError if a malformed reply caused `failure`, otherwise `failure` itself.
+
+    A custom type decoder of the application may also have raised `failure`.
+    """
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -55,7 +55,7 @@ def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: boo
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         unlabelled = max_wire_version < wire_versions.ERROR_LABELS
-        left_to_driver = unlabelled and not (is_mongos and _is_of_write_concern(error))
+        left_to_driver = unlabelled and not (is_mongos and _is_write_concern_error(error))
         may_retry = left_to_driver and error.code in codes.RETRYABLE_WRITE
     else:
         may_retry = isinstance(error, _CONNECTION_LOST) and not isinstance(error, ServerSelectionTimeoutError)
@@ -63,7 +63,7 @@ def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: boo
         error._add_error_label(RETRYABLE_WRITE)
 
 
-def _is_of_write_concern(error: OperationFailure | NotPrimaryError) -> bool:
+def _is_write_concern_error(error: OperationFailure | NotPrimaryError) -> bool:
     """Return True if the error is a write concern error in the reply to a successful command."""
     return isinstance(error, WriteConcernError) or (isinstance(error.details, Mapping) and "ok" not in error.details)
 
@@ -236,8 +236,8 @@ class Retry:
     def forget_errors(self) -> None:
         """Remove the references to the errors after the operation.
 
-        An error refers to the frames of its traceback, and a frame refers to this object. Without this cycle, Python
-        frees the local variables of the application together with the error.
+        An error refers to the frames of its traceback, and a frame refers to this object. The removal breaks this
+        cycle, so that Python frees the local variables of the application together with the error.
         """
         self.latest = self.error = _NONE
 

@@ -107,12 +107,13 @@ class ServerSessionPool:
             self.hand_to_reaper(session)
 
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
-        """Hand a session to the reaper, without a switch. The reaper runs `abort`; None makes it kill the session."""
+        """Hand a session to the reaper, without a switch. The reaper runs `abort`. For None, it kills the session."""
         take = self.reaper()
         if take is not None:
             take(session, abort)
 
     def restore(self, session: ServerSession) -> None:
+        """Return a session to the pool that the reaper has taken over."""
         self.in_use += 1
         self.release(session)
 

@@ -64,7 +64,7 @@ def checked_session(session: T) -> T:
     return session
 
 
-def refuse_other_limit(session: SessionHandle | None) -> None:
+def refuse_limit_in_with_transaction(session: SessionHandle | None) -> None:
     """Raise InvalidOperation if the operations of a ``with_transaction`` callback in `session` share one deadline."""
     if session is not None and getattr(state_of(session), "limit", None) is not None:
         raise InvalidOperation(OTHER_LIMIT)
@@ -119,7 +119,7 @@ def server_session_of(session: SessionHandle | None) -> ServerSession | None:
 
 
 @contextmanager
-def unbound() -> Iterator[None]:
+def without_bound_session() -> Iterator[None]:
     """Ignore the bound session inside the block, for internal operations."""
     if _bound.get() is None:
         yield
@@ -173,7 +173,7 @@ class ImplicitSession:
 
 
 class SharedSession(ImplicitSession):
-    """Implicit session of a cursor that reads ahead. It takes the server session of `previous`.
+    """Implicit session of a cursor that reads ahead. This session takes over the server session of `previous`.
 
     The last owner ends the session.
     """

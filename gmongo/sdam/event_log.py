@@ -37,11 +37,13 @@ class EventLog:
     def __init__(self) -> None:
         self.events: deque[SdamEvent] = deque(maxlen=_KEPT)
 
-    def check_failed(self, description: ServerDescription) -> None:
+    def record_failed_check(self, description: ServerDescription) -> None:
         self._add("check failed", description.address, description.error)
 
-    def changed(self, old: Mapping[Address, ServerDescription], new: Mapping[Address, ServerDescription]) -> None:
-        """Record the differences between the old and new server descriptions. Does not switch greenlets."""
+    def record_changes(
+        self, old: Mapping[Address, ServerDescription], new: Mapping[Address, ServerDescription]
+    ) -> None:
+        """Record the differences between server descriptions. Does not switch greenlets."""
         for address in new.keys() - old.keys():
             self._add("joined", address)
         for address in old.keys() - new.keys():

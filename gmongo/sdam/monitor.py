@@ -150,7 +150,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         if description is None:
             return False
         self._outcome = description
-        # Forget the requests that arrived during this check (SM-25), but no later request of a listener of the result.
+        # Forget the requests that arrived during this check (SM-25). Listeners of the result may request another check.
         self._wakeup.clear()
         self._report(description)
         return self._skips_pause(previous, description)
@@ -247,7 +247,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
     def _new_connection(self) -> ServerConnection:
         """Return a new connection without a socket. The check opens the socket."""
         self._hello_command = first_hello(self._settings.connection)
-        self._connection = ServerConnection(self.address, ref=False, monitors=True)
+        self._connection = ServerConnection(self.address, ref=False, is_monitor=True)
         self._last_id += 1
         self._connection.id = self._last_id
         return self._connection

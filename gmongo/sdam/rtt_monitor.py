@@ -62,7 +62,7 @@ class RttMonitor:
     def _measure(self) -> Hello:
         if self._connection is None:
             self._hello_command = first_hello(self._settings.connection)
-            self._connection = ServerConnection(self._address, ref=False, monitors=True)
+            self._connection = ServerConnection(self._address, ref=False, is_monitor=True)
             return establish(self._connection, self._settings.connection, ref=False)
         api = self._settings.connection.server_api
         command = {self._hello_command: 1, **api, "helloOk": True}

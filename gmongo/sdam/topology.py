@@ -243,7 +243,7 @@ class Topology:
         """Apply the result of a check: change the description, and mark the pool ready or clear the pool."""
         error = description.error
         if error is not None:
-            self.history.check_failed(description)
+            self.history.record_failed_check(description)
         # Critical section: if greenlets switched between Unknown and the clear, an operation that has selected the
         # server could check out an old connection.
         with self._delivery:
@@ -351,7 +351,7 @@ class Topology:
         for address in new:
             if address not in old:
                 record(events.server_opened, address)
-        self.history.changed(old, new)
+        self.history.record_changes(old, new)
         if is_changed or before != after:
             record(events.topology_changed, before, after)
         self._update_servers(new)

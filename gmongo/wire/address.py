@@ -20,7 +20,10 @@ def address_text(address: Address) -> str:
 
 
 def parse_address(text: str) -> Address:
-    """Parse an address from a server reply, and convert it to lower case. Raise ValueError for an invalid address."""
+    """Parse an address from a server reply. The host name becomes lower case.
+
+    :raises ValueError: the address is invalid.
+    """
     if not text.isprintable():  # host names have no control characters, which could alter a terminal
         raise ValueError(f"{text!r} cannot be printed")
     if text.endswith(".sock"):

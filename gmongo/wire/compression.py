@@ -14,7 +14,7 @@ from gmongo._native_threads import result_or_exception
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED, OP_MSG
 
-# Size in bytes from which a native thread processes a message. The event loop would otherwise be blocked.
+# Size in bytes. A native thread processes larger messages, because they would block the event loop.
 _THREAD_THRESHOLD = 128 * 1024
 # Offset of the command name in an OP_MSG: after header, flags, section kind, document length and element type.
 _NAME_AT = HEADER_SIZE + 4 + 1 + 4 + 1
@@ -164,7 +164,7 @@ _DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
 }
 
 
-def choose(offered: Sequence[str], accepted: object, zlib_level: int) -> Compressor | None:
+def choose_compressor(offered: Sequence[str], accepted: object, zlib_level: int) -> Compressor | None:
     """Return the first compressor in `offered` that the server accepts, or None."""
     if not offered or not isinstance(accepted, (list, tuple)):
         return None

@@ -36,7 +36,7 @@ def test_timeout_error_names_time_limit(
     socket_timeout: float | None, is_monitor: bool, seconds: float, option: str | None
 ) -> None:
     connection = Connection(("db.example.org", 27018), socket_timeout)
-    connection.monitors = is_monitor
+    connection.is_monitor = is_monitor
     error = connection.timeout_error(seconds, option)
     assert type(error) is NetworkTimeout
     if seconds <= 0:

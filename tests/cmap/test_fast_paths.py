@@ -65,7 +65,7 @@ def test_new_connection_has_initial_values() -> None:
     assert connection.purpose is Purpose.OTHER
     for name in ("service_id", "checked_out_by", "last_command", "error", "unanswered", "late_reply", "authentication"):
         assert getattr(connection, name) is None
-    assert not connection.inherited and not connection.mid_message and not connection.monitors
+    assert not connection.inherited and not connection.mid_message and not connection.is_monitor
     assert repr(connection) == "<Connection 0 to h:1 generation=0>"
 
 

@@ -162,7 +162,7 @@ def test_bound_session_adds_lsid_cluster_time_and_transaction_number(
 @pytest.mark.parametrize("ends_transaction", [False, True])
 def test_command_in_transaction_has_lsid_and_transaction_number(ends_transaction: bool) -> None:
     server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
-    state, transaction = Mock(cluster_time=None, operation_time_to_follow="after"), Mock()
+    state, transaction = Mock(cluster_time=None, after_cluster_time="after"), Mock()
     session = SimpleNamespace(server_session=server_session, explicit=state)
     operation = operation_with(ends_transaction=ends_transaction, is_write=True)
     attempt = attempt_to_run(operation, session=session, transaction=transaction, is_retryable_write=True)

@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from gmongo.errors import ProtocolError
 from gmongo.wire import compression
-from gmongo.wire.compression import Compressor, choose, compressed, decompressed, make_compressor, missing_package
+from gmongo.wire.compression import (
+    Compressor,
+    choose_compressor,
+    compressed,
+    decompressed,
+    make_compressor,
+    missing_package,
+)
 from gmongo.wire.message import OP_COMPRESSED, OP_MSG, encode_op_msg, encode_op_query
 from tests.support.cases import with_cases
 
@@ -197,8 +204,8 @@ def test_exception_of_compressor_propagates_to_caller(size):
 def test_first_offered_compressor_that_server_accepts_is_chosen(
     monkeypatch, offered_compressors, server_compressors, chosen_compressor
 ):
-    compressor = choose(offered_compressors, server_compressors, -1)
+    compressor = choose_compressor(offered_compressors, server_compressors, -1)
     assert (compressor.id if compressor else None) == IDS.get(chosen_compressor)
     monkeypatch.setattr(compression, "make_compressor", lambda name, level: (name, level))
     expected = None if chosen_compressor is None else (chosen_compressor, 7)
-    assert choose(offered_compressors, server_compressors, 7) == expected
+    assert choose_compressor(offered_compressors, server_compressors, 7) == expected

@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from gmongo import _clock
 from gmongo.wire.ocsp.request import Request
 
-LONGEST = 64 * 1024  # bytes. A typical response with a certificate has about 2,000 bytes
+MAX_RESPONSE_SIZE = 64 * 1024  # bytes. A typical response with a certificate has about 2,000 bytes
 _TOO_WEAK = (hashes.MD5, hashes.SHA1)
 
 
@@ -48,8 +48,8 @@ class Response:
 
 def parse_response(request: Request, data: bytes) -> Response:
     """Verify an OCSP response from the network, and return the status of the certificate in the request."""
-    if len(data) > LONGEST:
-        raise NoResponse(f"the OCSP response is longer than {LONGEST} bytes")
+    if len(data) > MAX_RESPONSE_SIZE:
+        raise NoResponse(f"the OCSP response is longer than {MAX_RESPONSE_SIZE} bytes")
     try:
         response = ocsp.load_der_ocsp_response(data)
         if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
