@@ -27,7 +27,8 @@ _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _IDENTIFIERS = {kind: name.encode() + b"\x00" for kind, name in _SEQUENCES.items()}
 # Fields that an unacknowledged write must not have, because the server would not report their errors.
 _NEED_A_REPLY = ("collation", "arrayFilters")
-# Fields that older servers would reject without a reply: command, field, minimum wire version, and its release.
+# Fields that older servers reject, without a reply to an unacknowledged write: (command, field, minimum wire version,
+# release with this wire version).
 _NEED_A_RELEASE = (
     ("update", "sort", wire_versions.SORT_OF_UPDATES, "8.0"),
     ("delete", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),

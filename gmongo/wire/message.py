@@ -187,6 +187,6 @@ def _decode_op_reply(opcode: int, payload: memoryview) -> Reply:
     if count != 1 or size != len(payload) - 20:
         raise ProtocolError(
             f"OP_REPLY must have one document of {len(payload) - 20} bytes, "
-            f"but announces {count}, the first with {size}"
+            f"but has {count} documents, the first of {size} bytes"
         )
     return payload[20:], False

@@ -170,8 +170,9 @@ def decode_cursor(
 ) -> DocumentDict:
     """Decode a reply with a batch of documents.
 
-    The field ``cursor.firstBatch`` or ``cursor.nextBatch`` becomes a :class:`Batch` in a large reply, and with custom
-    types, which must not apply to server fields. `error_options` apply to an error reply.
+    In a large reply, the field ``cursor.firstBatch`` or ``cursor.nextBatch`` becomes a :class:`Batch`. Custom types
+    must not apply to server fields. With custom types, the field therefore becomes a :class:`Batch` in any reply.
+    `error_options` apply to an error reply.
     """
     if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)

@@ -215,7 +215,7 @@ def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[st
 
 
 def check(document: Document, checks: Mapping[str, Check], document_name: str = "a reply") -> None:
-    """Check a reply or a part of a reply. The text of the ProtocolError for an invalid field has `document_name`."""
+    """Check a reply or a part of a reply. The ProtocolError for an invalid field contains `document_name`."""
     violation = first_violation(document, checks)
     if violation is not None:
         field, rule = violation

@@ -18,7 +18,7 @@ from gmongo.wire.message import joined
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
 # Logger of `gmongo.wire.ocsp`. If gmongo replaces PyMongo, it renames only the loggers of modules that are already
-# loaded. The package `gmongo.wire.ocsp` may be loaded later than this module.
+# loaded. This module has the logger, because `gmongo.wire.ocsp` may be loaded later.
 ocsp_log = logging.getLogger("gmongo.ocsp")
 
 # Number of bytes that the driver encrypts in one step, so that a long message does not block the event loop.

@@ -105,17 +105,17 @@ SEQUENCE = b"\x01" + struct.pack("<i", 7) + b"ab\x00"
         (
             OP_REPLY,
             op_reply_payload(0, EMPTY),
-            "OP_REPLY must have one document of 5 bytes, but announces 0, the first with 5",
+            "OP_REPLY must have one document of 5 bytes, but has 0 documents, the first of 5 bytes",
         ),
         (
             OP_REPLY,
             op_reply_payload(2, EMPTY),
-            "OP_REPLY must have one document of 5 bytes, but announces 2, the first with 5",
+            "OP_REPLY must have one document of 5 bytes, but has 2 documents, the first of 5 bytes",
         ),
         (
             OP_REPLY,
             op_reply_payload(1, EMPTY, EMPTY),
-            "OP_REPLY must have one document of 10 bytes, but announces 1, the first with 5",
+            "OP_REPLY must have one document of 10 bytes, but has 1 documents, the first of 5 bytes",
         ),
     ],
 )
