@@ -173,11 +173,11 @@ def test_response_of_signer_with_expired_or_future_certificate_is_rejected(
         assert refusal(authority, certified, response) == f"{CERTIFICATE} has expired or is not valid yet"
 
 
-@pytest.mark.parametrize("size", [responses.LONGEST, responses.LONGEST + 1])
+@pytest.mark.parametrize("size", [responses.MAX_RESPONSE_SIZE, responses.MAX_RESPONSE_SIZE + 1])
 def test_response_larger_than_limit_is_rejected(authorities: dict[str, Authority], size: int) -> None:
     authority = authorities["ecdsa"]
     message = refusal(authority, authority.server(), b"\x30" * size)
-    if size > responses.LONGEST:
+    if size > responses.MAX_RESPONSE_SIZE:
         assert message == "the OCSP response is longer than 65536 bytes"
     else:
         assert message.startswith("the OCSP response cannot be read: ")
