@@ -13,7 +13,7 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.engines.iteration import document_runs, limits_each_iteration
-from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
+from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_read_ahead_limits
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
@@ -211,7 +211,7 @@ class CommandCursor(Generic[DocumentType]):
         :raises ValueError: `batches` or `max_bytes` is less than 1.
         :raises InvalidOperation: the server waits for new documents, or the cursor has an explicit session.
         """
-        allowance = checked_allowance(batches, max_bytes)
+        allowance = checked_read_ahead_limits(batches, max_bytes)
         check_session(self._cursor.resources.session)
         if self._awaits or self._cursor.awaits:
             raise InvalidOperation("a cursor that waits for new documents cannot read ahead")

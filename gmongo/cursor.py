@@ -22,7 +22,7 @@ from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import take_list
 from gmongo.engines.iteration import document_runs, limits_each_iteration
-from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
+from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_read_ahead_limits
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.engines.turn import Turn
 from gmongo.errors import InvalidOperation
@@ -314,7 +314,7 @@ class Cursor(Generic[DocumentType]):
             explicit session, which runs one command at a time.
         """
         self._check_unsent()
-        allowance = checked_allowance(batches, max_bytes)
+        allowance = checked_read_ahead_limits(batches, max_bytes)
         self._check_read_ahead(self._session)
         self._ahead = allowance
         return self

@@ -35,7 +35,7 @@ class Conversation(ABC):
 
 
 def converse(run: Run, conversation: Conversation, first_reply: Reply | None = None) -> None:
-    """Run a complete conversation. If the hello contained the first command, `first_reply` is the reply to it."""
+    """Run a complete conversation. If `first_reply` is not None, the hello already contained the first command."""
     reply = run(conversation.database, conversation.first()) if first_reply is None else first_reply
     while (command := conversation.next(reply)) is not None:
         reply = run(conversation.database, command)

@@ -67,7 +67,7 @@ def request(
 
 
 def _explanation(text: str, headers: Mapping[str, str]) -> str:
-    """Return the error text, or only the error fields of a JSON object. Other fields may contain credentials."""
+    """Return the reason in an error response. Ignore other fields of a JSON object, which may contain credentials."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -94,7 +94,7 @@ def request_json(
 
 
 def text_fields(service: str, document: Document, *names: str) -> list[str]:
-    """Return the values of fields of a response, which must be non-empty strings."""
+    """Return the values of the named fields in a response. Each value must be a non-empty string."""
     values = []
     for name in names:
         value = document.get(name)

@@ -18,7 +18,7 @@ class Login(ABC):
     """Authentication of one connection."""
 
     extra_login_seconds: ClassVar[float] = 0.0
-    """Seconds that extend ``connectTimeoutMS`` during the authentication."""
+    """Number of seconds by which the authentication extends ``connectTimeoutMS``."""
 
     def hello_fields(self) -> Command:
         return {}
@@ -33,7 +33,7 @@ class Login(ABC):
 
 
 class SimpleLogin(Login):
-    """Login with a mechanism whose conversation needs no data from the hello reply or a cache."""
+    """Login with a mechanism that needs neither the hello reply nor a cache."""
 
     def __init__(self, make_conversation: Callable[[], Conversation]) -> None:
         self._make_conversation = make_conversation
@@ -50,7 +50,7 @@ class SimpleLogin(Login):
 
 
 class ScramLogin(Login):
-    """Login with SCRAM. Without a set mechanism, the login uses the strongest mechanism in the hello reply."""
+    """Login with SCRAM. If the application sets no mechanism, use the strongest mechanism in the hello reply."""
 
     def __init__(self, credential: Credential, keys: ScramKeys) -> None:
         self._credential = credential

@@ -30,7 +30,7 @@ _FOR_A_MACHINE = 60.0  # seconds
 
 
 class OidcTokens:
-    """Tokens of one client, and the callback for new tokens, which only one greenlet at a time calls."""
+    """Tokens of one client. Only one greenlet at a time calls the callback for new tokens."""
 
     def __init__(self, credential: Credential) -> None:
         self.credential = credential
@@ -107,7 +107,7 @@ class TokenConversation(SaslConversation):
 
 
 class PrincipalConversation(SaslConversation):
-    """Conversation with two commands: the server names the identity provider, and the client sends its token."""
+    """Conversation with two commands: the server names the identity provider, and the client sends an access token."""
 
     mechanism = "MONGODB-OIDC"
 
@@ -179,7 +179,7 @@ class OidcLogin(Login):
 
 
 class HumanOidcLogin(OidcLogin):
-    """Login of a human user with MONGODB-OIDC, only to a host in ALLOWED_HOSTS."""
+    """Login of a human user with MONGODB-OIDC. The client sends tokens only to hosts in ALLOWED_HOSTS."""
 
     extra_login_seconds: ClassVar[float] = _FOR_A_HUMAN
 

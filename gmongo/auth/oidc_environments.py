@@ -20,7 +20,8 @@ _GCP = "metadata"
 class FileToken(OIDCCallback):
     """Callback that reads the token from a file. The platform, such as Kubernetes, renews the token.
 
-    The first set environment variable in `variables` names the file. Without a set variable, `default` names the file.
+    The path is the value of the first environment variable in `variables` that is set. If no variable is set, the path
+    is `default`.
     """
 
     def __init__(self, variables: tuple[str, ...], default: str | None = None) -> None:

@@ -31,7 +31,7 @@ _NONCE_SIZE = 24
 
 
 class ScramConversation(SaslConversation):
-    """One SCRAM conversation with a cache of keys."""
+    """One SCRAM conversation. `keys` is the key cache of the client."""
 
     options: ClassVar[Document] = {"options": {"skipEmptyExchange": True}}
 

@@ -1,4 +1,4 @@
-"""Background runs: a greenlet of the pool closes perished connections, and establishes ``minPoolSize`` connections.
+"""Background runs: a greenlet of the pool closes perished connections, and maintains ``minPoolSize`` connections.
 
 Requirements: CMAP-172 to CMAP-177, and for :func:`populate` CMAP-94 to CMAP-103.
 """
@@ -58,7 +58,7 @@ def _populate(reference: weakref.ref[MaintainedPool]) -> None:
         try:
             populate(pool)
         except Exception:
-            pass  # the topology has handled the error, and the backoff delays the next attempt
+            pass  # the topology has already handled the error
 
 
 def populate(pool: MaintainedPool) -> None:

@@ -14,11 +14,13 @@ from gmongo.cmap.connection import Connection
 
 
 def checked_out_report(in_use: Collection[Connection], max_connections: int | None = None) -> list[DocumentDict]:
-    """Return one mapping for each connection in use, the longest check-out first, at most `max_connections`.
+    """Return one mapping for each connection in use. The connection with the longest check-out is first.
 
-    ``connection`` is the ID of the connection. ``greenlet`` has the names of the greenlet that checked out the
-    connection, and of the function of the greenlet. ``operation`` is the last command, or None. ``purpose`` is the kind
-    of operation. ``seconds`` is the time since the check-out.
+    The list has at most `max_connections` mappings. None means no limit.
+
+    ``connection`` is the ID of the connection. ``greenlet`` names the greenlet that checked out the connection, and the
+    function of this greenlet. ``operation`` is the name of the last command, or None. ``purpose`` is the kind of
+    operation. ``seconds`` is the time since the check-out.
     """
     now = _clock.monotonic()
     connections = list(in_use)  # an atomic copy, because another thread may call this function

@@ -14,8 +14,8 @@ def label_connect_error(error: BaseException) -> None:
     """Add the overload labels to a connection error, if overload may be its cause.
 
     An overloaded server closes a new connection before the handshake ends, or does not reply. A retry is safe, because
-    the client has sent no command. Certificate errors, missing TLS support, proxy errors and pool clears do not
-    indicate overload. The caller ensures that the name lookup succeeded.
+    the client has not yet sent the command. Certificate errors, missing TLS support, proxy errors and pool clears do
+    not indicate overload. The caller ensures that the name lookup succeeded.
     """
     if not isinstance(error, AutoReconnect) or isinstance(error, PoolClearedError):
         return

@@ -36,14 +36,14 @@ class ConnectTimeout:
             self._limit = TimeLimit(lambda _: connection.timeout_error(seconds, "connectTimeoutMS"), ref)
 
     def begin(self, began: float | None = None) -> None:
-        """Start the timer. `began` is the start of an attempt with a complete TCP connection, or None for now."""
+        """Start the timer. `began` is the time at which the attempt started. None means now."""
         if self._limit is not None and self.seconds is not None:
             elapsed = 0.0 if began is None else _clock.monotonic() - began
             self._limit.begin(self.seconds, self._connection, elapsed)
-            self._limit.extend_if_late()  # if the event loop was blocked until the TCP connection was complete
+            self._limit.extend_if_late()  # the event loop may have been blocked during the TCP connection
 
     def next_stage(self, extra_seconds: float = 0.0) -> None:
-        """Continue the timer in the next stage. Add time if the event loop was blocked."""
+        """Add `extra_seconds` for the next stage. If the event loop was blocked in the last stage, add more time."""
         if self._limit is not None:
             self._limit.extend_if_late()
             self._limit.add(extra_seconds)
@@ -62,7 +62,10 @@ class ConnectTimeout:
 def connect(
     connection: ServerConnection, options: ConnectionSettings, progress: Progress, limit: ConnectTimeout
 ) -> None:
-    """Connect to the server, directly or through the proxy, and perform the TLS handshake within a started timer."""
+    """Connect to the server, directly or through the proxy, and perform the TLS handshake.
+
+    `limit` is a timer that already runs.
+    """
     proxy = None if connection.address[1] is None else options.proxy
     try:
         transport = _connect_stream(connection, options, progress, limit, proxy)

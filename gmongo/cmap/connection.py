@@ -45,11 +45,11 @@ class Connection(ServerConnection):
         self.generation = 0
         self.idle_since = 0.0
         self.purpose = Purpose.OTHER
-        self.checked_out_by: weakref.ref[greenlet] | None = None  # this greenlet may have ended
+        self.checked_out_by: weakref.ref[greenlet] | None = None  # None if the connection is not in use
         self.checked_out_at = 0.0  # time of the check-out, as measured by `_clock.monotonic()`
         self.last_command: str | None = None  # name of the last command on the connection
-        self.established_in = 0.0  # seconds of the TCP connection, the handshake and the authentication
-        self.late_reply: LateReply | None = None  # handles a late reply. None if the pool must not wait
+        self.established_in = 0.0  # seconds that TCP connection, handshake and authentication took
+        self.late_reply: LateReply | None = None  # handles a late reply. None if the pool must not wait for the reply
         self.reply_is_due = False  # True if `maxTimeMS` has elapsed, so that the server soon replies
 
     def __repr__(self) -> str:
@@ -68,9 +68,10 @@ class Connection(ServerConnection):
             self.reply_is_due = is_due
 
     def read_late_reply(self, seconds: float, max_bytes: int) -> None:
-        """Read the late reply to an interrupted request, within `seconds` and `max_bytes`. Allow the next request.
+        """Read the late reply to an interrupted request, so that the connection can send the next request.
 
-        After an exception, or if `mid_message` stays true for another reply, the pool must close the connection.
+        The reply must arrive within `seconds`, with at most `max_bytes`. The pool must close the connection after an
+        exception, or if `mid_message` stays true because another reply follows.
         """
         handle, request_id = self.late_reply, self.unanswered
         assert handle is not None and request_id is not None
@@ -83,7 +84,7 @@ class Connection(ServerConnection):
         handle(body)
         if not transport.release():
             raise ProtocolError("the server sent data after the reply")
-        # Reset `error` last: after an exception above, the pool closes the connection.
+        # Reset `error` last, so that the pool closes the connection after an exception above.
         transport.max_message_size = longest
         self.set_ref(True)
         self.error = self.late_reply = self.unanswered = None

@@ -16,16 +16,16 @@ from gmongo.wire.timeout import TimeLimit, remaining
 
 
 class PoolOwner(Protocol):
-    """Callbacks by which a pool reports connections to the topology. They do not switch greenlets or raise errors."""
+    """Callbacks by which a pool reports connections to the topology. Callbacks never switch greenlets."""
 
     def connection_established(self, connection: Connection) -> None:
         """Handle a connection whose handshake and authentication succeeded."""
 
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
-        """Handle an error before the connection is closed (CMAP-A13).
+        """Handle a failed establishment, before the pool closes the connection (CMAP-A13).
 
-        The pool does not report kills of the greenlet, and timeouts of the application or the operation. The server
-        does not cause these exceptions.
+        The pool reports only errors that the server may have caused: no kills of the greenlet, and no timeouts of the
+        application or the operation.
         """
 
 
@@ -53,7 +53,7 @@ class Establisher:
         seconds = remaining(deadline)
         expired: NetworkTimeout | None = None
 
-        # called when the timeout expires, so that the error names the current stage
+        # The timer calls this function when the timeout expires, so that the error names the current stage.
         def expire(_seconds: float) -> NetworkTimeout:
             nonlocal expired
             expired = connection.timeout_error(seconds)
@@ -77,9 +77,9 @@ class Establisher:
                 machine.established(connection, duration)
             self._delivery.deliver()
         except BaseException as error:
-            # A kill of the greenlet and a timeout of the application are not an Exception.
+            # GreenletExit and gevent.Timeout are not subclasses of Exception.
             by_server = isinstance(error, Exception) and error is not expired
-            del expired  # the error refers to this frame, and must not form a cycle with the frame
+            del expired  # prevent a reference cycle between this frame and the error
             self._handle_failure(connection, error, by_server)
             raise
 

@@ -17,7 +17,7 @@ from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.cmap.progress import AUTHENTICATION, HELLO, Progress
 from gmongo.errors import AutoReconnect, ConfigurationError
-from gmongo.wire.compression import choose
+from gmongo.wire.compression import choose_compressor
 from gmongo.wire.message import encode_op_msg, encode_op_query, next_request_id
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def first_hello(options: ConnectionSettings) -> str:
-    """Return the name of the first hello command: ``hello`` with the Stable API or a load balancer, or ``ismaster``."""
+    """Return the first hello command: ``hello`` with the Stable API or a load balancer, otherwise ``ismaster``."""
     return "hello" if options.server_api or options.load_balanced else "ismaster"
 
 
@@ -55,7 +55,7 @@ def establish(
     """
     authentication = None
     command = handshake_command(options)
-    if options.authenticator is not None and not connection.monitors:
+    if options.authenticator is not None and not connection.is_monitor:
         authentication = Authentication(connection, options, options.authenticator)
         command.update(authentication.hello_fields())
     progress = connection.progress = Progress(connection.address[0], options)
@@ -70,7 +70,7 @@ def establish(
             raise ConfigurationError(
                 "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
             )
-        compressor = choose(options.compressors, hello.reply.get("compression"), options.zlib_level)
+        compressor = choose_compressor(options.compressors, hello.reply.get("compression"), options.zlib_level)
         connection.established(hello, compressor)
         connection.service_id = hello.service_id if options.load_balanced else None
         if on_hello is not None:
@@ -88,7 +88,7 @@ def establish(
 
 
 def say_hello(connection: ServerConnection, command: Document, timeout: float | None) -> Hello:
-    """Send a hello command within `timeout` seconds. Check and return the reply of the server."""
+    """Send a hello command, and return the checked reply. `timeout` is in seconds. None means no limit."""
     request_id = next_request_id()
     body = bson.encode(command if "hello" not in command else {**command, "$db": "admin"})
     if "hello" in command:

@@ -11,7 +11,7 @@ from gmongo.wire.reply_schema import ERROR, HELLO, HELLO_NUMBERS, check
 
 
 class Hello:
-    """Checked reply to a hello command after `duration` seconds, with the values that connections and commands use."""
+    """Checked reply to a hello command. `duration` is the time in seconds from the command to the reply."""
 
     __slots__ = (
         "connection_id",
@@ -51,7 +51,7 @@ class Hello:
 
 
 def read_hello(reply: Document, duration: float) -> Hello:
-    """Check that a hello command succeeded and that the fields of its reply have the right types."""
+    """Check that a hello command succeeded and that the fields of its reply have the right types. Return the reply."""
     check(reply, ERROR, "a hello")
     if not reply.get("ok"):
         message = reply.get("errmsg") or reply.get("$err") or "hello failed"
@@ -59,8 +59,8 @@ def read_hello(reply: Document, duration: float) -> Hello:
     check(reply, HELLO, "a hello")
     fields = {field: value for field, value in reply.items() if value is not None}
     for field in HELLO_NUMBERS.keys() & fields.keys():
-        # Omit a number that is out of range. With an error here, each operation would wait until server selection
-        # times out. Without a wire version, the compatibility check fails immediately.
+        # Omit a number that is out of range. If this function raised an error, each operation would wait until server
+        # selection times out. If the wire version is missing, the compatibility check fails immediately.
         number = fields.pop(field)
         if HELLO_NUMBERS[field](number) is None:
             fields[field] = int(number)

@@ -54,7 +54,7 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
     document: DocumentDict = {"application": {"name": app_name}} if app_name else {}
     document["driver"] = {
         "name": "|".join([_OWN["name"], *(info.name for info in wrappers if info.name)]),
-        # The texts `name` and `version` list the libraries in equal order. An empty text is a missing version.
+        # `name` and `version` list the libraries in the same order. A library without a version has an empty version.
         "version": "|".join([_OWN["version"], *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
     }
     document["os"] = {
@@ -73,7 +73,7 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
 
 
 def faas_name(variables: Mapping[str, str]) -> str | None:
-    """Return the function-as-a-service platform of the process, or None unless exactly one platform matches."""
+    """Return the function-as-a-service platform of the process. Return None if no or several platforms match."""
     matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
     if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
         matches.append("aws.lambda")

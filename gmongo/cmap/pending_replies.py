@@ -1,4 +1,4 @@
-"""Reader of late replies. After the late reply to an interrupted operation, the pool can use the connection again.
+"""Reader of late replies. After the late reply to an interrupted request, the pool can use the connection again.
 
 A background greenlet reads the reply, within a time limit and a size limit. During this time, the connection is neither
 available nor in use. A clear or close of the pool, or a fork, closes the connection.
@@ -14,7 +14,8 @@ from gevent import Greenlet
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool_settings import PoolSettings
 
-_TIME_FOR_DUE_REPLY = 0.25  # seconds for the MaxTimeMSExpired error after the operation timed out in the client
+# Seconds that the pool waits for the error MaxTimeMSExpired of the server after the operation timed out in the client.
+_TIME_FOR_DUE_REPLY = 0.25
 
 
 class DrainingPool(Protocol):

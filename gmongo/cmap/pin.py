@@ -39,7 +39,7 @@ class PinnedConnection:
             self.pool.check_in(self.connection, error)
 
     def release_soon(self) -> None:
-        """Call :meth:`release` in a new greenlet, for finalizers in any thread, which must not switch greenlets."""
+        """Call :meth:`release` in a new greenlet. Any thread may call this method, even in a finalizer."""
         self._hub.loop.run_callback_threadsafe(spawn, self.release)
 
     def check_free(self) -> None:

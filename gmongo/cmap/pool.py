@@ -32,11 +32,12 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import limit_text, remaining
 
-_CHECK_OUTS_SHOWN = 5  # connections in the error of a check-out timeout. A thousand waiters may time out at once
+# Maximum number of connections that the error of a check-out timeout lists. Many waiters may time out at once.
+_CHECK_OUTS_SHOWN = 5
 
 
 class Pool:
-    """Connection pool of one server, for an owner that handles established connections and failures."""
+    """Connection pool of one server. `owner` handles established connections and failed establishments."""
 
     def __init__(
         self,
@@ -57,8 +58,8 @@ class Pool:
 
     def _start_background_runs(self) -> None:
         wakeup = self.machine.background_wakeup
-        # A copy of the background greenlet in a forked child ends when it wakes, because the child has a new wakeup.
-        # The child does not kill the copy, because closing its timer may crash libuv.
+        # In a forked child, the pool gets a new wakeup. Therefore the child's copy of this greenlet ends when it wakes.
+        # The child does not kill the copy, because closing the timer of the copy may crash libuv.
         self._background = spawn_for(
             self, wakeup, lambda pool: background_run(pool) if pool.machine.background_wakeup is wakeup else END
         )
@@ -138,7 +139,7 @@ class Pool:
         delivery.record(events.checked_out, connection.id, connection.checked_out_at - started)
         try:
             delivery.deliver()
-        except BaseException as error:  # the caller receives no connection, so check it in here
+        except BaseException as error:  # check in the connection, because the caller does not receive it
             self.check_in(connection, error)
             raise
         return connection
@@ -226,7 +227,7 @@ class Pool:
                 connection.close()
 
     def end_draining(self, connection: Connection) -> None:
-        """Make a connection available after its late reply, or drop the connection if the reply did not come."""
+        """Make a connection available after its late reply, or drop the connection if the reply did not arrive."""
         self.machine.end_draining(connection)
         self.finish()
 
@@ -273,13 +274,13 @@ class Pool:
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
         """Pause the pool of a forked child before any greenlet runs, without I/O and switches.
 
-        `make_error` returns the error for each greenlet with an inherited connection or in the queue.
+        `make_error` returns the error for greenlets that use an inherited connection or wait in the queue.
         """
         self.machine.mark_forked(make_error)
         self._delivery.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """Drop the connections of the parent process at the first use of the pool in a child (CMAP-45, CMAP-A26)."""
+        """At the first use in a forked child, drop the connections of the parent process (CMAP-45, CMAP-A26)."""
         self.machine.reset_after_fork()
         self.finish()
         self._start_background_runs()

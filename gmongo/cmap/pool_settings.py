@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 class ConnectionSettings:
     """Connection settings. Times are in seconds, and None means no limit.
 
-    :param connect_timeout: limit for the name lookup, and for each attempt including handshake and authentication.
+    :param connect_timeout: limit for the name lookup, and then for each attempt to connect and authenticate.
     :param socket_timeout: limit for one request and its reply.
     :param compressors: names of compressors in the order of preference.
     :param server_api: the Stable API fields of every command; empty without the Stable API.
     :param tls: TLS settings; None disables TLS.
     :param proxy: SOCKS5 proxy; None means that the client connects directly.
     :param authenticator: credential and mechanism of pool connections; None disables authentication.
-    :param order: order of the addresses of a host for all connections of the client. Failed addresses come last.
+    :param order: order in which the connections of the client try the addresses of a host. Failed addresses come last.
     """
 
     connect_timeout: float | None = 20.0
@@ -46,15 +46,15 @@ class PoolSettings:
     """Connection pool options (CMAP-07 to CMAP-13). Times are in seconds.
 
     :param max_pool_size: maximum number of connections of the pool; 0 means no limit.
-    :param min_pool_size: number of connections that the background runs of a ready pool maintain.
+    :param min_pool_size: minimum number of connections that the background runs of a ready pool maintain.
     :param max_idle_time: maximum idle time of an available connection; None means no limit.
-    :param max_connecting: maximum number of connections that the pool may establish simultaneously.
-    :param wait_queue_timeout: maximum wait of a check-out; None means no limit.
+    :param max_connecting: maximum number of connections that the pool establishes at the same time.
+    :param wait_queue_timeout: maximum time that a check-out waits; None means no limit.
     :param drains: True if the pool waits for late replies to interrupted operations.
     :param drain_time: maximum time that the pool waits for a late reply.
     :param drain_bytes: maximum size of a late reply in bytes.
     :param background_interval: pause between two background runs; a negative number disables background runs.
-    :param specified: the pool options that the application set, with CMAP names and times in milliseconds, for events.
+    :param specified: pool options that the application has set, for events: CMAP names, and times in milliseconds.
     """
 
     max_pool_size: int = 100

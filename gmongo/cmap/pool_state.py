@@ -26,9 +26,8 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 
-_FIRST_BACKOFF = (
-    1.0  # pause in seconds after the first failed attempt of the background greenlet. Each failure doubles the pause
-)
+# Pause in seconds after the first failed attempt of the background greenlet. Each further failure doubles the pause.
+_FIRST_BACKOFF = 1.0
 
 
 class PoolState(Enum):
@@ -76,8 +75,8 @@ class StateMachine:
         self.queue: WaitQueue[Connection] = WaitQueue()
         self.pending: set[Connection] = set()  # connections that are not yet established
         self.available: deque[Connection] = deque()  # the right end is the most recently used connection
-        self.in_use: set[Connection] = set()  # checked out
-        self.draining: set[Connection] = set()  # wait for a late reply after their check-in
+        self.in_use: set[Connection] = set()  # connections that are checked out
+        self.draining: set[Connection] = set()  # connections that wait for a late reply after their check-in
         self.background_wakeup = Wakeup()  # wakes the background greenlet
         self._options = options
         self._connection_options = connection_options
@@ -111,7 +110,10 @@ class StateMachine:
     # Checking out
 
     def check_out_available(self) -> Connection | None:
-        """Check out the most recently used connection without a check, if no greenlet waits. Hot path."""
+        """Check out the most recently used connection. Hot path.
+
+        Return None if the connection needs a check, or if a greenlet waits.
+        """
         # Critical section: a connection moves from `available` to `in_use` before another greenlet runs. Greenlets in
         # the queue get available connections first.
         available = self.available
@@ -122,12 +124,13 @@ class StateMachine:
         return None
 
     def request(self) -> Connection | Waiter[Connection]:
-        """Return a connection in use, a pending connection for the caller to establish, or a place in the wait queue.
+        """Return a checked-out connection, a pending connection for the caller to establish, or a new waiter.
 
-        :raises PoolClearedError: the pool is paused; :class:`PoolClosedError`: the pool is closed.
+        :raises PoolClearedError: the pool is paused.
+        :raises PoolClosedError: the pool is closed.
         """
         if self.state is not PoolState.READY:
-            raise self._refusal()
+            raise self._check_out_error()
         # Critical section: if a check-in ran between `_take` and `join`, it would find no waiter, and this check-out
         # would wait although a connection is available.
         connection = None if self.queue.waiters else self._take()  # greenlets that already wait come first
@@ -149,7 +152,7 @@ class StateMachine:
         return connection
 
     def _serve_waiters(self) -> None:
-        """Hand connections or free slots to the waiters in order. Call after each change that may free a slot."""
+        """Hand connections or free slots to the waiters in order. Call this method when a slot may have become free."""
         while self.queue.waiters and self.state is PoolState.READY:
             connection = self._take()
             if connection is None:
@@ -157,7 +160,7 @@ class StateMachine:
             self.queue.hand_over(connection)
 
     def _leave_pending(self, connection: Connection) -> None:
-        """Free the ``maxConnecting`` slot of a connection for a waiter, or for the background greenlet (CMAP-97)."""
+        """Free the ``maxConnecting`` slot of a connection for a waiter or the background greenlet (CMAP-97)."""
         # Waiters are first, because the background greenlet wakes in a later iteration of the event loop.
         self.pending.discard(connection)  # after a fork, the child has already removed the connection
         self._serve_waiters()
@@ -173,10 +176,10 @@ class StateMachine:
         if self.state is not PoolState.READY or (
             connection not in self.pending and self._broken_reason(connection) is not None
         ):
-            raise self._refusal()
+            raise self._check_out_error()
 
     def give_up(self, offer: Connection | Waiter[Connection]) -> None:
-        """Return the result of :meth:`request` to the pool after a failed check-out, without a check-in event."""
+        """Give the result of :meth:`request` back to the pool after a failed check-out, without a check-in event."""
         # If an exception interrupts a waiter after the hand-over, `leave` returns the connection to the pool.
         connection = self.queue.leave(offer) if isinstance(offer, Waiter) else offer
         if connection in self.pending:
@@ -210,19 +213,19 @@ class StateMachine:
         self._populate_backoff = self._populate_backoff_ends = 0.0
 
     def check_out_established(self, connection: Connection) -> None:
-        """Move a connection that a check-out established to the connections in use.
+        """Move a pending connection, which the caller has established, to the connections in use.
 
         :raises PoolClosedError: the pool was closed during the establishment (CMAP-A20).
         """
         if self.state is PoolState.CLOSED:
             self.pending.discard(connection)
             self._drop(connection, ClosedReason.POOL_CLOSED)
-            raise self._refusal()
+            raise self._check_out_error()
         self.in_use.add(connection)
         self._leave_pending(connection)
 
     def make_available(self, connection: Connection) -> None:
-        """Hand a background connection to the first waiter (CMAP-102), or make it available (CMAP-103)."""
+        """Hand a connection of the background greenlet to a waiter (CMAP-102), or make it available (CMAP-103)."""
         self.pending.discard(connection)
         self._end_populating(connection)
         self._release(connection)
@@ -267,7 +270,10 @@ class StateMachine:
         return observed
 
     def _release(self, connection: Connection) -> None:
-        """Drop a broken connection that is in no set. Hand a usable connection to a waiter, or make it available."""
+        """Drop a broken connection. Hand a usable connection to a waiter, or make it available.
+
+        `connection` is in none of the sets.
+        """
         reason = self._broken_reason(connection)
         if reason is not None:
             self._drop(connection, reason)
@@ -281,7 +287,10 @@ class StateMachine:
             self.available.append(connection)
 
     def _drop(self, connection: Connection, reason: str) -> None:
-        """Store a connection that is in no set, for the pool to close, and wake the background greenlet."""
+        """Store a connection that the pool must close, and wake the background greenlet.
+
+        `connection` is in none of the sets.
+        """
         self._events.record(self._events.connection_closed, connection.id, reason, connection.error)
         if connection.service_id is not None:
             self.generations.leave(connection.service_id)
@@ -296,13 +305,13 @@ class StateMachine:
         return expected and self.state is PoolState.READY and not self._is_stale(connection)
 
     def end_draining(self, connection: Connection) -> None:
-        """Make a connection available after its late reply, or drop the connection, if the pool still waits."""
+        """End the wait for a late reply: make a usable connection available, or drop an unusable connection."""
         if connection in self.draining:
             self.draining.remove(connection)
             self._release(connection)
 
     def _stop_draining(self, reason: str) -> None:
-        """Drop the connections that wait for a late reply: all after a close, the stale connections after a clear."""
+        """Drop connections that wait for a late reply. If `reason` is STALE, drop only stale connections."""
         for connection in sorted(self.draining, key=attrgetter("id")):
             if reason == ClosedReason.STALE and not self._is_stale(connection):
                 continue
@@ -371,10 +380,13 @@ class StateMachine:
         # A pool that is already paused keeps the error that caused its pause.
         self._cause = cause if self.state is PoolState.READY else self._cause or cause
         self._set_state(PoolState.PAUSED)
-        self.queue.evict(self.queue.detach(), self._refusal)
+        self.queue.evict(self.queue.detach(), self._check_out_error)
 
     def close(self) -> list[Connection]:
-        """Close the pool. A connection in use closes at its check-in. Return the pending connections to interrupt."""
+        """Close the pool. Connections in use close at their check-in.
+
+        Return the pending connections, for the caller to interrupt.
+        """
         if self.state is PoolState.CLOSED:
             return []
         # Critical section: change the state first, because evicted waiters and later check-ins read the state.
@@ -383,12 +395,12 @@ class StateMachine:
             self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)
         self._stop_draining(ClosedReason.POOL_CLOSED)
         self._events.record(self._events.pool_closed)
-        self.queue.evict(self.queue.detach(), self._refusal)
+        self.queue.evict(self.queue.detach(), self._check_out_error)
         self.background_wakeup.set()
         return sorted(self.pending, key=attrgetter("id"))
 
     def _set_state(self, state: PoolState) -> None:
-        """Change the state, and copy the generation, which the caller has advanced."""
+        """Change the state, and compute `fit_generation` again."""
         self.state = state
         self._may_populate = False
         examined = self._connection_options.load_balanced or self._options.max_idle_time is not None
@@ -397,7 +409,10 @@ class StateMachine:
     # Populating
 
     def needs_connection(self) -> bool:
-        """Return True if the background greenlet, which connects one at a time, should establish a connection now."""
+        """Return True if the background greenlet should establish a connection now.
+
+        The background greenlet establishes one connection at a time.
+        """
         return (
             self.state is PoolState.READY
             and self._may_populate
@@ -421,7 +436,7 @@ class StateMachine:
     def _end_populating(self, connection: Connection) -> None:
         if connection is self._populating:
             self._populating = None
-            # The background run starts the next attempt, or after a failure sleeps until the backoff ends.
+            # The background run then starts the next attempt, or waits until the backoff after a failure ends.
             self.background_wakeup.set()
 
     # Forking
@@ -429,8 +444,8 @@ class StateMachine:
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
         """Pause the pool of a forked child before any greenlet runs. All connections belong to the parent process.
 
-        While the pool is paused, inherited greenlets cannot open connections. `make_error` returns the error for each
-        greenlet with an inherited connection or in the queue.
+        While the pool is paused, inherited greenlets cannot open connections. `make_error` returns the error for
+        greenlets that use an inherited connection or wait in the queue.
         """
         error = make_error()
         for connection in (*self.pending, *self.available, *self.in_use, *self.draining):
@@ -441,7 +456,7 @@ class StateMachine:
         self.queue.evict(self.queue.detach(), make_error)
 
     def reset_after_fork(self) -> None:
-        """Drop the connections of the parent process at the first use of the pool in a child (CMAP-45, CMAP-A26)."""
+        """At the first use in a forked child, drop the connections of the parent process (CMAP-45, CMAP-A26)."""
         self._dropped += [*self.pending, *self.available, *self.in_use, *self.draining]
         self.pending, self.available, self.in_use, self.draining = set(), deque(), set(), set()
         self.generations.advance()
@@ -451,7 +466,7 @@ class StateMachine:
 
     # Reasons
 
-    def _refusal(self) -> Exception:
+    def _check_out_error(self) -> Exception:
         """Return the error of a check-out from a closed or paused pool."""
         if self.state is PoolState.CLOSED:
             return PoolClosedError(self.address)

@@ -41,10 +41,10 @@ class ServerConnection:
 
     :param socket_timeout: limit in seconds for one exchange; None means no limit.
     :param ref: True if waiting on the connection keeps the event loop alive.
-    :param monitors: True for the connection of a monitor, which never authenticates.
+    :param is_monitor: True for the connection of a monitor, which never authenticates.
 
-    `mid_message` is true from the first byte of a request to the last byte of its reply. The pool must close such a
-    connection, because its next bytes belong to the old reply.
+    `mid_message` is true from the first byte of a request to the last byte of its reply. In this state, the pool must
+    close the connection, because the next received bytes belong to the old reply.
     """
 
     __slots__ = (
@@ -62,8 +62,8 @@ class ServerConnection:
         "hello",
         "id",
         "inherited",
+        "is_monitor",
         "mid_message",
-        "monitors",
         "progress",
         "race",
         "service_id",
@@ -72,15 +72,15 @@ class ServerConnection:
     )
 
     def __init__(
-        self, address: Address, socket_timeout: float | None = None, ref: bool = True, monitors: bool = False
+        self, address: Address, socket_timeout: float | None = None, ref: bool = True, is_monitor: bool = False
     ) -> None:
         self.address = address
-        self.monitors = monitors
+        self.is_monitor = is_monitor
         self.socket_timeout = socket_timeout
         self.id = 0
         self.service_id: ObjectId | None = None
         self.hello: Hello
-        self.inherited = False  # True if the parent of this forked child opened the connection
+        self.inherited = False  # True in a forked child if the parent process opened the connection
         self.mid_message = False
         self.error: BaseException | None = None  # error that made the connection unusable
         self.unanswered: int | None = None  # after an interruption: ID of the request with an outstanding reply
@@ -119,7 +119,7 @@ class ServerConnection:
         return hasattr(self, "hello")
 
     def attach(self, transport: Transport) -> None:
-        """Set the transport that has the socket."""
+        """Set the transport of the connection."""
         self.race = None
         self._transport = transport
         # A clear or close of the pool during the name lookup found no socket to interrupt.
@@ -127,7 +127,7 @@ class ServerConnection:
             transport.interrupt(self._interruption)
 
     def attach_race(self, race: Race) -> None:
-        """Set the race between several TCP connections, whose winner becomes the transport."""
+        """Set the race between several TCP connections. The caller later attaches the transport of the winner."""
         self.race = race
         if self._interruption is not None:
             race.interrupt(self._interruption)
@@ -135,7 +135,7 @@ class ServerConnection:
     def has_arrived(self) -> bool:
         """Return True if a result of the current stage may have arrived. Does not switch greenlets.
 
-        The progress of a name lookup and of a race of TCP connections is unknown.
+        During a name lookup or a race, return True, because the progress is unknown.
         """
         transport = self._transport
         if transport is None or self.progress is None:
@@ -146,7 +146,7 @@ class ServerConnection:
         """Store the results of the hello. Authentication may follow."""
         self.hello = hello
         self._compressor = compressor
-        self._open_transport().limit_messages(hello.max_message_size + sizes.COMMAND_OVERHEAD)
+        self._open_transport().set_max_message_size(hello.max_message_size + sizes.COMMAND_OVERHEAD)
 
     def reauthenticate(self, seconds: float | None = None) -> None:
         """Authenticate again within `seconds`, because the server replied with ReauthenticationRequired (391).
@@ -219,7 +219,7 @@ class ServerConnection:
                 self._note_unanswered(error, request_id)
                 if isinstance(error, Exception):
                     raise self._store_error(error)
-            raise  # the same object, because applications compare a `gevent.Timeout` by identity
+            raise  # raise the same object, because applications compare a `gevent.Timeout` by identity
         try:
             return decode(body)
         except InvalidBSON as error:
@@ -345,8 +345,8 @@ class ServerConnection:
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
-        """Name and seconds of the option that usually limits an exchange. None matches any timeout."""
-        return ("connectTimeoutMS", None) if self.monitors else ("socketTimeoutMS", self.socket_timeout or -1.0)
+        """Name of the option that usually limits an exchange, and its value in seconds. None matches any timeout."""
+        return ("connectTimeoutMS", None) if self.is_monitor else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def mark_unusable(self, error: BaseException) -> None:
         if self.error is None:

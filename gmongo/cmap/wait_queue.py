@@ -1,7 +1,7 @@
 """First-in, first-out wait queue of greenlets (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113).
 
 The pool hands each connection to the waiter at the head. After a timeout or a kill, a waiter leaves the queue
-immediately, and the pool gets back a received connection.
+immediately, and returns a received connection to the pool.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ Item = TypeVar("Item")
 
 
 class Waiter(Generic[Item]):
-    """Greenlet that waits in the queue for a purpose, and the result of its wait: an item or an error."""
+    """Greenlet that waits in the queue, and the result of its wait: an item or an error.
+
+    `purpose` is the name of the operation for statistics, or None.
+    """
 
     __slots__ = ("_asleep", "_hub", "_waking", "error", "greenlet", "item", "purpose", "since")
 
@@ -52,7 +55,7 @@ class Waiter(Generic[Item]):
             try:
                 raise error
             finally:
-                del error  # the error refers to this frame, and must not form a cycle with the frame
+                del error  # prevent a reference cycle between this frame and the error
         assert self.item is not None
         return self.item
 
@@ -68,7 +71,7 @@ class Waiter(Generic[Item]):
             if self.item is None and self.error is None:
                 raise make_timeout_error() from None
         finally:
-            del timeout  # the timeout refers to this frame, and must not form a cycle with the frame
+            del timeout  # prevent a reference cycle between this frame and the timeout
 
     def _sleep(self) -> None:
         switch = self._hub.switch
@@ -83,7 +86,7 @@ class Waiter(Generic[Item]):
                 waking.stop()  # a pending switch would resume the greenlet in a later, unrelated wait
 
     def wake(self) -> None:
-        """Resume a sleeping greenlet in the next iteration of the event loop. Greenlets resume in call order."""
+        """Resume a sleeping greenlet in the next loop iteration. Greenlets resume in the order of the `wake` calls."""
         if self._asleep:
             if self._waking is not None:
                 self._waking.stop()
@@ -102,7 +105,7 @@ class WaitQueue(Generic[Item]):
     def join(self, purpose: str | None = None) -> Waiter[Item]:
         """Add the current greenlet to the queue, and return its waiter, without a switch.
 
-        Then the caller calls :meth:`Waiter.sleep`, and after an exception :meth:`leave`.
+        The caller must then call :meth:`Waiter.sleep`. After an exception, the caller must call :meth:`leave`.
         """
         waiter: Waiter[Item] = Waiter(purpose)
         self.waiters[waiter] = None
@@ -110,7 +113,7 @@ class WaitQueue(Generic[Item]):
         return waiter
 
     def leave(self, waiter: Waiter[Item]) -> Item | None:
-        """Remove a waiter, and return its received item or None, without a switch."""
+        """Remove a waiter, and return the item that the waiter has received, or None. Does not switch greenlets."""
         self.waiters.pop(waiter, None)  # `hand_over` or `detach` may have removed the waiter already
         self._update_keep_alive()
         return waiter.item
@@ -134,7 +137,7 @@ class WaitQueue(Generic[Item]):
         waiter.wake()
 
     def hand_over_to_all(self, item: Item) -> None:
-        """Hand `item` to all waiters, which stay in the queue until :meth:`leave`, without a switch.
+        """Hand `item` to all waiters. The waiters stay in the queue until :meth:`leave`. Does not switch greenlets.
 
         The waiters run in the order of the queue, even if an earlier call has already woken some waiters.
         """
@@ -143,7 +146,7 @@ class WaitQueue(Generic[Item]):
             waiter.wake()
 
     def detach(self) -> list[Waiter[Item]]:
-        """Remove and return all waiters, which receive no more items, so that the caller can :meth:`evict` them."""
+        """Remove and return all waiters, which then receive no more items. The caller must :meth:`evict` them."""
         detached = list(self.waiters)
         self.waiters.clear()
         self._update_keep_alive()

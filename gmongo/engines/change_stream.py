@@ -42,7 +42,7 @@ class Position:
         return self._start_fields
 
     def after_open(self, has_changes: bool, batch_token: Value, operation_time: Timestamp | None) -> None:
-        """Update the position after the reply to the `aggregate`, whose first batch may contain changes."""
+        """Update the position after the `aggregate`. `has_changes` is True if the first batch contains changes."""
         self.resuming = True
         if has_changes:
             return

@@ -1,4 +1,4 @@
-"""Collection bulk writes: runs of equal kinds of statements, batches that fit into a message, sums of replies."""
+"""Collection bulk writes: group statements of one kind to runs, split runs into batches, and add up the replies."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class Bulk:
         return self.outcome
 
     def _fields_of(self, runs: Iterable[_Run]) -> dict[str, set[str]]:
-        """Return the names of all fields, by command name. The first batch checks the fields of all batches."""
+        """Return the field names of all commands and statements, by command name. The first batch checks the names."""
         used: dict[str, set[str]] = {}
         for run in runs:
             if run.kind == "insert":
@@ -190,7 +190,7 @@ class Bulk:
 
     @property
     def _is_stopped(self) -> bool:
-        """True if the driver sends no further batch, after an error of ordered writes or a repeated step-down error."""
+        """True if the driver sends no further batch, because an ordered write or the retry of a batch failed."""
         return self._interrupted or (self._ordered and bool(self.outcome["writeErrors"]))
 
     def _write(

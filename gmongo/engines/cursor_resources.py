@@ -24,7 +24,7 @@ class CursorResources:
     and :meth:`drop`, which the finaliser calls, lets a background greenlet release the resources.
 
     :param time_limit: the time limit of the whole cursor in seconds; None if each command has its own limit.
-    :param keeps_session: True if the owner of an implicit session uses the session after the end of the cursor.
+    :param keeps_session: True if the end of the cursor must not end an implicit session, which its owner still uses.
     """
 
     __slots__ = (

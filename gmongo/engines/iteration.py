@@ -25,7 +25,7 @@ class PublicCursor(Protocol):
 class _Gate:
     """Iterator that fetches the next run of documents, but yields no document.
 
-    Several greenlets may wait in ``__next__``, which unlike a generator may run concurrently.
+    Several greenlets may wait in ``__next__``. A generator would not allow concurrent calls.
     """
 
     cursor: PublicCursor
@@ -41,7 +41,7 @@ class _Gate:
 
 
 def document_runs(cursor: PublicCursor) -> Iterator[Iterator[Value]]:
-    """Yield runs of documents for ``itertools.chain.from_iterable``: the available documents, or else the gate.
+    """Yield runs of documents for ``itertools.chain.from_iterable``: available documents, or a gate that fetches more.
 
     The chain returns the documents of a run without a call of a Python function. Several greenlets may share the chain:
     this generator does not switch greenlets. The chain changes its state only after ``__next__`` of the gate has

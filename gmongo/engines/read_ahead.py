@@ -24,8 +24,9 @@ MAX_BYTES = 32 * 1024 * 1024  # the default maximum size of all waiting batches 
 class ReadAhead:
     """Batches of one cursor that were fetched, or are being fetched, before the application needs them.
 
-    A new greenlet for each batch refers to this object, but not to the cursor, which can be garbage-collected during a
-    fetch. The greenlet and the cursor share the session and the pinned connection, and the last owner releases both.
+    A new greenlet fetches each batch. The greenlet does not refer to the cursor, so that the cursor can be
+    garbage-collected during a fetch. The greenlet and the cursor share the session and the pinned connection, and the
+    last owner releases both.
 
     :param reading: the set of the client's read-ahead objects that have a fetch in progress.
     :param operation: the first `getMore`.
@@ -103,7 +104,7 @@ class ReadAhead:
                 try:
                     raise error
                 finally:
-                    del error  # the error refers to this frame, and must not form a cycle with the frame
+                    del error  # prevent a reference cycle between this frame and the error
             self.start(needed=True)
             self._wait(deadline)
         reply, size = self._arrived.popleft()
@@ -125,7 +126,7 @@ class ReadAhead:
         return room or needed
 
     def end(self) -> int:
-        """Discard the fetched batches without a switch, and request no further batches. A finaliser may call this.
+        """Discard the fetched batches without a switch, and request no further batches. Finalisers may call it.
 
         :returns: the ID of the cursor if the cursor may still be open on the server, or 0.
         """
@@ -217,7 +218,7 @@ class ReadAhead:
             keep_alive.close()
 
 
-def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:
+def checked_read_ahead_limits(batches: int, max_bytes: int) -> tuple[int, int]:
     """Check and return the arguments of ``read_ahead``."""
     for name, value in (("batches", batches), ("max_bytes", max_bytes)):
         if isinstance(value, bool) or not isinstance(value, int):
@@ -228,7 +229,7 @@ def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_session(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation for an explicit session, whose commands only the application may order."""
+    """Raise InvalidOperation for an explicit session. Only the application may determine the order of its commands."""
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
             "a cursor in an explicit session cannot read ahead: a session runs one command at a time, in the order of "

@@ -40,7 +40,7 @@ class ServerCursor:
     :param raw: True to return batches as undecoded BSON.
     :param deadline: the deadline of the whole cursor; None if each iteration has its own time limit.
     :param exhaust: True if the server sends all further batches after a single `getMore`.
-    :param keeps_session: True if the owner of an implicit session uses the session after the end of the cursor.
+    :param keeps_session: True if the end of the cursor must not end an implicit session, which its owner still uses.
     """
 
     __slots__ = (
@@ -169,7 +169,7 @@ class ServerCursor:
     def advance(self, at_most_once: bool = False) -> bool:
         """Make the next document available in :attr:`documents`. One greenlet fetches a batch, and the others wait.
 
-        :param at_most_once: True to return False after an empty batch. A tailable cursor always returns False then.
+        :param at_most_once: True to return False after an empty batch. A tailable cursor does this by default.
         :returns: False if no document remains, or if no document is available now.
         :raises AutoReconnect: the cursor ended early, because a greenlet was interrupted while it waited for a batch.
         """
@@ -184,7 +184,7 @@ class ServerCursor:
         return True
 
     def _step(self, deadline: float | None) -> bool:
-        """Decode, fetch, or wait for the greenlet that fetches. Return False after an empty batch."""
+        """Decode documents, fetch a batch, or wait for the greenlet that fetches. Return False after an empty batch."""
         if self._turn is not None:
             return self._turn.wait(deadline)
         with Turn(self) as turn:

@@ -13,7 +13,7 @@ from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
 from gmongo.execution.server_session import ServerSession
-from gmongo.execution.sessions import unbound
+from gmongo.execution.sessions import without_bound_session
 from gmongo.operations.end_sessions import KillSessions
 from gmongo.wire.address import Address
 from gmongo.wire.transport import without_frames
@@ -36,7 +36,7 @@ class _Remnant:
         self.abort = abort
         self.attempts = 0
         now = _clock.monotonic()
-        # A dirty session without a transaction may only have an open cursor, which is not urgent.
+        # In a dirty session without a transaction, only a cursor may be open. Closing the cursor is not urgent.
         delay = _DELAYS[-1] if session.dirty and abort is None else _DELAYS[0]
         self.due, self._end = now + delay, now + _UNANSWERED_TIMEOUT
 
@@ -45,7 +45,10 @@ class _Remnant:
         return self.due <= now or not self.session.unanswered
 
     def postpone(self, error: BaseException | None) -> bool:
-        """Schedule the next attempt after an `error` or a success. Return False after the last attempt."""
+        """Schedule the next attempt. Return False if the last allowed attempt has been made.
+
+        `error` is the error of the previous attempt, or None.
+        """
         now = _clock.monotonic()
         was_answered = error is None or isinstance(error, OperationFailure)
         if was_answered or now > self._end:
@@ -154,7 +157,7 @@ class SessionReaper:
     def _run(self, operation: Operation) -> BaseException | None:
         """Run an operation with the time limit of one attempt. Return its error or None."""
         try:
-            with unbound():
+            with without_bound_session():
                 self._executor.run(operation, None, _clock.monotonic() + _ATTEMPT_TIMEOUT)
         except (PyMongoError, BSONError) as error:
             return without_frames(error)

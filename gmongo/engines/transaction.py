@@ -88,7 +88,7 @@ class TransactionEnd:
             if second_abort is not None and not transaction.active:
                 self._executor.sessions.hand_to_reaper(session, second_abort)
             transaction.unpin(reason)
-            reason = None  # the error refers to this frame, and must not form a cycle with the frame
+            reason = None  # prevent a reference cycle between this frame and the error
             self._executor.transaction_ended(transaction, None)
 
     def give_up(self, error: BaseException | None, deadline: float | None) -> None:
@@ -110,7 +110,7 @@ class TransactionEnd:
             if interruption is not too_long:
                 raise
         finally:
-            del too_long  # the error refers to this frame, and must not form a cycle with the frame
+            del too_long  # prevent a reference cycle between this frame and the error
 
     def abandon(self) -> None:
         """Let a background greenlet abort the transaction, and notify the observers, without a switch."""
@@ -118,7 +118,7 @@ class TransactionEnd:
         self._executor.transaction_ended(self._state.transaction, None)
 
     def end_in_background(self) -> None:
-        """Let a background greenlet abort the transaction, without a notification and without a switch.
+        """Let a background greenlet abort the transaction. Does not notify the observers or switch greenlets.
 
         A finaliser may call this method.
         """
@@ -201,7 +201,7 @@ def with_transaction(
                         return result
                 loop.back_off()
     finally:
-        loop.error = PyMongoError()  # the error refers to this frame, and must not form a cycle with the frame
+        loop.error = PyMongoError()  # prevent a reference cycle between this frame and the error
 
 
 class _RetryLoop:
@@ -253,7 +253,7 @@ class _RetryLoop:
                 return True
 
     def back_off(self) -> None:
-        """Wait before a retry of the whole transaction, or raise an error if the time limit is too short."""
+        """Wait before a retry of the whole transaction, or raise an error if the time limit would end first."""
         self._retries += 1
         self._wait(self._retries - 1, self.error)
 

@@ -13,7 +13,7 @@ from gmongo.wire.timeout import interrupt_after, remaining
 from gmongo.wire.transport import without_frames
 
 
-class Shared(Protocol):
+class SharedSource(Protocol):
     """Cursor or stream that several greenlets may read."""
 
     _turn: Turn | None
@@ -21,14 +21,14 @@ class Shared(Protocol):
 
 
 class Turn:
-    """Context manager for one step of the greenlet that reads `owner`. Other greenlets then call :meth:`wait`.
+    """Context manager for one step of the greenlet that reads `owner`. Meanwhile, other readers call :meth:`wait`.
 
     :ivar has_documents: False if the step found no document. :meth:`wait` returns this value in other greenlets.
     """
 
     __slots__ = ("_greenlet", "_outcome", "_owner", "has_documents")
 
-    def __init__(self, owner: Shared) -> None:
+    def __init__(self, owner: SharedSource) -> None:
         self._owner = owner
         self._greenlet = getcurrent()
         self._outcome: AsyncResult[bool | Exception] | None = None  # None until another greenlet waits

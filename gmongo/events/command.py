@@ -95,7 +95,7 @@ class CommandEvents:
         self.is_enabled = enabled_check(self._logger, listeners)
 
     def monitored_reply(self, operation: MonitoredOperation, reply: DocumentDict) -> Document:
-        """Return the reply that events and logs show. Only for listeners, decode the whole reply, which is slow."""
+        """Return the reply for events and logs. Decode the whole reply only if there are listeners."""
         if self._listeners:
             reply = operation.reply_for_monitoring(reply)
         return reply

@@ -88,7 +88,7 @@ class Delivery:
         return bool(self._events)
 
     def deliver_after(self, error: BaseException | None) -> None:
-        """Deliver the events of this greenlet at the end of an operation, which `error` may have ended.
+        """Deliver the events of this greenlet at the end of an operation. `error` is its error, or None.
 
         An exception that is not an error of the driver may be a kill or a timeout, which the delivery must not delay.
         """

@@ -19,7 +19,7 @@ from gmongo.wire.address import Address
 
 DEBUG = logging.DEBUG
 INFO = logging.INFO
-# The second name is a misspelling in PyMongo, which applications may use.
+# PyMongo reads a variable with a misspelled name, which is the second name here. Applications may use this name.
 _LENGTH_VARIABLES = ("MONGODB_LOG_MAX_DOCUMENT_LENGTH", "MONGOB_LOG_MAX_DOCUMENT_LENGTH")
 _DEFAULT_LENGTH = 1000
 # Matches an incomplete escape sequence, after an even number of backslashes, at the end of a truncated JSON text.

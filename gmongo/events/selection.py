@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class NamedOperation(NamedTuple):
-    """Name and ID, for log messages, of an operation or an internal task that needs a server."""
+    """Operation or internal task that needs a server, with the name and ID for log messages."""
 
     name: str
     operation_id: int | None = None

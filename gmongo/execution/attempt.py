@@ -196,7 +196,7 @@ class Attempt:
                 self.transaction.observe(reply)
 
     def next_attempt(self, retry: Retry) -> Attempt:
-        """Return the next attempt of the operation, which uses the sessions of this attempt."""
+        """Return the next attempt of the operation. The next attempt uses the same sessions."""
         following = Attempt(self.operation, self.deadline)
         following.session, following.server_session = self.session, self.server_session
         following.retry, following.avoided = retry, retry.failed_on

@@ -33,7 +33,7 @@ class TokenBucket:
     __slots__ = ("missing",)
 
     def __init__(self) -> None:
-        self.missing = 0  # tenths of tokens that the bucket lacks. At 0, the usual value, no deposit is necessary
+        self.missing = 0  # tenths of tokens that retries have taken and successful operations have not returned
 
     @property
     def tokens(self) -> float:
@@ -81,7 +81,7 @@ class BackpressurePolicy:
         self.jitter = jitter
         self.bucket = TokenBucket()
         self.retries = 0
-        self.others = 0  # number of retries that took no token, after network errors and elections
+        self.others = 0  # number of retries after network errors and elections, which took no token
         self.errors = 0  # number of failed attempts
         self.slept = 0.0
         self.exhausted = 0

@@ -39,7 +39,7 @@ class CommandRunner:
         self._events = events
         self._is_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
-        # Returns the function that kills the cursors of interrupted operations, or None after its owner was deleted.
+        # Returns the function that kills the cursors of interrupted operations, or None after the client was deleted.
         self.orphan_taker: OrphanTaker = lambda: None
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
@@ -177,7 +177,7 @@ class CommandRunner:
                 self._topology.handle_error(connection, error)
             elif reply is not None:
                 self.reap(attempt.operation.orphaned_cursor(reply, connection.address))
-            del error  # the error refers to this frame, and must not form a cycle with the frame
+            del error  # prevent a reference cycle between this frame and the error
 
     def reap(self, cursor: object) -> None:
         """Kill the cursor of an interrupted operation, if any."""

@@ -97,7 +97,7 @@ class CommandFields:
         connection: Connection,
         cluster_time: Document | None,
     ) -> Document | None:
-        """Add the fields of a session. Return the newer cluster time of the client and of an explicit session."""
+        """Add the fields of a session. Return the newer of the cluster times of the client and an explicit session."""
         if connection.hello.sessions_supported or self._topology.settings.load_balanced:
             _add_session(command, attempt, session, connection)
         elif session.explicit is not None:
@@ -118,7 +118,7 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, conn
             command["autocommit"] = False
         else:
             assert session.explicit is not None
-            transaction.add_fields(command, session.explicit.operation_time_to_follow)
+            transaction.add_fields(command, session.explicit.after_cluster_time)
         return
     if session.explicit is not None:
         session.explicit.add_read_concern(command, operation.is_causally_consistent, connection.hello)

@@ -1,7 +1,7 @@
 """Deadlines of whole operations (Client Side Operations Timeout).
 
-A deadline is a time of :mod:`gmongo._clock`, which each operation determines once, at its start. An infinite deadline
-(``timeoutMS=0``) sets no limit, but the operation then ignores the older timeouts, such as ``socketTimeoutMS``.
+Each operation determines its deadline once, at its start. Deadlines are times of :mod:`gmongo._clock`. An infinite
+deadline (``timeoutMS=0``) sets no limit, but the operation then ignores older timeouts, such as ``socketTimeoutMS``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ current_deadline = _current.get
 
 
 def deadline_after(seconds: float | None, option: str) -> float | None:
-    """Return the deadline that is `seconds` from now, infinity for 0 (no limit), or None for None (not set).
+    """Return the deadline in `seconds` from now. For 0 (no limit), return infinity. For None (not set), return None.
 
     :param option: name of the option or function that sets the limit, for error messages.
     """

@@ -1,4 +1,4 @@
-"""Executor with the only retry loop.
+"""Executor of the operations of a client, with the only retry loop of the driver.
 
 :mod:`~gmongo.execution.retry` decides about retries, :mod:`~gmongo.execution.attempt` runs one attempt, and
 :mod:`~gmongo.execution.command` runs one command on one connection.
@@ -30,7 +30,7 @@ from gmongo.execution.sessions import (
     SessionHandle,
     binding,
     bound_session,
-    refuse_other_limit,
+    refuse_limit_in_with_transaction,
     state_of,
 )
 from gmongo.sdam.topology import Topology
@@ -94,7 +94,7 @@ class Executor:
                     if self._bucket.missing:
                         self._deposit(operation, attempt.retry)
                     return result
-                # Outside of the `except` block, the error does not become the context of exceptions in the backoff.
+                # Wait outside of the `except` block, so that the error does not become the context of other exceptions.
                 attempt = self._next_attempt(attempt, retry)
         finally:
             if attempt.retry is not None:
@@ -128,7 +128,7 @@ class Executor:
                 sleep(timer_delay(seconds))
             finally:
                 del self.backing_off[me]
-                # a thrown exception refers to this frame, and must not form a cycle with the frame
+                # prevent a reference cycle between this frame and a thrown exception
                 del me
 
     def _deposit(self, operation: Operation, retry: Retry | None) -> None:
@@ -180,7 +180,7 @@ class Executor:
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
-        """Return an executor with the timeout in seconds of a database, a collection or a session.
+        """Return an executor for a database, a collection or a session with its own timeout in seconds.
 
         `option` is the name of the option in error messages. 0 means no limit, None keeps the current timeout.
         """
@@ -200,7 +200,7 @@ class Executor:
         timeout = checked_timeout("timeout_ms", timeout_ms)
         if timeout is None:
             return self
-        refuse_other_limit(bound_session(self) if session is None else session)
+        refuse_limit_in_with_transaction(bound_session(self) if session is None else session)
         limited = copy(self)
         limited._timeout, limited._limit_option = timeout, "timeout_ms"
         limited._is_for_operation = True
@@ -214,7 +214,7 @@ class Executor:
 
     @property
     def epoch(self) -> int:
-        """Number of forks between the creation of the client and this process."""
+        """Number of forks since the creation of the client."""
         return self.topology.epoch
 
     def implicit_session(self) -> SessionHandle:

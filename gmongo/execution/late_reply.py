@@ -14,7 +14,7 @@ OrphanTaker: TypeAlias = Callable[[], Callable[[Result], None] | None]
 
 
 class LateReply:
-    """Handler of a late reply, which kills the opened cursor, and records the reply in the session.
+    """Handler that kills the cursor in a late reply, and records in the server session that the reply arrived.
 
     The handler has no strong reference to the client, so that a connection that waits for the reply does not keep a
     deleted client alive.

@@ -63,7 +63,7 @@ class Operation:
     concern_first: ClassVar[bool] = False
     """True if a write concern error has priority over the error of the command."""
     transaction_number: int | None = None
-    """The transaction number by which the server recognizes the retry of a write, set by the executor."""
+    """The transaction number, which the executor sets. By this number, the server recognizes the retry of a write."""
     is_generic: ClassVar[bool] = False
     """True for a command of the application (``Database.command``), which may read or write."""
     retries_overload: ClassVar[bool] = True
@@ -157,7 +157,7 @@ class Operation:
     # Behaviour in a transaction
 
     def selector_in_transaction(self, transaction: Transaction) -> Selector:
-        """Return the server selector of this operation in a transaction, whose reads must use the primary."""
+        """Return the server selector of this operation in a transaction. All reads must use the primary."""
         if self.is_write:
             return WRITABLE
         selector = self.context.selector if self.selector_is_explicit else transaction.settings.selector
@@ -171,7 +171,7 @@ class Operation:
 
 
 class CollectionOperation(Operation):
-    """Operation on a collection whose command has constant fields after the command name."""
+    """Operation on a collection. Its command consists of the collection name and constant fields."""
 
     __slots__ = ("fields",)
 

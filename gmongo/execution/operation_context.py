@@ -13,7 +13,7 @@ from gmongo.sdam.selection import WRITABLE, Selector
 
 @dataclass(slots=True)
 class OperationContext:
-    """Namespace and options, which never change, because all operations of a collection share one context.
+    """Namespace and options of operations. All operations of a collection share one context, which never changes.
 
     :param database: database name.
     :param collection: collection name; empty for a database or a client.

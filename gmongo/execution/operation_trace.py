@@ -32,7 +32,7 @@ class Phase(Enum):
 
 
 class OperationTrace:
-    """Record of the progress and the durations in seconds of one operation for the observers of the client.
+    """Record of the progress of one operation, for the observers of the client. Durations are in seconds.
 
     :param name: name of the operation in the API specifications, such as ``find``.
     """
@@ -92,7 +92,7 @@ class OperationTrace:
         return f"{self.name} {where}"
 
     def wait_ended(self, phase: Phase, started: float, error: BaseException | None, connecting: float = 0.0) -> None:
-        """Record the end of a wait, in which the pool established a connection during `connecting` seconds."""
+        """Record the end of a wait. `connecting` is the time in seconds in which the pool established a connection."""
         seconds = _clock.monotonic() - started
         if phase is Phase.SELECTION:
             self.selecting += seconds
@@ -123,7 +123,7 @@ class OperationTrace:
         self.wait_ended(Phase.CHECK_OUT, self.wait_started, None, min(connecting, waited))
 
     def pinned(self) -> None:
-        """Record that the attempt uses a pinned connection, so that the operation waits for no connection."""
+        """Record that the attempt uses a pinned connection, and does not wait for a connection."""
         self.waits_for = None
 
     def end_attempt(self, error: BaseException) -> None:
@@ -158,7 +158,7 @@ class Observer:
         return run
 
     def operation_started(self, trace: OperationTrace, transaction: Transaction | None) -> None:
-        """Handle the start of an operation, possibly in a transaction."""
+        """Handle the start of an operation. `transaction` is the transaction of the operation, or None."""
 
     def operation_ended(self, trace: OperationTrace, error: BaseException | None) -> None:
         """Handle the end of an operation: success, error or interruption."""

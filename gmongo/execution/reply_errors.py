@@ -36,9 +36,9 @@ _BY_CODE: dict[int, Callable[..., OperationFailure]] = {
 def error_of(reply: Document, max_wire_version: int | None = None, concern_first: bool = False) -> PyMongoError | None:
     """Return the exception for an error reply, or None if the command succeeded.
 
-    This function ignores write errors, because a bulk write may continue after a write error. A write concern error is
-    an exception only if the code reports a state change of the server. The exception is a WriteConcernError, because a
-    NotPrimaryError would cause programs to repeat the executed write.
+    This function ignores write errors, because a bulk write may continue after a write error. For a write concern error
+    of a successful command, this function returns an exception only if the code reports a state change of the server.
+    This exception is a WriteConcernError, because a NotPrimaryError would cause programs to repeat the executed write.
 
     :param concern_first: True if a write concern error has priority over the error of the command.
     :raises ProtocolError: the reply is malformed.
@@ -66,11 +66,14 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
         if error is not None:
             raise error
     finally:
-        del error  # the error refers to this frame, and must not form a cycle with the frame
+        del error  # prevent a reference cycle between this frame and the error
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
-    """Return a ProtocolError if a malformed reply caused `failure`, or return `failure` of a custom type decoder."""
+    """Return a ProtocolError if a malformed reply caused `failure`, otherwise `failure` itself.
+
+    A custom type decoder of the application may also have raised `failure`.
+    """
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

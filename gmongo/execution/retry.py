@@ -55,7 +55,7 @@ def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: boo
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         unlabelled = max_wire_version < wire_versions.ERROR_LABELS
-        left_to_driver = unlabelled and not (is_mongos and _is_of_write_concern(error))
+        left_to_driver = unlabelled and not (is_mongos and _is_write_concern_error(error))
         may_retry = left_to_driver and error.code in codes.RETRYABLE_WRITE
     else:
         may_retry = isinstance(error, _CONNECTION_LOST) and not isinstance(error, ServerSelectionTimeoutError)
@@ -63,7 +63,7 @@ def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: boo
         error._add_error_label(RETRYABLE_WRITE)
 
 
-def _is_of_write_concern(error: OperationFailure | NotPrimaryError) -> bool:
+def _is_write_concern_error(error: OperationFailure | NotPrimaryError) -> bool:
     """Return True if the error is a write concern error in the reply to a successful command."""
     return isinstance(error, WriteConcernError) or (isinstance(error.details, Mapping) and "ok" not in error.details)
 
@@ -161,8 +161,8 @@ class Retry:
 
     There are two kinds of retries:
 
-    - After a network error or an election, the driver immediately retries a retryable read or write: once, or with a
-      deadline until the deadline.
+    - After a network error or an election, the driver immediately retries a retryable read or write. Without a
+      deadline, the driver retries once, otherwise until the deadline.
     - Overloaded servers send errors with the label ``RetryableError``. After such an error, the driver retries any
       operation up to ``maxAdaptiveRetries`` times, if a token is left. This limit then applies to the retries of both
       kinds together (BP-A10).
@@ -236,8 +236,8 @@ class Retry:
     def forget_errors(self) -> None:
         """Remove the references to the errors after the operation.
 
-        An error refers to the frames of its traceback, and a frame refers to this object. Without this cycle, Python
-        frees the local variables of the application together with the error.
+        An error refers to the frames of its traceback, and a frame refers to this object. The removal breaks this
+        cycle, so that Python frees the local variables of the application together with the error.
         """
         self.latest = self.error = _NONE
 

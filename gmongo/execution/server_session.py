@@ -55,7 +55,7 @@ class ServerSessionPool:
         self._idle: deque[ServerSession] = deque()
         self._epoch = 0
         self.in_use = 0  # number of acquired sessions
-        # Returns the function that ends interrupted commands and transactions, or None after its owner was deleted.
+        # Returns the function that ends interrupted commands and transactions, or None after the client was deleted.
         self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = lambda: None
 
     def __len__(self) -> int:
@@ -107,12 +107,13 @@ class ServerSessionPool:
             self.hand_to_reaper(session)
 
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
-        """Hand a session to the reaper, without a switch. The reaper runs `abort`, or kills the session for None."""
+        """Hand a session to the reaper, without a switch. The reaper runs `abort`. For None, it kills the session."""
         take = self.reaper()
         if take is not None:
             take(session, abort)
 
     def restore(self, session: ServerSession) -> None:
+        """Return a session to the pool that the reaper has taken over."""
         self.in_use += 1
         self.release(session)
 

@@ -81,7 +81,7 @@ class SessionState:
         return self._server_session is None
 
     @property
-    def operation_time_to_follow(self) -> Timestamp | None:
+    def after_cluster_time(self) -> Timestamp | None:
         """Operation time that reads send as ``afterClusterTime``, or None if the session is not causally consistent."""
         return self.operation_time if self._causal_consistency else None
 
@@ -165,10 +165,10 @@ class SessionState:
             command["readConcern"] = {"level": "snapshot"}
             if self._snapshot_time is not None:
                 command["readConcern"]["atClusterTime"] = self._snapshot_time
-        elif is_causally_consistent and self.operation_time_to_follow is not None:
+        elif is_causally_consistent and self.after_cluster_time is not None:
             command["readConcern"] = {
                 **command.get("readConcern", {}),
-                "afterClusterTime": self.operation_time_to_follow,
+                "afterClusterTime": self.after_cluster_time,
             }
 
     def observe(self, reply: Document) -> None:

@@ -64,7 +64,7 @@ def checked_session(session: T) -> T:
     return session
 
 
-def refuse_other_limit(session: SessionHandle | None) -> None:
+def refuse_limit_in_with_transaction(session: SessionHandle | None) -> None:
     """Raise InvalidOperation if the operations of a ``with_transaction`` callback in `session` share one deadline."""
     if session is not None and getattr(state_of(session), "limit", None) is not None:
         raise InvalidOperation(OTHER_LIMIT)
@@ -95,7 +95,7 @@ def bound_session(executor: SessionOwner) -> SessionHandle | None:
 
 
 def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> bool:
-    """Return True if an operation that receives `session`, or the bound session, runs in a transaction."""
+    """Return True if an operation in `session` runs in a transaction. None means the bound session."""
     effective = bound_session(executor) if session is None else session
     if effective is None:
         return False
@@ -119,7 +119,7 @@ def server_session_of(session: SessionHandle | None) -> ServerSession | None:
 
 
 @contextmanager
-def unbound() -> Iterator[None]:
+def without_bound_session() -> Iterator[None]:
     """Ignore the bound session inside the block, for internal operations."""
     if _bound.get() is None:
         yield
@@ -134,8 +134,8 @@ def unbound() -> Iterator[None]:
 class ImplicitSession:
     """Implicit session of one operation or one cursor.
 
-    Only the first command acquires a server session, so that operations have no server session during the check-out of
-    a connection.
+    The first command acquires the server session, so that operations have no server session while they check out a
+    connection.
     """
 
     __slots__ = ("_pool", "_server_session")
@@ -173,7 +173,10 @@ class ImplicitSession:
 
 
 class SharedSession(ImplicitSession):
-    """Implicit session of a cursor that reads ahead, taken from `previous`. The last owner ends the session."""
+    """Implicit session of a cursor that reads ahead. This session takes over the server session of `previous`.
+
+    The last owner ends the session.
+    """
 
     __slots__ = ("_owners",)
 

@@ -134,7 +134,7 @@ class TracedExecutor(Executor):
                 operation.trace.end_attempt(error)
                 operation.trace.observer.attempt_failed(operation.trace, error)
         finally:
-            del error  # the error refers to the frames of the callers, and must not form a cycle with these frames
+            del error  # prevent a reference cycle between the error and the frames of the callers
 
     def _wait(self, seconds: float, operation: Operation) -> None:
         trace, started = operation.trace, _clock.monotonic()

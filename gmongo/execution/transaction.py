@@ -98,7 +98,7 @@ class Transaction:
             self.state = State.NONE
 
     def unpin(self, error: BaseException | None = None) -> None:
-        """Unpin the mongos and the connection from the transaction, which an error may have ended."""
+        """Unpin the mongos and the connection. `error` is the error that ended the transaction, or None."""
         self.pinned_address = None
         pin, self.pin = self.pin, None
         if pin is not None:
@@ -145,7 +145,7 @@ class Transaction:
     # Commands
 
     def add_fields(self, command: DocumentDict, after: object) -> None:
-        """Add the transaction fields to a command, with the operation time `after` for ``afterClusterTime``."""
+        """Add the transaction fields to a command. `after` is the operation time for ``afterClusterTime``, or None."""
         command["autocommit"] = False
         if self.state is State.STARTING:
             command["startTransaction"] = True
@@ -181,7 +181,7 @@ class Transaction:
 
     @staticmethod
     def failed(error: PyMongoError) -> None:
-        """Add the label ``TransientTransactionError`` to a connection error. The label makes the executor unpin."""
+        """Add the label ``TransientTransactionError`` to a connection error, so that the executor unpins the server."""
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
 

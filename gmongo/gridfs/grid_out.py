@@ -16,7 +16,7 @@ from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.cursor import Cursor
-from gmongo.engines.read_ahead import MAX_BYTES, checked_allowance
+from gmongo.engines.read_ahead import MAX_BYTES, checked_read_ahead_limits
 from gmongo.engines.read_ahead import check_session as check_read_ahead
 from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import until
@@ -152,7 +152,7 @@ class GridOut(io.IOBase):
         :raises ValueError: `batches` or `max_bytes` is less than 1.
         :raises InvalidOperation: the file uses an explicit session. An explicit session runs one command at a time.
         """
-        allowance = checked_allowance(batches, max_bytes)
+        allowance = checked_read_ahead_limits(batches, max_bytes)
         check_read_ahead(self._session)
         self._ahead = allowance
         return self

@@ -17,7 +17,7 @@ from gmongo.wire.address import Address
 
 
 def writes_result(pipeline: Sequence[Document]) -> bool:
-    """Return True if the last stage of a pipeline, ``$out`` or ``$merge``, writes the result to a collection."""
+    """Return True if a pipeline writes its result to a collection: its last stage is ``$out`` or ``$merge``."""
     return bool(pipeline) and next(iter(checked_mapping("a stage of pipeline", pipeline[-1])), "") in ("$out", "$merge")
 
 

@@ -171,7 +171,7 @@ def checked_models(models: object) -> list[_Model]:
 
 
 def check_unacknowledged_models(models: list[_Model]) -> None:
-    """Raise ConfigurationError if an option may cause an error, because an unacknowledged write has no reply."""
+    """Raise ConfigurationError if a model has an option that an unacknowledged write cannot use."""
     for model in models:
         for name, option in (("collation", "collation"), ("arrayFilters", "array_filters")):
             if getattr(model, option, None) is not None:

@@ -52,7 +52,7 @@ class GetMore(CursorOperation):
         self.batch_size = batch_size
         self.max_time_ms = max_time_ms
         self.comment = comment
-        self.wire_version = 0  # maximum wire version of the server, which `command` sets
+        self.wire_version = 0  # maximum wire version of the server. The method `command` sets this attribute
 
     def command(self, hello: Hello) -> DocumentDict:
         self.wire_version = hello.max_wire_version

@@ -27,7 +27,7 @@ class Distinct(CollectionOperation):
 
 
 class Count(CollectionOperation):
-    """`count` command, which returns the number of documents in the metadata of the collection."""
+    """`count` command, which returns the document count from the metadata of the collection."""
 
     name = "count"
     takes_read_concern = True

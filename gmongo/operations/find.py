@@ -41,9 +41,9 @@ _NO_MODIFIERS = ("$query", "$readPreference")
 
 
 def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
-    """Split a legacy query ``{"$query": ..., "$orderby": ...}`` into its filter, and `fields` with its modifiers.
+    """Convert a legacy query such as ``{"$query": ..., "$orderby": ...}``, and return its filter and all fields.
 
-    Return any other filter unchanged.
+    The modifiers of the query, such as ``$orderby``, extend `fields`. Any other filter is returned unchanged.
     """
     if "$query" not in filter:
         return filter, fields

@@ -11,7 +11,7 @@ from gmongo.wire.reply_schema import DOCUMENT, DOCUMENTS, TEXT, unexpected
 
 
 def name_of(index_or_name: str | KeyOrList) -> str:
-    """Return the name of an index: `index_or_name`, or the default name for these keys."""
+    """Return the name of an index. If `index_or_name` consists of keys, return the default name for the keys."""
     return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name, "index_or_name")
 
 
@@ -24,7 +24,10 @@ def names_created(reply: Document, count: int) -> list[str]:
 
 
 def index_information(listed: Iterable[Document]) -> dict[str, DocumentDict]:
-    """Convert ``listIndexes`` documents to options by name. ``key`` is a list of ``(field, direction)`` pairs."""
+    """Return the options of each index by its name, from ``listIndexes`` documents.
+
+    The option ``key`` is a list of ``(field, direction)`` pairs.
+    """
     indexes: dict[str, DocumentDict] = {}
     for index in listed:
         options = dict(index)

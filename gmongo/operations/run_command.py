@@ -52,7 +52,7 @@ class RunCommand(Operation):
         options = self.context.codec_options
         reply: DocumentDict = bson.decode(body, options)
         if options is not DEFAULT_CODEC_OPTIONS and options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
-            # Without the custom types of the application, decode the fields that the driver reads.
+            # The driver needs its own fields without custom types, and therefore decodes these fields again.
             plain_reply = bson.decode(body)
             if isinstance(reply, MutableMapping):
                 reply.update((name, plain_reply[name]) for name in OWN_FIELDS & plain_reply.keys())
@@ -78,7 +78,7 @@ class _OwnCommand(RunCommand):
 
 
 class WriteCommand(_OwnCommand):
-    """Command that changes the schema, with a write concern, and without retries after network errors."""
+    """Command that changes the schema. The command has a write concern. Network errors cause no retry."""
 
     is_write = True
     takes_write_concern = True
@@ -118,7 +118,7 @@ class Explain(_OwnCommand):
 
 
 class ExplainedQuery(Explain):
-    """`explain` command for a legacy query with ``$explain``, whose result is a cursor over the plan."""
+    """`explain` command for a legacy query with ``$explain``. The result is a cursor over the query plan."""
 
     __slots__ = ()
 
@@ -127,7 +127,7 @@ class ExplainedQuery(Explain):
 
 
 class CursorCommand(CursorOperation):
-    """Operation that sends a command of the caller, whose reply contains a cursor."""
+    """Operation that sends a command of the caller. The reply to the command contains a cursor."""
 
     __slots__ = ("_command", "name")
 
@@ -141,7 +141,7 @@ class CursorCommand(CursorOperation):
 
 
 class RunCursorCommand(CursorCommand):
-    """Command of the application whose reply must contain a cursor, without retries after network errors."""
+    """Command of the application. The reply must contain a cursor. Network errors cause no retry."""
 
     retryable = False
     title = "runCursorCommand"

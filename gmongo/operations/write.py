@@ -18,7 +18,7 @@ from gmongo.execution.operation import Operation
 from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.reply_errors import raise_write_concern_error, raise_write_error
 from gmongo.wire.address import Address
-from gmongo.wire.message import Buffer, encode_op_msg, encode_op_msg_of_one
+from gmongo.wire.message import Buffer, encode_op_msg, encode_single_document_op_msg
 from gmongo.wire.reply import PLAIN_REPLY, reply_options
 from gmongo.wire.reply_schema import WRITE, check, unexpected
 
@@ -27,7 +27,8 @@ _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _IDENTIFIERS = {kind: name.encode() + b"\x00" for kind, name in _SEQUENCES.items()}
 # Fields that an unacknowledged write must not have, because the server would not report their errors.
 _NEED_A_REPLY = ("collation", "arrayFilters")
-# Fields that older servers would reject without a reply: command, field, minimum wire version, and its release.
+# Fields that older servers reject, without a reply to an unacknowledged write: (command, field, minimum wire version,
+# release with this wire version).
 _NEED_A_RELEASE = (
     ("update", "sort", wire_versions.SORT_OF_UPDATES, "8.0"),
     ("delete", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),
@@ -237,7 +238,7 @@ class SingleWrite(_Write):
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         encoded = self._encoded = self._encoded or self.encode(hello)
-        return encode_op_msg_of_one(request_id, flags, body, _IDENTIFIERS[self.name], encoded[0])
+        return encode_single_document_op_msg(request_id, flags, body, _IDENTIFIERS[self.name], encoded[0])
 
     def encode(self, hello: Hello) -> list[bytes]:
         statement = self.taken[0]

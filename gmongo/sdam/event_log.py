@@ -15,7 +15,7 @@ _KEPT = 100
 
 
 class SdamEvent(NamedTuple):
-    """SDAM event of a server, or consecutive events with equal kinds and error classes.
+    """One SDAM event of a server, or several consecutive events of a server with the same kind and error class.
 
     `moment` and `first` are the times of the last and the first merged event, as measured by :mod:`gmongo._clock`.
     `error` is the error of the last event, or None. `times` is the number of merged events.
@@ -37,11 +37,13 @@ class EventLog:
     def __init__(self) -> None:
         self.events: deque[SdamEvent] = deque(maxlen=_KEPT)
 
-    def check_failed(self, description: ServerDescription) -> None:
+    def record_failed_check(self, description: ServerDescription) -> None:
         self._add("check failed", description.address, description.error)
 
-    def changed(self, old: Mapping[Address, ServerDescription], new: Mapping[Address, ServerDescription]) -> None:
-        """Record the events between old and new server descriptions, without a switch."""
+    def record_changes(
+        self, old: Mapping[Address, ServerDescription], new: Mapping[Address, ServerDescription]
+    ) -> None:
+        """Record the differences between server descriptions. Does not switch greenlets."""
         for address in new.keys() - old.keys():
             self._add("joined", address)
         for address in old.keys() - new.keys():

@@ -33,7 +33,7 @@ def _reply_property(name: str, doc: str, default: object = None) -> Any:
 class HelloReply(DocumentDict):
     """Reply to a hello command: a document that also has the attributes of PyMongo's ``Hello``.
 
-    :param document: the reply of the server, of which this object is a shallow copy.
+    :param document: the reply of the server. This object is a shallow copy of the reply.
     :param awaitable: True for the reply to an awaitable hello. The server sends this reply after a change of its state.
     """
 
@@ -69,7 +69,7 @@ class HelloReply(DocumentDict):
         "saslSupportedMechs", "Authentication mechanisms of the user.", []
     )
     speculative_authenticate: Document | None = _reply_property(
-        "speculativeAuthenticate", "First step of the authentication."
+        "speculativeAuthenticate", "Reply of the server to the speculative authentication."
     )
     service_id: ObjectId | None = _reply_property("serviceId", "ID of the service behind a load balancer.")
     hello_ok: bool = _reply_property("helloOk", "True if the server supports the ``hello`` command.", False)

@@ -45,9 +45,10 @@ class CheckCancelled(AutoReconnect):
 
 
 def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:
-    """Return True if ``serverMonitoringMode`` allows the streaming protocol, in an environment with `variables`.
+    """Return True if the ``serverMonitoringMode`` `mode` allows the streaming protocol.
 
-    The mode `auto` forbids the protocol in a serverless function, whose process is frozen between calls.
+    `variables` are the environment variables of the process. The mode ``auto`` forbids the protocol in a serverless
+    function, whose process is frozen between calls.
     """
     return mode == "stream" or (mode == "auto" and faas_name(variables) is None)
 
@@ -71,8 +72,8 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         self._hello_command: str  # hello command of the current connection
         self._may_stream = allows_streaming(settings.monitoring_mode, os.environ)
         self._checking = False
-        # Result of the last check, which the topology may replace by Unknown. The next awaitable hello must contain the
-        # topology version of this result, because the server replies immediately to another topology version.
+        # Result of the last check. The topology may have marked the server Unknown since. The next awaitable hello must
+        # contain the topology version of this result, because the server replies immediately to another version.
         self._outcome = ServerDescription(address)
         self._heartbeat: tuple[float, bool] | None = None  # start of the current heartbeat, and True if awaitable
         self._background = RestartingGreenlet(self._run)
@@ -86,7 +87,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
 
     @property
     def progress(self) -> str | None:
-        """Stage of the monitor connection that is being established, or None."""
+        """Stage of the establishment of the monitor connection, or None if no establishment is in progress."""
         progress = None if self._connection is None else self._connection.progress
         return None if progress is None else f"{address_text(self.address)}: {progress}"
 
@@ -111,7 +112,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         self._wakeup.set()
 
     def close(self) -> None:
-        """Stop the greenlet, and publish the failure of a heartbeat in progress. Call before the ServerClosed event."""
+        """Stop the greenlet, and publish the failure of a heartbeat in progress, before the ServerClosed event."""
         connection = self._connection
         self.stop()
         self._publish_heartbeat_failure(connection, self._cancel_error())
@@ -149,7 +150,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         if description is None:
             return False
         self._outcome = description
-        # Forget requests that arrived during this check (SM-25), except requests of listeners that receive the result.
+        # Forget the requests that arrived during this check (SM-25). Listeners of the result may request another check.
         self._wakeup.clear()
         self._report(description)
         return self._skips_pause(previous, description)
@@ -244,9 +245,9 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         return self._record_hello(hello)
 
     def _new_connection(self) -> ServerConnection:
-        """Return a new connection without a socket, which the check opens."""
+        """Return a new connection without a socket. The check opens the socket."""
         self._hello_command = first_hello(self._settings.connection)
-        self._connection = ServerConnection(self.address, ref=False, monitors=True)
+        self._connection = ServerConnection(self.address, ref=False, is_monitor=True)
         self._last_id += 1
         self._connection.id = self._last_id
         return self._connection

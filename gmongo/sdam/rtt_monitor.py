@@ -17,7 +17,7 @@ from gmongo.wire.address import Address
 class RttMonitor:
     """Measures the round trip time of one server every ``heartbeatFrequencyMS``.
 
-    Only the :class:`~gmongo.sdam.monitor.Monitor` of the server removes `samples`.
+    Only the :class:`~gmongo.sdam.monitor.Monitor` of the server resets `samples`.
     """
 
     def __init__(self, address: Address, settings: TopologySettings, samples: RoundTripTime) -> None:
@@ -62,7 +62,7 @@ class RttMonitor:
     def _measure(self) -> Hello:
         if self._connection is None:
             self._hello_command = first_hello(self._settings.connection)
-            self._connection = ServerConnection(self._address, ref=False, monitors=True)
+            self._connection = ServerConnection(self._address, ref=False, is_monitor=True)
             return establish(self._connection, self._settings.connection, ref=False)
         api = self._settings.connection.server_api
         command = {self._hello_command: 1, **api, "helloOk": True}

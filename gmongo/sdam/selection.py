@@ -105,7 +105,7 @@ def _matching(topology: Candidates, selector: Selector, servers: list[ServerDesc
 
 
 def with_tags(servers: list[ServerDescription], tag_sets: Sequence[Document]) -> list[ServerDescription]:
-    """Return the servers that match a tag set: the first tag set in the list that at least one server matches."""
+    """Return the servers that match the first usable tag set. A tag set is usable if at least one server matches."""
     for tag_set in tag_sets:
         matching = [
             server for server in servers if all(server.tags.get(name) == value for name, value in tag_set.items())

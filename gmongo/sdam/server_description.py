@@ -220,7 +220,7 @@ class ServerDescription:
         return self.max_wire_version >= wire_versions.RETRYABLE_READS or self._server_type == SERVER_TYPE.LoadBalancer
 
     def _identity(self) -> tuple[object, ...]:
-        """Return the values by which two descriptions are compared. Times may differ."""
+        """Return the values that ``==`` compares. Two equal descriptions may have different times."""
         return (
             self._address,
             self._server_type,
@@ -253,7 +253,7 @@ class ServerDescription:
 
 
 def unknown(address: Address, error: BaseException | None) -> ServerDescription:
-    """Return a description of an Unknown server, with the topology version in `error`."""
+    """Return a description of an Unknown server, with the topology version of the reply that caused `error`."""
     return ServerDescription(address, error=error, topology_version=topology_version_of(error))
 
 

@@ -48,13 +48,13 @@ class SelectingOperation(Protocol):
 
 
 class ServerSelector:
-    """Selects servers of a topology. The topology is a parameter, because an attribute would form a cycle."""
+    """Selects servers of a topology. Methods take the topology, because an attribute would form a reference cycle."""
 
     def __init__(self, settings: TopologySettings) -> None:
         self._settings = settings
         self._events = SelectionEvents(silent=settings.silent)
         self._is_logged = self._events.is_enabled
-        # id() of a selector -> (the selector, the suitable server if it is the only one, all suitable servers)
+        # id() of a selector -> (the selector, the only suitable server or None, all suitable servers)
         self._choices: dict[int, tuple[Selector, Server | None, list[Server]]] = {}
         self._queue: WaitQueue[TopologyDescription] = WaitQueue()
 
@@ -237,7 +237,7 @@ def _checks_in_progress(topology: Selectable) -> list[str]:
 
 
 def _reason(topology: TopologyDescription, selector: Selector, checks: Sequence[str] = ()) -> str:
-    """Return the reason why no server is suitable, with the texts from :func:`_checks_in_progress`."""
+    """Return the reason why no server is suitable. `checks` are the texts from :func:`_checks_in_progress`."""
     servers = topology.server_descriptions()
     errors = [server.error for server in servers.values() if server.error]
     name = topology.replica_set_name

@@ -23,7 +23,7 @@ class SrvRecords(Protocol):
     """SRV records of the host name in a ``mongodb+srv`` URI."""
 
     def verified_hosts(self) -> tuple[Sequence[Address], int]:
-        """Query DNS for the hosts that the URI allows. Return the hosts, and the time to live in seconds."""
+        """Query DNS for the SRV records. Return the verified hosts, and the time to live of the records in seconds."""
 
 
 @dataclass(frozen=True, eq=False)

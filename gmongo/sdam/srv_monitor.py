@@ -54,7 +54,7 @@ class SrvMonitor(OwnedMonitor[SrvOwner]):
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
-        """Start the greenlet. Without seeds, the first query is immediate, otherwise after an interval."""
+        """Start the greenlet. If the settings have no seeds, query DNS immediately, otherwise after an interval."""
         self._background.start()
 
     def stop(self) -> None:

@@ -43,7 +43,7 @@ _GRACE = 10.0  # seconds for which operations in progress may continue after a c
 
 
 class _PoolOwner:
-    """Object that forwards the callbacks of pools through a weak reference, so that a deleted client is freed."""
+    """Forwards the callbacks of pools to the topology. A weak reference allows Python to free a deleted client."""
 
     __slots__ = ("_topology",)
 
@@ -76,7 +76,7 @@ class Topology:
         self._srv_monitor: SrvMonitor | None = None
         # Hub of the thread that uses the client. None before the first use, after a close, and after a fork.
         self.hub: Hub | None = None
-        self.epoch = 0  # number of forks
+        self.epoch = 0  # number of forks since the creation of the client
         self._opened = False
         self._closed = False
         register_after_fork(self)
@@ -207,7 +207,7 @@ class Topology:
 
     # Server selection
     def select_server(self, selector: Selector, name: str, deadline: float | None = None) -> Server:
-        """Select a server for an internal task, which has `name` in logs."""
+        """Select a server for an internal task. Logs show `name` as the name of the operation."""
         return self.selector.select(self, selector, NamedOperation(name), deadline, frozenset())
 
     def ensure_open(self) -> None:
@@ -243,7 +243,7 @@ class Topology:
         """Apply the result of a check: change the description, and mark the pool ready or clear the pool."""
         error = description.error
         if error is not None:
-            self.history.check_failed(description)
+            self.history.record_failed_check(description)
         # Critical section: if greenlets switched between Unknown and the clear, an operation that has selected the
         # server could check out an old connection.
         with self._delivery:
@@ -351,13 +351,12 @@ class Topology:
         for address in new:
             if address not in old:
                 record(events.server_opened, address)
-        self.history.changed(old, new)
+        self.history.record_changes(old, new)
         if is_changed or before != after:
             record(events.topology_changed, before, after)
         self._update_servers(new)
         for server in dropped:
             server.pool.close()
-        # The waiters select from the new servers.
         self.selector.clear_cache()
         self.selector.wake(after)
 

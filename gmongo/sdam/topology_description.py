@@ -145,7 +145,7 @@ class TopologyDescription:
         return address in self._servers
 
     def has_readable_server(self, read_preference: Selector | None = None) -> bool:
-        """Return True if a server accepts reads with a read preference.
+        """Return True if at least one server is suitable for reads with the read preference.
 
         :param read_preference: read preference; None means primary.
         """
@@ -166,7 +166,7 @@ class TopologyDescription:
         """Return the servers that are suitable for a selector and are in the latency window.
 
         :param selector: a read preference, or :data:`~gmongo.sdam.selection.WRITABLE`.
-        :param address: restrict the result to the server with this address; None means all servers.
+        :param address: address of the only server that this method may return; None means all servers.
         :param custom_selector: function of the application that filters the list of suitable servers.
         :param deprioritized_servers: addresses of servers that are returned only if no other server is suitable.
         """

@@ -1,4 +1,4 @@
-"""Pure functions that compute the next topology description, by the "TopologyType table" of the SDAM specification."""
+"""Pure functions that compute the next topology description (SDAM specification, "TopologyType table")."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def with_srv_hosts(
     max_hosts: int,
     sample: Callable[[list[Address], int], list[Address]],
 ) -> TopologyDescription:
-    """Return the topology description after a DNS query. Known servers in `hosts` stay unchanged.
+    """Return the topology description with the hosts from a DNS query. Known servers in `hosts` stay unchanged.
 
     :param max_hosts: maximum number of hosts in the topology; 0 means no limit.
     :param sample: returns a random sample of a list of hosts.
@@ -163,7 +163,10 @@ class _Update:
         self._check_for_primary()
 
     def _is_stale_primary(self) -> bool:
-        """Return True for an older election than the newest known election. Otherwise, store the election."""
+        """Return True if the primary has an older election than the newest known election.
+
+        Otherwise, store the election of the primary.
+        """
         election_id, set_version = self.server.election_id, self.server.set_version
         if self.server.max_wire_version >= wire_versions.ELECTION_ID_FIRST:
             if _election_key(election_id, set_version) < _election_key(self.election_id, self.set_version):

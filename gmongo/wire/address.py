@@ -1,4 +1,4 @@
-"""Server addresses: a pair of host and port, or a pair of path and None for a Unix domain socket."""
+"""Server addresses: (host, port), or (path, None) for a Unix domain socket."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeAlias
 Address = tuple[str, int | None]
 
 SocketAddress: TypeAlias = tuple[object, ...] | str
-"""Address for a socket function: tuple of an IP socket, or path of a Unix domain socket."""
+"""Address that the socket functions accept: a tuple for an IP socket, a path for a Unix domain socket."""
 
 _DEFAULT_PORT = 27017
 _LARGEST_PORT = 65535
@@ -20,8 +20,11 @@ def address_text(address: Address) -> str:
 
 
 def parse_address(text: str) -> Address:
-    """Parse an address in a server reply. Host names become lower case. Raise ValueError for an invalid address."""
-    if not text.isprintable():  # such a text is no host name, and could control a terminal
+    """Parse an address from a server reply. The host name becomes lower case.
+
+    :raises ValueError: the address is invalid.
+    """
+    if not text.isprintable():  # host names have no control characters, which could alter a terminal
         raise ValueError(f"{text!r} cannot be printed")
     if text.endswith(".sock"):
         return text, None

@@ -1,7 +1,7 @@
-"""CRC-32C, the optional checksum at the end of an OP_MSG. Sources: OP_MSG specification, "sections", and RFC 3720.
+"""CRC-32C, the optional checksum at the end of an OP_MSG. Sources: the OP_MSG specification and RFC 3720.
 
-MongoDB servers send checksums only to clients that send checksums, and gmongo sends no checksums. Other servers may
-always send a checksum, which gmongo verifies. This Python code is slow (about 10 MB per second), but needs no library.
+A MongoDB server sends checksums only to a client that sends checksums. gmongo sends no checksums, but verifies the
+checksums of other servers. This Python code is slow (about 10 MB per second), but needs no library.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _POLYNOMIAL = 0x82F63B78
 _WORDS = struct.Struct("<II")
 _CHECKSUM = struct.Struct("<I")
 CHECKSUM_SIZE = _CHECKSUM.size
-# Number of bytes that one step processes, in about 1 ms. The calculation reads two words (8 bytes) at a time.
+# Number of bytes that one step processes. A step takes about 1 ms.
 _PIECE = 8 * 1024
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 def crc32c(data: Buffer, value: int = 0) -> int:
-    """Return the CRC-32C of `data`. `value` is the checksum of preceding data. May switch greenlets."""
+    """Return the CRC-32C of `data`. `value` is the CRC-32C of all data before `data`. May switch greenlets."""
     view = memoryview(data)
     work = LongWork()
     value ^= 0xFFFFFFFF
@@ -52,7 +52,7 @@ def _add_piece(piece: memoryview, value: int) -> int:
 
 @cache
 def _tables() -> Sequence[Sequence[int]]:
-    """Return eight tables. For each byte, table n contains the CRC remainder of this byte and n zero bytes."""
+    """Return eight tables. For each byte, table n contains the CRC remainder of this byte followed by n zero bytes."""
     first = []
     for byte in range(256):
         for _bit in range(8):
@@ -65,13 +65,13 @@ def _tables() -> Sequence[Sequence[int]]:
 
 
 def with_checksum(message: bytes) -> bytes:
-    """Append the checksum to a message whose length and flags already announce the checksum."""
+    """Append the checksum to a message. The length and the flags of `message` must already include the checksum."""
     return message + _CHECKSUM.pack(crc32c(message))
 
 
 def verify(header: Buffer, payload: memoryview) -> None:
-    """Verify the checksum at the end of the payload of a message."""
+    """Raise ProtocolError if the checksum at the end of an OP_MSG is wrong."""
     actual = crc32c(payload[:-CHECKSUM_SIZE], crc32c(header))
     (stated,) = _CHECKSUM.unpack_from(payload, len(payload) - CHECKSUM_SIZE)
     if actual != stated:
-        raise ProtocolError(f"OP_MSG has the checksum {stated:#010x}, but its bytes have {actual:#010x}")
+        raise ProtocolError(f"OP_MSG has the checksum {stated:#010x}, but should have {actual:#010x}")

@@ -14,7 +14,8 @@ from gmongo._native_threads import result_or_exception
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED, OP_MSG
 
-_IN_A_THREAD = 128 * 1024  # bytes: a native thread works on larger messages, which would block the event loop
+# Size in bytes. A native thread processes larger messages, because they would block the event loop.
+_THREAD_THRESHOLD = 128 * 1024
 # Offset of the command name in an OP_MSG: after header, flags, section kind, document length and element type.
 _NAME_AT = HEADER_SIZE + 4 + 1 + 4 + 1
 _NEVER_COMPRESSED = frozenset(
@@ -87,7 +88,7 @@ def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[byt
 
 
 def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
-    """Return the opcode and the payload of the message in an OP_COMPRESSED. May switch for a long message."""
+    """Return the opcode and the payload of the message in an OP_COMPRESSED. May switch greenlets for a long message."""
     if len(payload) < _WRAPPER.size:
         raise ProtocolError(f"OP_COMPRESSED of {len(payload)} bytes after the header is too short")
     opcode, size, identifier = _WRAPPER.unpack_from(payload)
@@ -99,7 +100,7 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
     if decompress is None:
         raise ProtocolError(f"OP_COMPRESSED names the compressor {identifier}, which is unknown")
     content = bytes(payload[_WRAPPER.size :])
-    # `_without_blocking` returns an exception of `decompress` as its result
+    # `_without_blocking` returns an exception of `decompress` instead of raising it
     data = _without_blocking(decompress, content, size, size)
     if isinstance(data, ImportError):
         raise ProtocolError(f"OP_COMPRESSED needs a library that is not installed: {data}") from data
@@ -111,11 +112,11 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
 
 
 def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
-    """Call `work`, in a native thread for a large size, and return its result or its exception.
+    """Call `work`, and return its result or its exception. A native thread makes the call if `size` is large.
 
-    This function raises only exceptions that another greenlet throws.
+    This function raises only exceptions that another greenlet throws into the current greenlet.
     """
-    if size < _IN_A_THREAD:
+    if size < _THREAD_THRESHOLD:
         return result_or_exception(work, data, *arguments)
     outcome: bytes | Exception = get_hub().threadpool.apply(result_or_exception, (work, data, *arguments))
     return outcome
@@ -123,19 +124,19 @@ def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *argum
 
 def _decompress_snappy(data: bytes, size: int) -> bytes:
     if _varint(data) != size:
-        raise _Mismatch(f"it was announced as {size} bytes, but begins with the length {_varint(data)}")
+        raise _Mismatch(f"it announces {size} bytes, but its content begins with the length {_varint(data)}")
     uncompressed: bytes = importlib.import_module("snappy").uncompress(data)
     return uncompressed
 
 
 def _varint(data: bytes) -> int:
-    """Return the length at the start of a snappy block, which has seven bits in each byte."""
+    """Return the uncompressed length at the start of a snappy block. Each byte has seven bits of the length."""
     value = 0
     for position, byte in enumerate(data[:_SNAPPY_LONGEST_VARINT]):
         value |= (byte & 0x7F) << (7 * position)
         if byte < 0x80:
             return value
-    raise _Mismatch("its length is damaged")
+    raise _Mismatch("its content begins with an invalid length")
 
 
 def _decompress_zlib(data: bytes, size: int) -> bytes:
@@ -150,7 +151,7 @@ def _decompress_zstd(data: bytes, size: int) -> bytes:
     zstandard = importlib.import_module("zstandard")
     announced = zstandard.frame_content_size(data)
     if announced not in (-1, size):  # -1 means that the frame does not state its size
-        raise _Mismatch(f"it was announced as {size} bytes, but its frame says {announced}")
+        raise _Mismatch(f"it announces {size} bytes, but its frame announces {announced}")
     uncompressed: bytes = zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
     return uncompressed
 
@@ -163,8 +164,8 @@ _DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
 }
 
 
-def choose(offered: Sequence[str], accepted: object, zlib_level: int) -> Compressor | None:
-    """Return the first offered compressor in the server's `accepted` compressors, or None."""
+def choose_compressor(offered: Sequence[str], accepted: object, zlib_level: int) -> Compressor | None:
+    """Return the first compressor in `offered` that the server accepts, or None."""
     if not offered or not isinstance(accepted, (list, tuple)):
         return None
     name = next((name for name in offered if name in accepted and name in _IDS), None)

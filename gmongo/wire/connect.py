@@ -15,7 +15,7 @@ from gmongo.wire.race import AddressOrder, Endpoint, Race
 from gmongo.wire.tls import Tls, TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 
-# TCP keepalive detects a dead peer after about 210 seconds: 120 idle seconds, and 9 probes every 10 seconds.
+# TCP keepalive detects a dead peer after about 210 seconds: 120 idle seconds, and 9 probes at intervals of 10 seconds.
 _KEEPALIVE = (("TCP_KEEPIDLE", 120), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 9))
 _getaddrinfo = _socket.getaddrinfo
 AddressInfo: TypeAlias = tuple[int, int, int, str, SocketAddress]
@@ -27,7 +27,7 @@ def connect(
 ) -> Transport:
     """Connect to `address`, without a time limit, and return the connected transport.
 
-    :param attach: receives each transport or race, so that the caller can interrupt or close the attempt.
+    :param attach: receives each new transport and each new race, which the caller may interrupt or close.
     :param ref: True if waiting on the socket keeps the event loop alive.
     """
     endpoints = resolve(address, ref)
@@ -56,9 +56,9 @@ def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transp
 
 
 def resolve(address: Address, ref: bool) -> list[Endpoint]:
-    """Return the addresses of a host in the order of the resolver, but IPv4 first for `localhost`.
+    """Return the addresses of a host in the order of the resolver.
 
-    Another program may listen on the same port of ::1.
+    For `localhost`, IPv4 addresses are first, because another program may listen on the same port of ::1.
     """
     host, port = address
     if port is None:
@@ -69,7 +69,7 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
         except OSError:
             continue
         return [(family, (host, port))]
-    try:  # gevent would print the error of an invalid name in the resolver thread
+    try:  # the resolver thread of gevent would print the error of an invalid name
         host.encode("idna")
     except UnicodeError as error:
         raise TransportError(f"{host!r} cannot be a host name: {error}") from error
@@ -78,7 +78,7 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
         try:
             raise TransportError(*results.args) from results
         finally:
-            del results  # an error in `results` refers to this frame, and must not form a cycle with the frame
+            del results  # prevent a reference cycle between this frame and the error in `results`
     endpoints = list(dict.fromkeys((int(family), sockaddr) for family, _, _, _, sockaddr in results))
     if not endpoints:
         raise TransportError(f"{host} has no address")
@@ -88,7 +88,7 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
 
 
 def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
-    """Look up a host with the gevent resolver, or with a native thread instead of the default gevent resolver.
+    """Look up a host. A native thread replaces the default resolver of gevent, but no other configured resolver.
 
     The default resolver always keeps the event loop alive. The thread keeps the loop alive only if `ref` is true.
     """

@@ -37,15 +37,15 @@ _INT32 = struct.Struct("<i")
 _FLAGS = struct.Struct("<I")
 _FLAGS_KIND_AND_SIZE = struct.Struct("<IBi")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
-# Reads length, responseTo, opcode, flags, kind of the first section, and size of its document in an OP_MSG.
+# Reads fields of an OP_MSG: length, responseTo, opcode, flags, kind of the first section, size of the first document.
 read_beginning = struct.Struct("<i4xiiIBi").unpack_from
 
 # Header of a message (16 bytes): length, request ID, responseTo, opcode.
 Header = tuple[int, int, int, int]
 Buffer: TypeAlias = bytes | bytearray | memoryview
-# The encoded body of a reply, and True if another reply follows without a request.
+# The encoded body of a reply, and True if the server sends another reply without another request.
 Reply = tuple[Buffer, bool]
-# The name and the encoded documents of a document sequence section, such as ``documents`` of an insert.
+# The name and the encoded documents of a document sequence section. An insert command has the sequence ``documents``.
 DocumentSequence = tuple[str, Sequence[bytes]]
 
 REQUEST_IDS = range(1, 2**31)
@@ -54,7 +54,7 @@ next_request_id: Callable[[], int] = chain.from_iterable(repeat(REQUEST_IDS)).__
 
 
 def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[DocumentSequence] = ()) -> list[bytes]:
-    """Return an OP_MSG as one buffer, or as many buffers if it has large document sequences (see :func:`joined`)."""
+    """Return the buffers of an OP_MSG. A message of at most 64 KiB, or without document sequences, has one buffer."""
     if not sequences:
         head = _HEADER_FLAGS_AND_KIND.pack(21 + len(body), request_id, 0, OP_MSG, flags, 0)
         return [head + body]
@@ -70,7 +70,9 @@ def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[
     return buffers if length > _JOIN_BELOW else [b"".join(buffers)]
 
 
-def encode_op_msg_of_one(request_id: int, flags: int, body: bytes, identifier: bytes, document: bytes) -> list[bytes]:
+def encode_single_document_op_msg(
+    request_id: int, flags: int, body: bytes, identifier: bytes, document: bytes
+) -> list[bytes]:
     """Return the buffers of an OP_MSG with one document sequence of one document, for single writes.
 
     `identifier` is the encoded name of the document sequence, which ends with a zero byte.
@@ -83,7 +85,7 @@ def encode_op_msg_of_one(request_id: int, flags: int, body: bytes, identifier: b
 
 
 def joined(buffers: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small buffers, so that a thousand documents do not need a thousand system calls."""
+    """Join consecutive buffers to buffers of at least 64 KiB, to reduce the number of system calls."""
     run: list[bytes] = []
     size = 0
     for buffer in buffers:
@@ -117,7 +119,10 @@ class OutOfStepError(ProtocolError):
 def decode_header(
     buffer: Buffer, offset: int, max_message_size: int, request_id: int, other_request_id: int | None = None
 ) -> Header:
-    """Read and check the header at `offset` of a reply to one of two request IDs, or raise OutOfStepError."""
+    """Return the message header at `offset`.
+
+    :raises OutOfStepError: the length is invalid, or responseTo is neither `request_id` nor `other_request_id`.
+    """
     header: Header = _HEADER.unpack_from(buffer, offset)
     if not HEADER_SIZE <= header[0] <= max_message_size:
         raise OutOfStepError(f"message length {header[0]} is not between {HEADER_SIZE} and {max_message_size} bytes")
@@ -127,9 +132,9 @@ def decode_header(
 
 
 def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id: int = 0) -> Reply:
-    """Return the body of a reply, and True if another reply follows without a request.
+    """Return the body of a reply, and True if the server sends another reply without another request.
 
-    `reply_id` and `request_id` are the request ID and responseTo in the header, for the checksum.
+    `reply_id` and `request_id` are the request ID and responseTo in the header. Only the checksum needs them.
     """
     if opcode != OP_MSG:
         return _decode_op_reply(opcode, payload)
@@ -180,5 +185,8 @@ def _decode_op_reply(opcode: int, payload: memoryview) -> Reply:
     _flags, _cursor_id, _start, count = _OP_REPLY_FIELDS.unpack_from(payload)
     (size,) = _INT32.unpack_from(payload, 20)
     if count != 1 or size != len(payload) - 20:
-        raise ProtocolError(f"OP_REPLY must be one document, but has {count} documents, the first with {size} bytes")
+        raise ProtocolError(
+            f"OP_REPLY must have one document of {len(payload) - 20} bytes, "
+            f"but has {count} documents, the first of {size} bytes"
+        )
     return payload[20:], False

@@ -10,21 +10,21 @@ from cryptography import x509
 from service_identity import CertificateError, VerificationError
 from service_identity.cryptography import verify_certificate_hostname
 
-_EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # DER tags of the name types
-_ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # DER encoding of the object identifier of the extension
+_EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # DER tags
+_ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # object identifier of the extension subjectAltName in DER
 
 
 class _Certificate(NamedTuple):
-    """Object with the attribute of a certificate that `verify_certificate_hostname` reads."""
+    """Object that replaces a certificate: `verify_certificate_hostname` reads only the attribute `extensions`."""
 
     extensions: x509.Extensions
 
 
 def certificate_matches(certificate: bytes, server: str) -> bool:
-    """Return True if a name in a DER certificate, whose trust chain OpenSSL has accepted, matches a server.
+    """Return True if a name in a DER certificate matches the host name or IP address `server`.
 
-    This function parses only the names. The package `cryptography` would reject a certificate because of any malformed
-    extension, but OpenSSL accepts such a certificate.
+    OpenSSL has already accepted the trust chain of the certificate. This function parses only the names, because the
+    package `cryptography` rejects some malformed extensions that OpenSSL accepts.
     """
     address = ip_of(server)
     for tag, value in _names(certificate):
@@ -44,7 +44,7 @@ def ip_of(server: str) -> IPv4Address | IPv6Address | None:
 
 
 def _name_matches(name: str, server: str) -> bool:
-    if "." not in server:  # service-identity 24 raises ValueError for a wildcard certificate and such a server
+    if "." not in server:  # service-identity 24 raises ValueError if `name` has a wildcard
         return name.lower() == server.lower()
     try:
         names = x509.SubjectAlternativeName([x509.DNSName(name)])

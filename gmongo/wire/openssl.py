@@ -25,8 +25,8 @@ T = TypeVar("T")
 Key: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
 _PIECE = 64 * 1024
-# Number of a certificate error, which pyOpenSSL returns -> message of OpenSSL.
-_REFUSALS = {
+# Number of a certificate error in pyOpenSSL -> message of OpenSSL.
+_CERTIFICATE_ERRORS = {
     3: "unable to get certificate CRL",
     7: "certificate signature failure",
     9: "certificate is not yet valid",
@@ -41,7 +41,7 @@ _REFUSALS = {
     26: "unsupported certificate purpose",
 }
 # Name of a TLS alert -> prefix of this name in the module ``ssl``. Other alerts have the prefix SSLV3.
-_PROTOCOLS = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
+_ALERT_PREFIXES = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Session:
 
     @property
     def has_ticket(self) -> bool:
-        """True if the next handshake may use the session, like the attribute of ``ssl.SSLSession``."""
+        """True if the next handshake may use the session. ``ssl.SSLSession`` has an attribute of the same name."""
         return self.valid_until is not None
 
 
@@ -173,7 +173,7 @@ class OpenSslObject:
         return None if raw is None else Session(raw, self.peer.valid_until)
 
     def verified_chain(self) -> list[x509.Certificate]:
-        """Return the verified chain from the server certificate on, or [] after a resumed session."""
+        """Return the verified certificate chain, the server certificate first. Return [] in a resumed session."""
         if not self.peer.sent_certificate:
             return []
         return [each.to_cryptography() for each in self._connection.get_verified_chain() or ()]
@@ -214,7 +214,7 @@ def _verify(connection: SSL.Connection, certificate: crypto.X509, error_number: 
         if peer.check_name:
             peer.refusal = _name_mismatch(peer.name, certificate)
     elif not ok:
-        peer.refusal = _REFUSALS.get(error_number, f"error {error_number} of OpenSSL's verification")
+        peer.refusal = _CERTIFICATE_ERRORS.get(error_number, f"error {error_number} of OpenSSL's verification")
     return not peer.refusal
 
 
@@ -243,7 +243,7 @@ def _as_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
     # The text of an OpenSSL error is its name in lower case. The prefix before "alert" depends on the OpenSSL version.
     name = reason.replace(" ", "_").upper()
     _, alert, suffix = name.partition("_ALERT_")
-    converted.reason = f"{_PROTOCOLS.get(suffix, 'SSLV3')}_ALERT_{suffix}" if alert else name
+    converted.reason = f"{_ALERT_PREFIXES.get(suffix, 'SSLV3')}_ALERT_{suffix}" if alert else name
     return converted
 
 
@@ -269,7 +269,7 @@ def _client_key(path: str, password: str | None) -> Key:
 def _load_authorities(context: SSL.Context, path: str | None) -> None:
     """Load the certificate authorities of a file, or the default authorities of ``ssl``.
 
-    pyOpenSSL may use an OpenSSL library with other default paths.
+    The default paths of pyOpenSSL may differ, because pyOpenSSL may use another OpenSSL library.
     """
     usual = ssl.get_default_verify_paths()
     places: Mapping[str, str | None] = {"cafile": usual.cafile, "capath": usual.capath}

@@ -30,7 +30,7 @@ class AttemptsTimedOut(TransportError):
 
 
 class AddressOrder:
-    """Order in which races try the addresses of a host. Addresses that failed come last."""
+    """Order in which a :class:`Race` tries the addresses of a host. Addresses that failed come last."""
 
     __slots__ = ("_failed",)
 
@@ -41,7 +41,7 @@ class AddressOrder:
         return f"<AddressOrder {len(self._failed)} failed>"
 
     def sorted(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-        """Sort addresses in the order of the next race. Address families alternate (RFC 8305)."""
+        """Sort addresses in the order in which the next race tries them. Address families alternate (RFC 8305)."""
         order = {address: position for position, address in enumerate(self._failed, 1)}
         return sorted(_interleaved(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
 
@@ -69,7 +69,7 @@ def _interleaved(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
 
 
 class Attempt:
-    """Connection attempt to one address in a race, which owns the transport until the attempt wins."""
+    """Connection attempt to one address. The race owns the transport until the attempt wins."""
 
     __slots__ = ("address", "began", "transport")
 
@@ -126,7 +126,7 @@ class Race:
         return ", ".join(f"{each.address[0]} for {milliseconds(now - each.began)}" for each in self._attempts)
 
     def run(self) -> Attempt:
-        """Connect to the host. Return the first attempt that connected, whose transport the caller must close."""
+        """Connect to the host. Return the first attempt that connected. The caller must close its transport."""
         try:
             while True:
                 if self._interruption is not None:
@@ -175,7 +175,7 @@ class Race:
         return None
 
     def _drop(self, attempt: Attempt, error: TransportError) -> None:
-        """Close a failed attempt. If it was the newest attempt, the next attempt starts without a delay."""
+        """Close a failed attempt. If no later attempt has started, the next attempt starts without a delay."""
         now = _clock.monotonic()
         if attempt is self._attempts[-1]:
             self._next_start = now
@@ -190,7 +190,7 @@ class Race:
     def _finish(self, winner: Attempt) -> None:
         self._attempts.remove(winner)
         for attempt in self._attempts:
-            if attempt.began < winner.began:  # later connections do not wait for this slower address
+            if attempt.began < winner.began:  # later races try this slower address last
                 self._order.note_failure(attempt.address)
         self._order.forget_failure(winner.address)
 
@@ -240,7 +240,7 @@ class Race:
             self._hub.loop.run_callback(self._wake)
 
     def mark_forked(self, error: BaseException) -> None:
-        """Mark the race as inherited in a forked child: the race ends with `error`."""
+        """Mark the race of the parent process in a forked child, where the race ends with `error`."""
         self._interruption = error
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Decode replies that contain documents of the application.
 
 The codec options apply only to these documents. Decoding a 15 MB batch takes 0.1 seconds, which would block the event
-loop. Therefore the driver decodes a large batch in small runs while the application iterates over the cursor.
+loop. Therefore the driver decodes a large batch in runs of 32 KB while the application iterates over the cursor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gmongo._documents import DocumentDict, Value
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import Buffer
 
-# The driver decodes a reply of fewer bytes in one step (at most about 0.3 ms), and a longer batch in runs.
+# Size in bytes. The driver decodes a smaller reply in one step (at most about 0.3 ms), and a larger batch in runs.
 WHOLE_BELOW = 64 * 1024
 _RUN_SIZE = 32 * 1024
 
@@ -70,7 +70,7 @@ class Batch:
     def decode_ahead(self) -> bool:
         """Decode the next documents, and store them for :meth:`decode_run`.
 
-        Return False at the end of the batch, or after an error, which the next :meth:`decode_run` raises.
+        Return False at the end of the batch and after an error. The next :meth:`decode_run` raises the error.
         """
         try:
             return self._decode()
@@ -94,13 +94,13 @@ class Batch:
         return count
 
     def __iter__(self) -> Iterator[Value]:
-        """Iterate over all documents of the batch from the first document, in runs."""
+        """Iterate over all documents of the batch, including documents that :meth:`decode_run` has returned."""
         fresh = Batch(self._array, self._codec_options)
         while run := fresh.decode_run():
             yield from run
 
     def documents(self) -> list[Value]:
-        """Decode and return all documents of the batch from the first document."""
+        """Decode and return all documents of the batch, including documents that :meth:`decode_run` has returned."""
         return _decode_documents(self._array, 4, len(self._array) - 1, self._codec_options)
 
     def raw(self) -> bytes:
@@ -124,7 +124,7 @@ def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
 def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Value]) -> list[Value]:
     """Decode the documents in a part of an array.
 
-    A custom document class may reorder or drop the keys of the array, and must not decode the array.
+    The driver never decodes the array itself with a custom document class, which may reorder or drop keys.
     """
     if codec_options.document_class is dict:
         return _decode_values(array[start:end], codec_options)
@@ -132,7 +132,7 @@ def _decode_documents(array: memoryview, start: int, end: int, codec_options: Co
 
 
 def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode array elements in a document with one array field, because the decoder accepts only documents."""
+    """Decode array elements. The decoder accepts only documents, so wrap the elements in a document with one array."""
     size = len(elements) + _SHORTEST_DOCUMENT
     document = b"".join((_INT32.pack(size + 8), b"\x040\x00", _INT32.pack(size), elements, b"\x00\x00"))
     (values,) = bson.decode(document, codec_options).values()
@@ -140,9 +140,9 @@ def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> 
 
 
 def _run_end(array: memoryview, start: int) -> int:
-    """Return the offset after the run of documents that begins at `start`: about 32 KB, but at least one document.
+    """Return the end of the run that begins at `start`. A run has about 32 KB, but at least one document.
 
-    At the end of the array, return `start`. The fast path assumes that each key has the length of the previous key,
+    At the end of the array, return `start`. The fast path assumes that each key is as long as the previous key,
     because array keys are consecutive numbers.
     """
     end, limit, enough, key = start, len(array), start + _RUN_SIZE, 3
@@ -170,8 +170,9 @@ def decode_cursor(
 ) -> DocumentDict:
     """Decode a reply with a batch of documents.
 
-    Decode a small reply completely. In a large reply, or with custom types, which must not apply to server fields,
-    ``cursor.firstBatch`` or ``cursor.nextBatch`` becomes a :class:`Batch`. `error_options` apply to an error reply.
+    In a large reply, the field ``cursor.firstBatch`` or ``cursor.nextBatch`` becomes a :class:`Batch`. Custom types
+    must not apply to server fields. With custom types, the field therefore becomes a :class:`Batch` in any reply.
+    `error_options` apply to an error reply.
     """
     if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)
@@ -190,7 +191,7 @@ def reply_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
 
 
 def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -> DocumentDict:
-    """Decode a reply. The codec options apply only to the document or array `field` of the application."""
+    """Decode a reply. The codec options apply only to the value of `field`, a document or array of the application."""
     if decodes_plainly(codec_options):
         return bson.decode(body, codec_options)
     reply: DocumentDict = bson.decode(body, _error_options(codec_options))
@@ -260,7 +261,10 @@ def cut_batch(
 
 
 def _find(view: memoryview, document: int, name: bytes, kind: int) -> int | None:
-    """Return the offset of the value of an element with this name and BSON type in the document, or None."""
+    """Return the offset of the value of the element `name` with the BSON type `kind`, or None.
+
+    `document` is the offset of the document.
+    """
     position = document + 4
     while view[position] != 0:
         end = _element_end(view, position)
@@ -285,7 +289,9 @@ def _element_end(view: memoryview, element: int) -> int:
     except (IndexError, struct.error) as error:
         raise ProtocolError("a reply ends inside an element") from error
     if not element < end < len(view):
-        raise ProtocolError(f"a reply has an element of {end - element} bytes where {len(view) - element} remain")
+        raise ProtocolError(
+            f"a reply has an element of {end - element} bytes, but only {len(view) - element - 1} bytes remain"
+        )
     return end
 
 

@@ -1,6 +1,6 @@
 """Rules for the values of reply fields. A peer may send malformed replies.
 
-The driver checks only the fields that it reads. After a malformed reply, the driver closes only this connection.
+The driver checks only the fields that it reads. A malformed reply closes only its connection.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ INT64_MAX = 2**63 - 1
 # Maximum message size in bytes that a server may announce, which limits the memory for one reply. Current servers
 # announce 48 MB, a tenth of this limit.
 _LARGEST_SIZE = 480_000_000
-_MOST_HOSTS = 256  # in one list of a hello reply. A replica set has at most 50 members
+_MOST_HOSTS = 256  # addresses in one list of a hello reply. A replica set has at most 50 members
 _LARGEST_CLUSTER_TIME = 1024  # bytes. Every command contains the cluster time, which usually has about 100 bytes
 _LONGEST_HASH = 64
 _SHOWN = 100
 
-# A check is a function that returns None for a valid value, or a rule: the text after "must be" in the error.
+# A check returns None for a valid value, otherwise the violated rule: the text after "must be" in the error.
 Check = Callable[[Value], str | None]
 
 
 def of_type(rule: str, *types: type) -> Check:
-    """Return a check that a value has one of the types. The rule is the text after "must be" in the error."""
+    """Return a check that a value has one of the types. `rule` is the text after "must be" in the error."""
     return lambda value: None if isinstance(value, types) else rule
 
 
 def integer(lowest: int, highest: int = INT32_MAX) -> Check:
-    """Return a check that a value is an integer in a range, or an equal double, which some servers send."""
+    """Return a check that a value is an integer in a range. Some servers send integers as doubles, which are valid."""
     rule = f"an integer from {lowest} to {highest}"
 
     def check(value: Value) -> str | None:
@@ -62,7 +62,7 @@ def list_of(elements: str, is_valid: Callable[[Value], bool]) -> Check:
 
 
 def is_document(value: object) -> bool:
-    """Return True for a document."""
+    """Return True if a value is a document."""
     return isinstance(value, Mapping)
 
 
@@ -149,7 +149,7 @@ TIMES: Mapping[str, Check] = {
     "operationTime": of_type("a timestamp", Timestamp),
     "recoveryToken": DOCUMENT,
 }
-"""Checks of the fields that later commands send to the server again. Any reply may have these fields."""
+"""Checks of the fields that the driver sends back to the server in later commands. Any reply may have these fields."""
 
 OWN_FIELDS = ERROR.keys() | TIMES.keys()
 """Fields that the driver reads in replies to all commands."""
@@ -167,7 +167,7 @@ HELLO: Mapping[str, Check] = {
     "speculativeAuthenticate": DOCUMENT,
     "saslSupportedMechs": list_of("strings", is_text),
 }
-"""Checks of the fields in a hello reply that are not numbers."""
+"""Checks of the non-numeric fields in a hello reply."""
 
 HELLO_NUMBERS: Mapping[str, Check] = {
     "connectionId": integer(-INT64_MAX, INT64_MAX),
@@ -183,7 +183,7 @@ HELLO_NUMBERS: Mapping[str, Check] = {
 
 CURSOR: Mapping[str, Check] = {
     "id": integer(-INT64_MAX - 1, INT64_MAX),
-    "ns": lambda value: None if is_text(value) and "." in value else "a database and a collection with a dot between",
+    "ns": lambda value: None if is_text(value) and "." in value else "a database name, a dot and a collection name",
     "postBatchResumeToken": DOCUMENT,
 }
 """Checks of the field ``cursor`` of a reply, except its batch."""
@@ -201,7 +201,10 @@ WRITE: Mapping[str, Check] = {
 
 
 def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
-    """Return the first field with an invalid value and the violated rule, or None. Missing and null are valid."""
+    """Return the name of the first invalid field and the rule that it violates, or None.
+
+    A missing field and a null value are valid.
+    """
     for field, check in checks.items():
         value = document.get(field)
         if value is not None:
@@ -212,7 +215,7 @@ def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[st
 
 
 def check(document: Document, checks: Mapping[str, Check], document_name: str = "a reply") -> None:
-    """Check a reply or a part of a reply, with the name that errors show, or raise ProtocolError."""
+    """Check a reply or a part of a reply. The ProtocolError for an invalid field contains `document_name`."""
     violation = first_violation(document, checks)
     if violation is not None:
         field, rule = violation

@@ -42,7 +42,7 @@ class Proxy:
 
 
 def connect_through(proxy: Proxy, transport: Transport, destination: Address) -> None:
-    """Connect to `destination` through a proxy with a connected transport. The proxy resolves the host name."""
+    """Connect to `destination` through `proxy`, to which `transport` is connected. The proxy resolves the host name."""
     try:
         _authenticate(transport, proxy)
         _request(transport, destination)

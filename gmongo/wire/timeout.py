@@ -1,4 +1,4 @@
-"""Time limits of code that may switch greenlets."""
+"""Time limits for code that may switch greenlets."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def limit_text(value: float | None) -> str:
 
 
 class Source(Protocol):
-    """Object from which the limited code receives its result, such as a transport."""
+    """Object, such as a transport, that delivers the result for which the code under a :class:`TimeLimit` waits."""
 
     def has_arrived(self) -> bool: ...
 
@@ -63,16 +63,17 @@ class Source(Protocol):
 class TimeLimit:
     """Reusable time limit.
 
-    The timer throws an error into the greenlet, at most two loop iterations after the limit. If the application blocks
-    the event loop, the reply may have arrived during the delay, so a late timer first checks the socket. If a part of
-    the reply has arrived, the greenlet gets extra time: the delay, but at most the limit. If no byte has arrived, the
-    timer throws the error immediately. Without a source, a late timer waits one more iteration of the event loop.
+    The timer throws an error into the greenlet, at most two loop iterations after the end of the limit. If the
+    application blocks the event loop, the reply may arrive before the late timer fires. Therefore a late timer first
+    checks the source. If a part of the reply has arrived, the greenlet gets extra time: the delay of the timer, but at
+    most the limit. If no byte has arrived, the timer throws the error immediately. Without a source, a late timer waits
+    one more iteration of the event loop.
 
     :meth:`end` does not stop the timer. If a later use of the limit is in progress when the timer fires, the timer
     starts again. A new timer for each exchange would double the Python time of an exchange.
 
-    :param make_error: returns the error for a limit in seconds. This function must not refer to the owner of the limit,
-        because the event loop would keep the owner alive.
+    :param make_error: returns the error for a limit in seconds. This function must not refer to the owner of the
+        :class:`TimeLimit`, because the event loop would keep the owner alive.
     :param ref: True if the timer keeps the event loop alive.
     """
 
@@ -81,7 +82,7 @@ class TimeLimit:
     def __init__(self, make_error: Callable[[float], BaseException], ref: bool = False) -> None:
         self._make_error = make_error
         self._ref = ref
-        self._greenlet: greenlet | None = None  # greenlet of the current use
+        self._greenlet: greenlet | None = None  # greenlet that the limit may interrupt now
         # Current use: `_due` is the end of the limit. `_extended` is true if a late timer has extended the limit.
         self._seconds: float
         self._due: float
@@ -91,7 +92,7 @@ class TimeLimit:
         self._fires_at = inf
 
     def begin(self, seconds: float, source: Source | None = None, elapsed: float = 0.0) -> None:
-        """Start the limit for the current greenlet until :meth:`end`, without a switch.
+        """Limit the time of the current greenlet until :meth:`end`. Does not switch greenlets.
 
         :param seconds: the limit; if 0 or less, this method raises the error.
         :param source: object that receives the result, such as a transport, or None.
@@ -111,7 +112,7 @@ class TimeLimit:
         self._due += seconds
 
     def extend_if_late(self) -> None:
-        """Extend the limit after the result of a stage, if the limit ended while the event loop was blocked."""
+        """Extend the limit if it ended while the event loop was blocked. Call this method at the end of each stage."""
         late = _clock.monotonic() - self._due
         if late > _LATE and not self._extended:
             self._extend(late, min(late, self._seconds))
@@ -169,8 +170,8 @@ class _TimeoutBlock:
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[None]:
     """Return a context manager that raises `error` in its body after `seconds`, unless `seconds` is None.
 
-    The body raises `error` itself, so that callers can distinguish `error` from timeouts of the application. `ref` is
-    True if the timer keeps the event loop alive.
+    The body raises the object `error`, not a copy, so that callers can distinguish `error` from timeouts of the
+    application. `ref` is True if the timer keeps the event loop alive.
     """
     if seconds is None:
         return _NO_LIMIT
@@ -178,5 +179,5 @@ def interrupt_after(seconds: float | None, error: BaseException, ref: bool = Tru
         try:
             raise error
         finally:
-            del error  # the error refers to this frame, and must not form a cycle with the frame
+            del error  # prevent a reference cycle between this frame and the error
     return _TimeoutBlock(TimeLimit(lambda _seconds: error, ref), seconds)

@@ -1,7 +1,7 @@
 """Transport with TLS.
 
-OpenSSL works in memory, and the transport sends and receives the encrypted bytes. Interruption, closing and forking
-therefore work as without TLS. A close sends no TLS alert to the server.
+OpenSSL encrypts and decrypts in memory, and the transport sends and receives the encrypted bytes. Therefore
+interruption, closing and forking are the same as without TLS. A close sends no TLS alert to the server.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from gmongo._background import LongWork
 from gmongo.wire.message import joined
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
-# Logger of the OCSP package. The PyMongo stand-in renames only the loggers of loaded modules, such as this module.
+# Logger of `gmongo.wire.ocsp`. If gmongo replaces PyMongo, it renames only the loggers of modules that are already
+# loaded. This module has the logger, because `gmongo.wire.ocsp` may be loaded later.
 ocsp_log = logging.getLogger("gmongo.ocsp")
 
 # Number of bytes that the driver encrypts in one step, so that a long message does not block the event loop.
@@ -29,7 +30,7 @@ _BUFFER_SIZE = 32 * 1024
 class Tls:
     """TLS settings and TLS sessions of a client.
 
-    :param renew: returns a new context if the certificate files have changed; None if the options name no files.
+    :param renew: function that returns a new context if the certificate files have changed; None without such files.
     """
 
     context: ssl.SSLContext
@@ -51,12 +52,12 @@ class Tls:
     def session(self, host: str) -> ssl.SSLSession | None:
         return self._sessions.get(host)
 
-    def remember(self, host: str, session: ssl.SSLSession | None, context: ssl.SSLContext) -> None:
+    def store_session(self, host: str, session: ssl.SSLSession | None, context: ssl.SSLContext) -> None:
         """Store a TLS session for the next connection to `host`, if `context` has the current certificates."""
         if session is not None and session.has_ticket and context is self.context:
             self._sessions[host] = session
 
-    def forget(self, host: str) -> None:
+    def forget_session(self, host: str) -> None:
         self._sessions.pop(host, None)
 
 
@@ -82,7 +83,7 @@ class TlsTransport(Transport):
             self._engine = self._make_engine()
             self._perform(self._engine.do_handshake)
         except TransportError as error:
-            self._tls.forget(self._host)
+            self._tls.forget_session(self._host)
             hint = "" if isinstance(error.__cause__, ssl.SSLError) else " (perhaps the server does not use TLS)"
             raise TransportError(f"TLS handshake failed: {error}{hint}") from error
 
@@ -94,10 +95,10 @@ class TlsTransport(Transport):
         except ValueError as error:  # the host name is invalid: for example, a label is too long
             raise TransportError(f"{self._host!r} cannot be in a certificate: {error}") from error
 
-    def limit_messages(self, max_message_size: int) -> None:
-        super().limit_messages(max_message_size)
-        # Store the session now: its tickets arrive before the first reply of the server.
-        self._tls.remember(self._host, self._engine.session, self._context)
+    def set_max_message_size(self, max_message_size: int) -> None:
+        super().set_max_message_size(max_message_size)
+        # Store the session now, because the server sends the session tickets before its first reply.
+        self._tls.store_session(self._host, self._engine.session, self._context)
 
     def send(self, buffers: Sequence[bytes]) -> None:
         try:

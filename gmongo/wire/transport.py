@@ -40,7 +40,7 @@ _CHUNK_SIZE = 512 * 1024
 class TransportError(OSError):
     """Error: a socket failed, was closed, or could not be opened.
 
-    Another greenlet or a timer may throw an exception of another class, even an ``OSError``: for example,
+    An ``OSError`` of another class may come from the application: for example, from
     ``gevent.Timeout(1, TimeoutError)``.
     """
 
@@ -69,7 +69,7 @@ class Transport:
         "out_of_step",
     )
 
-    # True if `_fill` waits for the socket before it receives. A subclass that buffers bytes may need no more bytes.
+    # True if `_fill` waits for the socket before it receives. False in a subclass that may already have the bytes.
     _waits_first = True
 
     def __init__(self, sock: _socket.socket, ref: bool) -> None:
@@ -95,7 +95,7 @@ class Transport:
     def closed(self) -> bool:
         return self._socket.fileno() == -1
 
-    def limit_messages(self, max_message_size: int) -> None:
+    def set_max_message_size(self, max_message_size: int) -> None:
         self.max_message_size = max_message_size
 
     def set_ref(self, keep_loop_alive: bool) -> None:
@@ -120,12 +120,12 @@ class Transport:
         return True
 
     def is_connected(self) -> bool:
-        """Return True if the connection is complete, without a switch, or raise its error."""
+        """Return True if the connection is complete, or raise the error of the failed connection, without a switch."""
         self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
         return self.has_peer()
 
     def has_peer(self) -> bool:
-        """Return True if the connection is complete, without a switch and without consuming its error."""
+        """Return True if the connection is complete. Keep the error of a failed connection. Do not switch greenlets."""
         try:
             self._socket.getpeername()
         except OSError:
@@ -133,7 +133,7 @@ class Transport:
         return True
 
     def watch_connecting(self, callback: Callable[[], None] | None) -> None:
-        """Call `callback` when the connection is complete or has failed, or stop the watcher."""
+        """Call `callback` when the connection is complete or has failed. None stops the watcher."""
         if callback is None:
             self._writable.stop()
         else:
@@ -191,7 +191,7 @@ class Transport:
         return self._complete_body(data, request_id)
 
     def _complete_body(self, data: bytes, request_id: int) -> bytes | None:
-        """Return the body if `data` is one reply with only a body section, or store `data` for :meth:`receive`."""
+        """Return the body if `data` is one reply with only a body section. If not, store `data` for :meth:`receive`."""
         count = len(data)
         if (
             _SHORTEST <= count <= self.max_message_size
@@ -249,8 +249,8 @@ class Transport:
     def receive(self, request_id: int, other_request_id: int | None = None) -> tuple[int, int, int, memoryview]:
         """Receive the next message, and return its request ID, responseTo, opcode, and payload without the header.
 
-        The payload is valid until :meth:`release`. A payload above 64 KiB stays valid. If an exception interrupts this
-        method, another call continues with the interrupted message. `other_request_id` is a second allowed responseTo.
+        A payload of at most 64 KiB is valid only until :meth:`release`. If an exception interrupts this method, another
+        call continues with the interrupted message. `other_request_id` is a second allowed responseTo.
         """
         if self._large is not None:
             return self._receive_large(self._large, request_id, other_request_id)
@@ -269,7 +269,7 @@ class Transport:
         return reply_id, response_to, opcode, view[start + HEADER_SIZE : start + length]
 
     def release(self) -> bool:
-        """Release the buffer, or return False if bytes of another message have arrived."""
+        """Release the buffer and return True. If bytes of another message have arrived, only return False."""
         view = self._view
         if view is not None:
             if self._start != self._end:
@@ -375,7 +375,7 @@ class Transport:
             raise without_frames(self._interruption)
         if self._waiting is not None:
             raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
-        # A local variable would form a cycle: a dead greenlet keeps its exception, and the exception keeps this frame.
+        # A local variable for the greenlet would form a cycle: greenlet, exception of the dead greenlet, this frame.
         self._waiting = getcurrent()
         watcher.start(self._waiting.switch, watcher)
         try:
@@ -396,7 +396,7 @@ class Transport:
         self._close_socket()
 
     def mark_forked(self, error: BaseException) -> None:
-        """Mark the transport as inherited in a forked child, which must not use the stream of the parent."""
+        """Mark the transport of the parent process in a forked child, which must not use the transport."""
         self._interruption = error
 
     def close(self) -> None:
@@ -444,9 +444,9 @@ def without_frames(error: BaseException) -> BaseException:
 
 
 def _allocate(length: int) -> bytearray | mmap.mmap:
-    """Return memory for a message, whose pages the operating system allocates at the first write.
+    """Return memory for a message. The operating system allocates each page of large memory at the first write.
 
-    A wrong length wastes no memory, and the driver does not spend time to clear up to 48 MB.
+    Therefore a wrong message length wastes no memory, and the driver does not spend time to clear up to 48 MB.
     """
     if length <= _CHUNK_SIZE:
         return bytearray(length)

@@ -118,7 +118,7 @@ def fragmenting_server(request: Any, files: SimpleNamespace) -> Iterator[Fragmen
 def connect_to_fragmenting_server(fragmenting_server: FragmentingServer) -> Connection:
     connection = Connection(("127.0.0.1", fragmenting_server.server_port))
     open_stream(connection, fragmenting_server.tls)
-    connection._open_transport().limit_messages(LONGEST)
+    connection._open_transport().set_max_message_size(LONGEST)
     return connection
 
 

@@ -53,7 +53,7 @@ def topology_description_of(*hellos: dict[str, Any] | None) -> Any:
 )
 def test_server_change_adds_event_of_expected_kind(before: Any, after: Any, expected: list[str]) -> None:
     history = EventLog()
-    history.changed(
+    history.record_changes(
         topology_description_of(before).server_descriptions(), topology_description_of(after).server_descriptions()
     )
     assert [(each.kind, each.address, each.times) for each in history.events] == [
@@ -66,7 +66,7 @@ def test_repeated_failure_of_server_increments_count_of_last_event() -> None:
     failures = [ServerDescription(("h0", 1), error=error) for error in (OSError(), OSError(), ValueError(), OSError())]
     other = ServerDescription(("h1", 1), error=OSError())
     for each in (failures[0], other, *failures[1:]):
-        history.check_failed(each)
+        history.record_failed_check(each)
     assert [(each.address[0], type(each.error), each.times) for each in history.events] == [
         ("h1", OSError, 1),
         ("h0", OSError, 2),
@@ -79,7 +79,7 @@ def test_event_of_repeated_failure_has_first_and_last_time(monkeypatch: pytest.M
     history = EventLog()
     for moment in (3.0, 5.0, 9.0):
         monkeypatch.setattr(_clock, "monotonic", lambda moment=moment: moment)
-        history.check_failed(ServerDescription(("h0", 1), error=OSError()))
+        history.record_failed_check(ServerDescription(("h0", 1), error=OSError()))
     (failed,) = history.events
     assert (failed.first, failed.moment) == (3.0, 9.0)
 
@@ -87,12 +87,12 @@ def test_event_of_repeated_failure_has_first_and_last_time(monkeypatch: pytest.M
 def test_event_about_unknown_server_has_error() -> None:
     history, error = EventLog(), OSError("x")
     before = {("h0", 1): ServerDescription(("h0", 1), PRIMARY)}
-    history.changed(before, {("h0", 1): ServerDescription(("h0", 1), error=error)})
+    history.record_changes(before, {("h0", 1): ServerDescription(("h0", 1), error=error)})
     assert [(each.kind, each.error) for each in history.events] == [("primary became unknown", error)]
 
 
 def test_event_log_keeps_last_100_events() -> None:
     history = EventLog()
     for number in range(150):
-        history.check_failed(ServerDescription((f"h{number}", 1), error=OSError()))
+        history.record_failed_check(ServerDescription((f"h{number}", 1), error=OSError()))
     assert [each.address[0] for each in history.events] == [f"h{number}" for number in range(50, 150)]

@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from gmongo.errors import ProtocolError
 from gmongo.wire import compression
-from gmongo.wire.compression import Compressor, choose, compressed, decompressed, make_compressor, missing_package
+from gmongo.wire.compression import (
+    Compressor,
+    choose_compressor,
+    compressed,
+    decompressed,
+    make_compressor,
+    missing_package,
+)
 from gmongo.wire.message import OP_COMPRESSED, OP_MSG, encode_op_msg, encode_op_query
 from tests.support.cases import with_cases
 
@@ -151,15 +158,15 @@ CONTENT = b"x" * 5000
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
-        ("snappy", b"\x89\x27rest", "it was announced as 5000 bytes, but begins with the length 5001"),
-        ("snappy", b"", "its length is damaged"),
-        ("snappy", b"\x80\x80", "its length is damaged"),
-        ("snappy", b"\x80" * 5 + b"\x01", "its length is damaged"),
-        ("snappy", b"\x80" * 4 + b"\x01", "it was announced as 5000 bytes, but begins with the length 268435456"),
+        ("snappy", b"\x89\x27rest", "it announces 5000 bytes, but its content begins with the length 5001"),
+        ("snappy", b"", "its content begins with an invalid length"),
+        ("snappy", b"\x80\x80", "its content begins with an invalid length"),
+        ("snappy", b"\x80" * 5 + b"\x01", "its content begins with an invalid length"),
+        ("snappy", b"\x80" * 4 + b"\x01", "it announces 5000 bytes, but its content begins with the length 268435456"),
         ("zlib", zlib.compress(CONTENT)[:-6], "it is truncated"),
         ("zlib", zlib.compress(CONTENT)[:-1], "it is truncated"),
         ("zstd", make_compressor("zstd", -1).compress(CONTENT + b"x") if not missing_package("zstd") else b"",
-         "it was announced as 5000 bytes, but its frame says 5001"),
+         "it announces 5000 bytes, but its frame announces 5001"),
     ],
 )  # fmt: skip
 def test_error_of_malformed_compressed_content_states_reason(name, data, reason):
@@ -173,8 +180,8 @@ def test_error_of_malformed_compressed_content_states_reason(name, data, reason)
 def test_first_offered_compressor_that_server_accepts_is_chosen(
     monkeypatch, offered_compressors, server_compressors, chosen_compressor
 ):
-    compressor = choose(offered_compressors, server_compressors, -1)
+    compressor = choose_compressor(offered_compressors, server_compressors, -1)
     assert (compressor.id if compressor else None) == IDS.get(chosen_compressor)
     monkeypatch.setattr(compression, "make_compressor", lambda name, level: (name, level))
     expected = None if chosen_compressor is None else (chosen_compressor, 7)
-    assert choose(offered_compressors, server_compressors, 7) == expected
+    assert choose_compressor(offered_compressors, server_compressors, 7) == expected

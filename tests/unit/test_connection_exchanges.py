@@ -114,7 +114,7 @@ def test_requests_are_compressed_after_negotiation() -> None:
     hello = Hello({"maxMessageSizeBytes": 100}, 0.0)
     connection.established(hello, make_compressor("zlib", -1))
     assert connection.hello is hello
-    transport.limit_messages.assert_called_once_with(100 + 16 * 1024)
+    transport.set_max_message_size.assert_called_once_with(100 + 16 * 1024)
     connection.exchange(5, REQUEST, None, bson.decode)
     connection.send(REQUEST, None)
     for sent in (transport.round_trip.call_args.args[0], transport.send.call_args.args[0]):

@@ -83,14 +83,14 @@ def test_unusable_session_raises_error_with_reason() -> None:
 
 def test_cluster_time_and_operation_time_of_session_never_decrease() -> None:
     session = make_session(make_executor())
-    assert (session.cluster_time, session.operation_time, session.operation_time_to_follow) == (None, None, None)
+    assert (session.cluster_time, session.operation_time, session.after_cluster_time) == (None, None, None)
     for seen, kept in ((5, 5), (4, 5), (6, 6)):
         time = {"clusterTime": Timestamp(seen, 0)}
         session.observe({"$clusterTime": time, "operationTime": Timestamp(seen, 1)})
         assert session.cluster_time == {"clusterTime": Timestamp(kept, 0)}
-        assert session.operation_time == Timestamp(kept, 1) == session.operation_time_to_follow
+        assert session.operation_time == Timestamp(kept, 1) == session.after_cluster_time
     session.observe({"ok": 1})
     assert session.operation_time == Timestamp(6, 1)
     other = make_session(make_executor(), causal_consistency=False)
     other.observe({"operationTime": Timestamp(6, 1)})
-    assert other.operation_time == Timestamp(6, 1) and other.operation_time_to_follow is None
+    assert other.operation_time == Timestamp(6, 1) and other.after_cluster_time is None

@@ -19,8 +19,8 @@ from gmongo.wire.message import (
     decode_header,
     decode_reply,
     encode_op_msg,
-    encode_op_msg_of_one,
     encode_op_query,
+    encode_single_document_op_msg,
     joined,
 )
 from gmongo.wire.reply import Batch, cut_batch
@@ -105,17 +105,17 @@ SEQUENCE = b"\x01" + struct.pack("<i", 7) + b"ab\x00"
         (
             OP_REPLY,
             op_reply_payload(0, EMPTY),
-            "OP_REPLY must be one document, but has 0 documents, the first with 5 bytes",
+            "OP_REPLY must have one document of 5 bytes, but has 0 documents, the first of 5 bytes",
         ),
         (
             OP_REPLY,
             op_reply_payload(2, EMPTY),
-            "OP_REPLY must be one document, but has 2 documents, the first with 5 bytes",
+            "OP_REPLY must have one document of 5 bytes, but has 2 documents, the first of 5 bytes",
         ),
         (
             OP_REPLY,
             op_reply_payload(1, EMPTY, EMPTY),
-            "OP_REPLY must be one document, but has 1 documents, the first with 5 bytes",
+            "OP_REPLY must have one document of 10 bytes, but has 1 documents, the first of 5 bytes",
         ),
     ],
 )
@@ -147,7 +147,7 @@ def test_encoder_does_not_copy_documents_of_message_above_64_kib(size: int, is_j
     whole = b"".join(buffers)
     assert struct.unpack_from("<i", whole)[0] == len(whole) == size
     assert len(buffers) == (1 if is_joined else 3)
-    alone = encode_op_msg_of_one(7, 0, EMPTY, b"documents\x00", documents[1] + EMPTY)
+    alone = encode_single_document_op_msg(7, 0, EMPTY, b"documents\x00", documents[1] + EMPTY)
     assert b"".join(alone) == b"".join(encode_op_msg(7, 0, EMPTY, [("documents", [documents[1] + EMPTY])]))
     assert len(alone) == (1 if is_joined else 2)
 
@@ -170,8 +170,11 @@ TWO_CURSORS = b"\x03cursor\x00" + bson.encode({"firstBatch": [], "id": 0}) + b"\
         (document_with_field(2, struct.pack("<i", -1)), "a reply has an element with the length -1"),
         (document_with_field(3, struct.pack("<i", 4)), "a reply has an element with the length 4"),
         (document_with_field(4, struct.pack("<i", 0)), "a reply has an element with the length 0"),
-        (document_with_field(1, b"1234567"), "a reply has an element of 16 bytes where 16 remain"),
-        (document_with_field(3, struct.pack("<i", 100)), "a reply has an element of 108 bytes where 13 remain"),
+        (document_with_field(1, b"1234567"), "a reply has an element of 16 bytes, but only 15 bytes remain"),
+        (
+            document_with_field(3, struct.pack("<i", 100)),
+            "a reply has an element of 108 bytes, but only 12 bytes remain",
+        ),
         (document_with_field(3, b""), "a reply ends inside an element"),
         (struct.pack("<i", 6) + b"\x01x", "a reply ends inside an element"),
         (
@@ -246,6 +249,6 @@ def test_batch_document_with_invalid_length_raises_protocol_error(size: int, ind
     for call in (lambda batch: batch.decode_run(), lambda batch: batch.count(), lambda batch: batch.raw()):
         with pytest.raises(ProtocolError) as caught:
             call(Batch(bytes(array), DEFAULT_CODEC_OPTIONS))
-        left = len(array) - at + 3
-        words = f"the length {size}" if size < 5 else f"an element of {size + 3} bytes where {left} remain"
+        left = len(array) - at + 2
+        words = f"the length {size}" if size < 5 else f"an element of {size + 3} bytes, but only {left} bytes remain"
         assert words in str(caught.value)

@@ -1,4 +1,4 @@
-"""OCSP: revocation checks of server certificates, with stapled responses and responders.
+"""OCSP: revocation checks of server certificates, by stapled responses and by queries to responders.
 
 Sources: RFC 6960, RFC 7633, and the OCSP Support specification of MongoDB.
 """

@@ -1,4 +1,4 @@
-"""Concurrent queries to all OCSP responders of a certificate. The driver uses the first conclusive response."""
+"""Concurrent queries to the OCSP responders of a certificate. The driver uses the first conclusive response."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _PAUSE = 60.0  # seconds without queries after failed queries, so that new conne
 class Fetch:
     """OCSP queries about one certificate in background greenlets.
 
-    The queries end with the first answer or at the time limit in seconds. All connections that need the answer share
-    the queries, which continue if a waiting connection is closed. `remember` receives a conclusive answer.
+    The queries end after the first conclusive answer or after `seconds`. All connections that need the answer share
+    the queries, which continue if a waiting connection is closed. `remember` receives the conclusive answer.
     """
 
     def __init__(self, request: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:
@@ -45,7 +45,7 @@ class Fetch:
 
     @property
     def is_over(self) -> bool:
-        """True if a new connection may start new queries, after the end of these queries and the pause."""
+        """True if the queries have ended with an answer, or have ended without an answer and the pause is over."""
         return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._again_at)
 
     def wait(self, ref: bool) -> None:

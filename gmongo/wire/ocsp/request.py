@@ -36,7 +36,7 @@ class Request:
         self.encoded = request.public_bytes(Encoding.DER)
 
     def id_with_hash(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
-        """Return the ID of the certificate for `algorithm`, because a response may use any hash algorithm."""
+        """Return the ID of the certificate with the hash algorithm of a response, which may not be SHA-1."""
         return _id_of(self._request(algorithm))
 
     def _request(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
@@ -53,9 +53,10 @@ class Request:
 
     @property
     def responders(self) -> list[str]:
-        """URLs of the OCSP responders in the certificate that use HTTP.
+        """HTTP URLs of the OCSP responders that the certificate names.
 
-        Responses are signed. With HTTPS, the certificate of the responder would need another OCSP query.
+        HTTPS is not necessary, because responses are signed. The certificate of an HTTPS responder would require
+        another OCSP query.
         """
         try:
             access = self._extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
@@ -66,7 +67,7 @@ class Request:
 
 
 def _extensions_of(certificate: x509.Certificate) -> x509.Extensions:
-    """Return the extensions of a certificate, or [] if `cryptography` cannot parse an extension."""
+    """Return the extensions of a certificate. Return no extensions if `cryptography` cannot parse an extension."""
     try:
         return certificate.extensions
     except Exception as error:

@@ -8,12 +8,13 @@ from http.client import HTTPException, HTTPResponse
 from urllib.parse import urljoin, urlsplit
 
 from gmongo.wire.connect import connect
-from gmongo.wire.ocsp.response import LONGEST, NoResponse
+from gmongo.wire.ocsp.response import MAX_RESPONSE_SIZE, NoResponse
 from gmongo.wire.race import Race
 from gmongo.wire.transport import Transport, TransportError
 
 _MOST_REDIRECTIONS = 3
-_MOST_READ = 2 * LONGEST  # bytes of a response with its headers. An endless response would block the event loop
+# Maximum size of a response with its headers, in bytes. An endless response would block the event loop.
+_MOST_READ = 2 * MAX_RESPONSE_SIZE
 _REDIRECTIONS = (301, 302, 303, 307, 308)
 
 
@@ -28,7 +29,7 @@ def query(url: str, request: bytes, attach: Callable[[Transport | Race], None]) 
             response = _exchange(url, request, attach)
             status, location = response.status, response.getheader("Location")
             if status == 200:
-                return response.read(LONGEST + 1)
+                return response.read(MAX_RESPONSE_SIZE + 1)
         except (OSError, HTTPException, ValueError) as error:
             raise NoResponse(f"the query to the OCSP responder at {_host_of(url)} failed: {error}") from error
         if status not in _REDIRECTIONS or not location:
@@ -68,7 +69,7 @@ class _Socket:
 
 
 class _Stream(io.RawIOBase):
-    """Stream of the received bytes up to the size limit. A transport error ends the stream, like the end of data."""
+    """Stream of the received bytes up to the size limit. After a transport error, the stream ends without an error."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

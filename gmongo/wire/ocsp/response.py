@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from gmongo import _clock
 from gmongo.wire.ocsp.request import Request
 
-LONGEST = 64 * 1024  # bytes. A typical response with a certificate has about 2,000 bytes
+MAX_RESPONSE_SIZE = 64 * 1024  # bytes. A typical response with a certificate has about 2,000 bytes
 _TOO_WEAK = (hashes.MD5, hashes.SHA1)
 
 
@@ -26,10 +26,10 @@ class NoResponse(Exception):
 
 @dataclass(frozen=True)
 class Response:
-    """Revocation status of a certificate in an OCSP response.
+    """Revocation status of a certificate, which an OCSP response reports.
 
     :param revoked: True if the certificate was revoked; None if the responder does not know the certificate.
-    :param valid_until: end of the validity, in seconds since 1970; negative infinity forbids a cache.
+    :param valid_until: end of the validity, in seconds since 1970; negative infinity forbids caching.
     """
 
     revoked: bool | None
@@ -48,8 +48,8 @@ class Response:
 
 def parse_response(request: Request, data: bytes) -> Response:
     """Verify an OCSP response from the network, and return the status of the certificate in the request."""
-    if len(data) > LONGEST:
-        raise NoResponse(f"the OCSP response is longer than {LONGEST} bytes")
+    if len(data) > MAX_RESPONSE_SIZE:
+        raise NoResponse(f"the OCSP response is longer than {MAX_RESPONSE_SIZE} bytes")
     try:
         response = ocsp.load_der_ocsp_response(data)
         if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
@@ -89,7 +89,7 @@ def _combined_status(responses: list[ocsp.OCSPSingleResponse]) -> Response:
 
 
 def _signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:
-    """Return the certificate of the signer: the issuer, or a delegate with a certificate of the issuer."""
+    """Return the certificate of the signer: the issuer, or a delegate whose certificate the issuer has signed."""
     if _is_responder(response, issuer):
         return issuer
     delegate = next((each for each in response.certificates if _is_responder(response, each)), None)

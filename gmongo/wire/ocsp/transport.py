@@ -1,4 +1,4 @@
-"""TLS transport that checks the revocation of the server certificate before the first message to the server."""
+"""TLS transport that checks before the first message whether the server certificate has been revoked."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CheckedTransport(TlsTransport):
         try:
             self._check()
         except TransportError as error:
-            self._tls.forget(self._host)
+            self._tls.forget_session(self._host)
             raise TransportError(f"TLS handshake failed: {error}") from error
 
     def _check(self) -> None:

@@ -1,4 +1,4 @@
-"""Revocation check of a server certificate, with three sources: stapled response, cached answer, responders.
+"""Revocation check of a server certificate, with three sources: stapled response, cached answer, OCSP responders.
 
 If no source knows the revocation status, the client uses the connection (soft failure).
 """
@@ -32,7 +32,7 @@ class Verifier:
         register_after_fork(self)
 
     def mark_forked(self) -> None:
-        """Drop the queries of the parent process in a forked child."""
+        """In a forked child, drop the queries of the parent process."""
         for each in self._fetches.values():
             each.mark_forked()
         self._fetches.clear()
