@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 from weakref import WeakSet
@@ -785,7 +784,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     self._cursor_killer.reap()
                     for session in list(self._sessions):
                         session._abort_at_close()
-                    self._session_reaper.reap(inf)
+                    self._session_reaper.end_all()
                     for operation in EndSessions.batches(self._executor.sessions.drain()):
                         self._executor.run(operation)
         except (PyMongoError, BSONError):

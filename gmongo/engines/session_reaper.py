@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from math import inf
 from weakref import WeakMethod
 
 from bson.errors import BSONError
+from gevent import sleep
 
 from gmongo import _clock
 from gmongo._background import Wakeup, spawn_for
@@ -29,7 +31,7 @@ _ENDED: float = -1.0  # the result of `_step` that makes spawn_for() end the gre
 class _Remnant:
     """Session with an interrupted command, or a transaction that `abort` must end on the server."""
 
-    __slots__ = ("_end", "abort", "attempts", "due", "session")
+    __slots__ = ("_end", "abort", "arrived_by", "attempts", "due", "session")
 
     def __init__(self, session: ServerSession, abort: Operation | None) -> None:
         self.session = session
@@ -39,6 +41,7 @@ class _Remnant:
         # In a dirty session without a transaction, only a cursor may be open. Closing the cursor is not urgent.
         delay = _DELAYS[-1] if session.dirty and abort is None else _DELAYS[0]
         self.due, self._end = now + delay, now + _UNANSWERED_TIMEOUT
+        self.arrived_by = now + _DELAYS[0]
 
     def is_due(self, now: float) -> bool:
         """Return True if the delay has passed, or if the late reply to the interrupted command has arrived."""
@@ -94,6 +97,22 @@ class SessionReaper:
             spawn_for(self, self._wakeup, SessionReaper._step)
         if self._wakeup is not None:
             self._wakeup.set()
+
+    def end_all(self) -> None:
+        """Make one attempt for each session, and wait until 0.1 seconds after the interruption of its command.
+
+        In this time, the server receives the interrupted command. A `killSessions` that arrives before a `find` would
+        leave the cursor of the `find` open.
+        """
+        arrived_by = 0.0
+        for remnant in (*self._remnants, *self._taken):
+            if remnant.session.unanswered and not remnant.attempts:
+                arrived_by = max(arrived_by, remnant.arrived_by)
+                remnant.due += _ATTEMPT_TIMEOUT  # the greenlet of the reaper makes no attempt during the pause
+        pause = arrived_by - _clock.monotonic()
+        if pause > 0:
+            sleep(pause)
+        self.reap(inf)
 
     def close(self) -> None:
         """Forget all sessions, and let the greenlet end, without a switch of greenlets."""

@@ -13,6 +13,7 @@ import pytest
 from gevent.event import Event
 
 import gmongo
+from gmongo import _clock
 from gmongo.client_session import ClientSession
 from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.read_preferences import ReadPreference
@@ -87,11 +88,13 @@ def test_session_is_reused_after_late_reply(milliseconds, kills, deployment, con
     assert session in idle_sessions(client)
 
 
-def test_client_close_kills_sessions_of_interrupted_commands_immediately(deployment, connect):
+def test_client_close_kills_sessions_a_tenth_of_a_second_after_interruption(deployment, connect):
     client = connect(deployment)
     session = run_and_kill(deployment, "update", lambda: OPERATIONS["write"][1](client))
+    interrupted = _clock.monotonic()
     client.close()
     assert killed_sessions(deployment) == [[session]]
+    assert _clock.monotonic() - interrupted == pytest.approx(0.1, abs=0.01)
     gevent.sleep(5)
     assert killed_sessions(deployment) == [[session]]
 
