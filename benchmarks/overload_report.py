@@ -66,11 +66,11 @@ def table(results: Sequence[Result]) -> Sheet:
     return Sheet("", [*head, "latency: median, 99 %", "client's processor"], [lines])
 
 
-def peak_table(peaks: Sequence[Peak], requested: int) -> Sheet:
-    """Return the results of the `requested` simultaneous requests as a table."""
+def peak_table(peaks: Sequence[Peak], request_count: int) -> Sheet:
+    """Return the results of `request_count` simultaneous requests as a table."""
     head = ["strategy", "served", "failed", "commands sent", "seconds until the last request ended"]
     lines = [
-        [NAMES[strategy], f"**{served}**", str(requested - served), f"{commands:,}", f"{seconds:.1f}"]
+        [NAMES[strategy], f"**{served}**", str(request_count - served), f"{commands:,}", f"{seconds:.1f}"]
         for strategy, served, commands, seconds in peaks
     ]
     return Sheet("", head, [lines])

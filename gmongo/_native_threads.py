@@ -89,7 +89,7 @@ _jobs = _Jobs()
 def run_in_native_thread(function: Callable[[], T], ref: bool) -> T | Exception:
     """Run a function in a native thread, and wait for its result or exception.
 
-    While 32 jobs are running, gevent's thread pool runs the function.
+    If 32 jobs are already running, gevent's thread pool runs the function instead.
 
     :param function: a function, which must destroy a hub that it creates.
     :param ref: True if the wait keeps the event loop alive. gevent's thread pool always keeps the event loop alive.

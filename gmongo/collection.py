@@ -70,7 +70,7 @@ _Filter = Document
 _CollationIn: TypeAlias = Document | Collation | None
 _ORDERED = {"ordered": True}
 _MATCH_ALL: Document = {}
-# The default options of find_one(), for which find_one() does not need a Cursor.
+# The default values of the options of find_one(). With these values, find_one() usually creates no Cursor.
 _DEFAULT_OPTIONS_OF_FIND_ONE = (Cursor.__init__.__defaults__ or ())[1:]
 _FORBIDDEN_FIELDS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
 # The order of the keys of an index is significant, and existing programs expect SON documents.

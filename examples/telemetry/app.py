@@ -26,13 +26,13 @@ orders = client.get_default_database("gmongo_examples").telemetry_orders
 
 
 @app.post("/orders")
-def place() -> Any:
+def place_order() -> Any:
     """Place an order."""
     return jsonify(number=str(orders.insert_one({"state": "new"}).inserted_id)), 201
 
 
 @app.get("/orders")
-def count() -> Any:
+def count_orders() -> Any:
     """Count the orders."""
     return jsonify(orders=orders.estimated_document_count())
 

@@ -26,7 +26,8 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 
-# Pause in seconds after the first failed attempt of the background greenlet. Each further failure doubles the pause.
+# Pause in seconds after the background greenlet first fails to establish a connection for `minPoolSize`. Each further
+# failure doubles the pause, up to the interval of the background runs.
 _FIRST_BACKOFF = 1.0
 
 

@@ -229,7 +229,10 @@ def checked_read_ahead_limits(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_session(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation for an explicit session. Only the application may determine the order of its commands."""
+    """Raise InvalidOperation for an explicit session.
+
+    Only the application may determine the order of the commands in an explicit session.
+    """
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
             "a cursor in an explicit session cannot read ahead: a session runs one command at a time, in the order of "

@@ -28,7 +28,8 @@ _log = logging.getLogger("gmongo.events")
 # A greenlet waits for earlier events until the client has delivered no event for this number of seconds. A listener may
 # never return, or may wait for a greenlet that uses the client.
 _PATIENCE = 1.0
-# Seconds of an additional wait, in which other greenlets can run after the application has blocked the event loop.
+# Second wait in seconds, after `_PATIENCE`. If the application has blocked the event loop, the first wait ends before
+# other greenlets can deliver their events.
 _GRACE = 0.05
 _MAX_UNDELIVERED = 10_000  # maximum number of events that wait for substitutes, above which the driver drops events
 

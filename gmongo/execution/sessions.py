@@ -90,7 +90,7 @@ def bound_session(executor: SessionOwner) -> SessionHandle | None:
     if bound is None:
         return None
     if bound[0].sessions is not executor.sessions:
-        raise InvalidOperation("only operations of the client whose session is bound here can run inside bind()")
+        raise InvalidOperation("inside bind(), only the client of the bound session can run operations")
     return bound[1]
 
 

@@ -44,8 +44,8 @@ class Difference:
         `docs/differences-internals.md`.
     :param calls: Regular expression that matches the source code of calls with this difference.
     :param parts: Fields of :class:`Outcome` that may differ in any way.
-    :param accepts: Function that receives a value of PyMongo and a value of gmongo, and returns
-        True if this difference explains both.
+    :param accepts: Function that receives the values of PyMongo and gmongo, and returns True if
+        this difference explains why the two values differ.
     """
 
     kind: Kind

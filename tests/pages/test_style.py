@@ -121,5 +121,5 @@ def test_code_follows_style_guide(folder: str) -> None:
 
 
 @with_cases
-def test_findings_count_violations(text: str, count: int) -> None:
+def test_findings_returns_one_text_per_violation(text: str, count: int) -> None:
     assert len(findings(text)) == count

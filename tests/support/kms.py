@@ -126,15 +126,15 @@ class KmsServer:
         if target == "TrentService.Encrypt":
             return {"CiphertextBlob": b64encode(reversed_secret(b64decode(fields["Plaintext"]))).decode()}
         if target == "TrentService.Decrypt":
-            return {"Plaintext": b64encode(material(b64decode(fields["CiphertextBlob"]))).decode()}
+            return {"Plaintext": b64encode(decrypt(b64decode(fields["CiphertextBlob"]))).decode()}
         if "/wrapkey" in path:
             return {"value": urlsafe_b64encode(reversed_secret(_urlsafe(fields["value"]))).decode().rstrip("=")}
         if "/unwrapkey" in path:
-            return {"value": urlsafe_b64encode(material(_urlsafe(fields["value"]))).decode().rstrip("=")}
+            return {"value": urlsafe_b64encode(decrypt(_urlsafe(fields["value"]))).decode().rstrip("=")}
         if path.endswith(":encrypt"):
             return {"ciphertext": b64encode(reversed_secret(b64decode(fields["plaintext"]))).decode()}
         if path.endswith(":decrypt"):
-            return {"plaintext": b64encode(material(b64decode(fields["ciphertext"]))).decode()}
+            return {"plaintext": b64encode(decrypt(b64decode(fields["ciphertext"]))).decode()}
         raise KmsError(path)
 
     # KMIP
@@ -167,7 +167,7 @@ class KmsServer:
         elif _OPERATIONS[operation] == "Encrypt":
             payload += _item(_DATA, 8, reversed_secret(request[_DATA])) + _item(_NONCE, 8, bytes(16))
         elif _OPERATIONS[operation] == "Decrypt":
-            payload += _item(_DATA, 8, material(request[_DATA]))
+            payload += _item(_DATA, 8, decrypt(request[_DATA]))
         version = _item(0x42006A, 2, struct.pack(">i", 1)) + _item(0x42006B, 2, struct.pack(">i", 0))
         header = _item(0x420069, 1, version) + _item(0x420092, 9, bytes(8)) + _item(0x42000D, 2, struct.pack(">i", 1))
         batch = _item(_OPERATION, 5, request[_OPERATION]) + _item(0x42007F, 5, bytes(4)) + _item(0x42007C, 1, payload)
@@ -184,7 +184,7 @@ def reversed_secret(secret: bytes) -> bytes:
     return b"turned:" + secret[::-1]
 
 
-def material(ciphertext: bytes) -> bytes:
+def decrypt(ciphertext: bytes) -> bytes:
     """Decrypt a ciphertext that this server created.
 
     For a ciphertext that this server did not create, return constant bytes.

@@ -91,7 +91,7 @@ class Comparison:
             first, second, found = (self._answers(side, fields)[-1] for side in (self._server, *self._sides))
             if _code(found) != _REFUSED and difference(common_answer(first, second), found) is not None:
                 return _code(first), _code(found)
-        # Two runs on the server return values of different types, or the smaller case is invalid.
+        # Causes: two runs on the server return values of different types, or the minimiser made an invalid case.
         except Exception:
             return None
         return None

@@ -137,7 +137,7 @@ def test_commands_of_a_session_run_in_order(shell):
     assert shell.find(filter={"_id": 1})[0]["n"] == 6
 
 
-def test_write_to_document_changed_after_snapshot_conflicts(shell):
+def test_transaction_write_to_document_changed_after_snapshot_raises_write_conflict(shell):
     transaction = start_transaction(shell.with_session())
     shell.update({"_id": 1}, {"$set": {"x": 5}})
     assert error_of(transaction.update, {"_id": 1}, {"$set": {"x": 6}}).code == 112
