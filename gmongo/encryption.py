@@ -180,8 +180,8 @@ class ClientEncryption(Generic[DocumentType]):
         :param algorithm: the encryption algorithm: a value of :class:`Algorithm`.
         :param key_id: the ``_id`` of the data key; None by default. Either `key_id` or `key_alt_name` is required.
         :param key_alt_name: an alternative name of the data key.
-        :param query_type: a constant of :class:`QueryType` if the ciphertext is for a query; None (the default) encrypts for
-            storage.
+        :param query_type: a constant of :class:`QueryType` if the ciphertext is for a query; None (the default)
+            encrypts for storage.
         :param contention_factor: the number of different ciphertexts of equal values, up to the number in the
             collection's encryptedFields. Queryable algorithms require this parameter. None by default.
         :param range_opts: the options of the algorithm "Range"; None by default.

@@ -336,7 +336,9 @@ class CallRunner:
     def _all_documents(self, comparable: ComparableValues) -> Any:
         left = []
         for name in sorted(self._proxy.used & set(self._control.list_database_names())):
-            for description in sorted(self._control[name].list_collections(), key=lambda each: each["name"]):
+            # The options of a view have its definition, so the collection of definitions adds nothing.
+            found = self._control[name].list_collections(filter={"name": {"$ne": "system.views"}})
+            for description in sorted(found, key=lambda each: each["name"]):
                 collection = self._control[name][description["name"]]
                 documents = sorted((comparable.convert(each) for each in collection.find()), key=repr)
                 left.append((name, description["name"], repr(description.get("options")), documents))

@@ -19,7 +19,7 @@ def test_operation_of_other_client_in_bound_session_raises_invalid_operation(
     deployment: Deployment, client: Client, connect: Connect
 ) -> None:
     other = connect(deployment)
-    message = "only operations of the client whose session is bound here can run inside bind()"
+    message = "inside bind(), only the client of the bound session can run operations"
     with client.start_session() as session, session.bind():
         client.db.c.insert_one({"_id": 1})
         for call in (other.db.c.find_one, other.db.command, lambda name: list(other.db.c.find())):
