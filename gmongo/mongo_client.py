@@ -769,8 +769,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Operations in progress in other greenlets continue for up to ten seconds. Then such an operation raises
         :class:`~gmongo.errors.AutoReconnect`, or a retry raises :class:`~gmongo.errors.InvalidOperation`. The method
-        aborts the open transactions of other greenlets, except during an operation of the transaction. During
-        interpreter shutdown, this method does nothing.
+        aborts the open transactions of other greenlets, except during an operation of the transaction. After the
+        interruption of a command, the method waits until 0.1 seconds have passed, and then ends the command on the
+        server. During interpreter shutdown, this method does nothing.
 
         :raises InvalidOperation: the client belongs to another native thread.
         """

@@ -31,17 +31,16 @@ _ENDED: float = -1.0  # the result of `_step` that makes spawn_for() end the gre
 class _Remnant:
     """Session with an interrupted command, or a transaction that `abort` must end on the server."""
 
-    __slots__ = ("_end", "abort", "arrived_by", "attempts", "due", "session")
+    __slots__ = ("abort", "attempts", "created", "due", "session")
 
     def __init__(self, session: ServerSession, abort: Operation | None) -> None:
         self.session = session
         self.abort = abort
         self.attempts = 0
-        now = _clock.monotonic()
+        self.created = _clock.monotonic()
         # In a dirty session without a transaction, only a cursor may be open. Closing the cursor is not urgent.
         delay = _DELAYS[-1] if session.dirty and abort is None else _DELAYS[0]
-        self.due, self._end = now + delay, now + _UNANSWERED_TIMEOUT
-        self.arrived_by = now + _DELAYS[0]
+        self.due = self.created + delay
 
     def is_due(self, now: float) -> bool:
         """Return True if the delay has passed, or if the late reply to the interrupted command has arrived."""
@@ -54,7 +53,7 @@ class _Remnant:
         """
         now = _clock.monotonic()
         was_answered = error is None or isinstance(error, OperationFailure)
-        if was_answered or now > self._end:
+        if was_answered or now > self.created + _UNANSWERED_TIMEOUT:
             self.attempts += 1
         if self.attempts >= len(_DELAYS):  # close() may have made attempts concurrently
             return False
@@ -104,10 +103,11 @@ class SessionReaper:
         In this time, the server receives the interrupted command. A `killSessions` that arrives before a `find` would
         leave the cursor of the `find` open.
         """
+        self._accept_taken()
         arrived_by = 0.0
-        for remnant in (*self._remnants, *self._taken):
+        for remnant in self._remnants:
             if remnant.session.unanswered and not remnant.attempts:
-                arrived_by = max(arrived_by, remnant.arrived_by)
+                arrived_by = max(arrived_by, remnant.created + _DELAYS[0])
                 remnant.due += _ATTEMPT_TIMEOUT  # the greenlet of the reaper makes no attempt during the pause
         pause = arrived_by - _clock.monotonic()
         if pause > 0:
@@ -131,10 +131,7 @@ class SessionReaper:
 
     def reap(self, now: float) -> None:
         """End the remnants that are due at `now`. A forked child discards the remnants of the parent process."""
-        while self._taken:
-            remnant = self._taken.popleft()
-            remnant.session.wakeup = self._wakeup
-            self._remnants[remnant] = None
+        self._accept_taken()
         sessions: dict[Address, list[_Remnant]] = {}
         for remnant in [remnant for remnant in self._remnants if remnant.is_due(now)]:
             if remnant.session.epoch != self._executor.epoch:
@@ -148,6 +145,13 @@ class SessionReaper:
                 self._forget(remnant)
                 self._executor.sessions.restore(remnant.session)
         self._kill(sessions)
+
+    def _accept_taken(self) -> None:
+        # Iteration over the queue would fail, because a finaliser may append at any moment.
+        while self._taken:
+            remnant = self._taken.popleft()
+            remnant.session.wakeup = self._wakeup
+            self._remnants[remnant] = None
 
     def _abort(self, remnant: _Remnant, abort: Operation) -> None:
         was_answered = not remnant.session.unanswered

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
@@ -96,6 +97,21 @@ def test_client_close_kills_sessions_a_tenth_of_a_second_after_interruption(depl
     assert killed_sessions(deployment) == [[session]]
     assert _clock.monotonic() - interrupted == pytest.approx(0.1, abs=0.01)
     gevent.sleep(5)
+    assert killed_sessions(deployment) == [[session]]
+
+
+class QueueWithoutIteration(deque[Any]):
+    """Queue that fails during iteration, as a deque fails if a finaliser appends an element."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise RuntimeError("deque mutated during iteration")
+
+
+def test_client_close_allows_finalisers_to_add_sessions_at_any_moment(deployment, connect):
+    client = connect(deployment)
+    client._session_reaper._taken = QueueWithoutIteration()
+    session = run_and_kill(deployment, "find", lambda: client.db.c.find_one({}))
+    client.close()
     assert killed_sessions(deployment) == [[session]]
 
 
