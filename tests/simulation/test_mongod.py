@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import gevent
 import pytest
 
 from gmongo import MongoClient
@@ -66,6 +67,16 @@ def test_all_threads_are_suspended_after_stop():
             threads = Path(f"/proc/{database.server.pid}/task").glob("*/stat")
             assert {thread.read_text().rpartition(") ")[2][0] for thread in threads} == {"T"}
             database.server.resume()
+
+
+@needs_mongod
+def test_stop_returns_if_another_greenlet_resumes_the_server(monkeypatch):
+    monkeypatch.setattr(server, "_is_suspended", lambda _thread: False)
+    with EmbeddedDatabase(engine="mongod") as database:
+        stopping = gevent.spawn(database.server.stop)
+        gevent.sleep(0)
+        database.server.resume()
+        stopping.get(timeout=5)
 
 
 @needs_mongod

@@ -146,7 +146,12 @@ class Server:
         """
         self._signal(signal.SIGSTOP)
         self.is_stopped = True
-        while self.is_running and not all(map(_is_suspended, Path(f"/proc/{self.pid}/task").glob("*/stat"))):
+        # Another greenlet may call resume() or kill() during the wait.
+        while (
+            self.is_stopped
+            and self.is_running
+            and not all(map(_is_suspended, Path(f"/proc/{self.pid}/task").glob("*/stat")))
+        ):
             gevent.sleep(_CHECK_INTERVAL)
 
     def resume(self) -> None:
