@@ -27,7 +27,6 @@ from benchmarks.processors import pin_client
 from benchmarks.sheets import Sheet
 from benchmarks.worker import open_client, prepare
 
-LATENCIES = (1.0, 5.0, 20.0)
 WORK = 0.005  # seconds that the application works on a batch
 WORKS = ("waits", "computes")
 #: For each reader, the driver and the kind of its cursor.

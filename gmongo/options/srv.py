@@ -44,9 +44,6 @@ class Answer(NamedTuple):
     ttl: int = 0
 
 
-Lookup = Callable[[str, str, float], Answer]
-
-
 def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Answer:
     """Send a DNS query in a native thread. Tests may replace this function.
 
