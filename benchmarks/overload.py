@@ -103,7 +103,8 @@ class Tally:
         """Send one request, and count the attempts and the outcome."""
         begin = monotonic()
         try:
-            self.attempts += self._send(self._client)
+            attempts = self._send(self._client)
+            self.attempts += attempts  # after the switches, because other greenlets count, too
             self.latencies.append(monotonic() - begin)
         except PyMongoError as error:
             self.attempts += getattr(error, "attempts", 1)

@@ -1,0 +1,22 @@
+"""Test of the counts that the overload benchmark publishes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import gevent
+
+from benchmarks.overload import Tally
+
+
+def test_tally_counts_attempts_of_concurrent_requests() -> None:
+    client: Any = SimpleNamespace(retry_stats=lambda: {"retries": 0})
+
+    def send(_client: Any) -> int:
+        gevent.sleep(0)
+        return 1
+
+    tally = Tally(client, send)
+    gevent.joinall([gevent.spawn(tally.request) for _ in range(3)], raise_error=True)
+    assert tally.attempts == len(tally.latencies) == 3
