@@ -8,6 +8,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +74,18 @@ def public_objects() -> dict[str, Any]:
     return dict(sorted(found.values(), key=lambda each: each[0]))
 
 
-def public_members(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield the public methods and properties that a class defines or inherits from a private class of gmongo."""
+@cache
+def public_members(kind: type) -> dict[str, Any]:
+    """Return the public methods and properties that a class defines or inherits from a private class of gmongo."""
+    members = {}
     for name, _ in inspect.getmembers(kind):
         owner = next((base for base in kind.__mro__ if name in vars(base)), None)
         if is_public(name) and owner is not None and owner.__module__.startswith("gmongo"):
             member = vars(owner)[name]
             member = getattr(member, "__func__", member)
             if inspect.isroutine(member) or isinstance(member, property):
-                yield name, member
+                members[name] = member
+    return members
 
 
 PUBLIC_OBJECTS = public_objects()
@@ -91,7 +95,7 @@ CASES: dict[str, tuple[Any, str | None]] = {
     f"{name}.{member}": (kind, member)
     for name, kind in PUBLIC_OBJECTS.items()
     if inspect.isclass(kind)
-    for member, _ in public_members(kind)
+    for member in public_members(kind)
 }
 
 
@@ -99,7 +103,7 @@ def documented_object(public_object: Any, member: str | None) -> tuple[Any, str]
     """Return the object, or the given member of the object, and its docstring."""
     if member is None:
         return public_object, inspect.getdoc(public_object) or ""
-    return dict(public_members(public_object))[member], inspect.getdoc(getattr(public_object, member)) or ""
+    return public_members(public_object)[member], inspect.getdoc(getattr(public_object, member)) or ""
 
 
 def constructor_of(kind: type) -> type:
