@@ -24,6 +24,7 @@ ATTEMPTS = 5
 # early. The fail point `failBeforeCommit` closes the connection, but a busy server continues to
 # insert documents. After the end of the fail point, the server also commits the inserted documents.
 _DEPENDS_ON_SPEED = re.compile("blockTimeMS|imeoutMS|failBeforeCommit")
+_TIME = re.compile(".*(?:imeMS|imeoutMS|FrequencyMS)|ms")
 _NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
 
@@ -131,10 +132,11 @@ def _run_case(
     """Run a case.
 
     Repeat a failed case if its outcome depends on the speed of the machine, or if an election took
-    place.
+    place. The second attempt doubles all times of the case, the third attempt triples them, and so
+    on. The times keep their ratios, so a fault of the driver fails in each attempt.
     """
-    for _ in range(ATTEMPTS):
-        document, election = read(), live.election()
+    for attempt in range(1, ATTEMPTS + 1):
+        document, election = with_longer_times(read(), attempt), live.election()
         try:
             return Run(live, document, document["tests"][index], options).run()
         except Skip:
@@ -142,9 +144,21 @@ def _run_case(
         except Exception as error:
             text = f"{document['tests'][index]} {document.get('createEntities')}"
             is_disturbed = live.election() != election and "replSetStepDown" not in text
-            if not (is_disturbed or _DEPENDS_ON_SPEED.search(text)) or len(remarks) == ATTEMPTS - 1:
+            if not (is_disturbed or _DEPENDS_ON_SPEED.search(text)) or attempt == ATTEMPTS:
                 raise
             remarks.append(f"repeated after {type(error).__name__}: {error}")
+
+
+def with_longer_times(value: Any, factor: int, is_time: bool = False) -> Any:
+    """Return the JSON value with each number multiplied by the factor if its key is the name of a time."""
+    if isinstance(value, dict):
+        return {
+            key: with_longer_times(inner, factor, is_time or _TIME.fullmatch(key) is not None)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [with_longer_times(inner, factor, is_time) for inner in value]
+    return value * factor if is_time and type(value) in (int, float) else value
 
 
 def _skip_without_members(target: Target, case: Mapping[str, Any]) -> None:
