@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 
 class Cluster:
-    """The data, the users, the settings and the network of a deployment.
-
-    :param version: the server version, such as ``(8, 0, 0)``.
-    :param parameters: the server parameters whose values differ from the defaults.
-    :param write_concern_modes: the names that ``w`` may have besides ``majority``.
-    """
+    """The data, the users, the settings and the network of a deployment."""
 
     def __init__(
         self,
@@ -57,10 +52,7 @@ class Cluster:
         return ".".join(map(str, self.version))
 
     def record_change_stream(self, body: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
-        """Record the cursor ID if the command opened a change stream.
-
-        Errors of commands with this cursor have the label ResumableChangeStreamError.
-        """
+        """Record the cursor ID if the command opened a change stream."""
         pipeline = body.get("pipeline")
         if pipeline and "$changeStream" in pipeline[0] and reply.get("cursor"):
             self._change_streams.add(reply["cursor"]["id"])

@@ -41,41 +41,27 @@ _MODES = frozenset({"times", "skip", "activationProbability"})
 
 @dataclass
 class FailPoint:
-    """A fail point of a member.
+    """A fail point of a member."""
 
-    :param mode: ``off``, ``alwaysOn``, ``times``, ``skip`` or ``activationProbability``.
-    :param amount: the value of ``times``, ``skip`` or ``activationProbability``. For ``times`` and
-        ``skip``, each matching command decreases the number.
-    :param data: the data, such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
-    :param entered: the number of commands that the fail point affected.
-    """
-
-    mode: str
-    amount: float = 0
+    mode: str  # off, alwaysOn, times, skip or activationProbability
+    amount: float = 0  # the value of `times`, `skip` or `activationProbability`
     data: Mapping[str, Any] = field(default_factory=dict)
-    entered: int = 0
+    entered: int = 0  # the number of commands that the fail point affected
 
     def enter(self) -> bool:
-        """Decide if the fail point affects a command that matches the data, and update the counters.
-
-        Return True if the fail point affects the command.
-        """
+        """Return True if the fail point affects a command that matches the data, and update the counters."""
         if self.mode == "times":
             self.amount -= 1
+            affects = self.amount >= 0
             if self.amount <= 0:
-                self.mode, acts = "off", self.amount == 0
-                return self._count(acts)
-            return self._count(True)
-        if self.mode == "skip" and self.amount > 0:
+                self.mode = "off"
+        elif self.mode == "skip" and self.amount > 0:
             self.amount -= 1
-            return False
-        if self.mode == "activationProbability" and _random.random() >= self.amount:
-            return False
-        return self._count(self.mode != "off")
-
-    def _count(self, acts: bool) -> bool:
-        self.entered += acts
-        return acts
+            affects = False
+        else:
+            affects = self.mode != "activationProbability" or _random.random() < self.amount
+        self.entered += affects
+        return affects
 
 
 class FailPointHandle:
@@ -106,10 +92,7 @@ class FailPoints:
         return self._points[name]
 
     def configure(self, name: Any, mode: Any, data: Any) -> int:
-        """Set a fail point. Return the number of commands that the previous fail point of this name affected.
-
-        :raises CommandError: the simulation does not support the fail point, or a field is invalid.
-        """
+        """Set a fail point. Return the number of commands that the previous fail point of this name affected."""
         if not isinstance(name, str) or name not in _FIELDS:
             raise not_supported("a fail point of another name", repr(name) + did_you_mean(str(name), _FIELDS))
         new = _parse_mode(mode, data)
@@ -123,10 +106,7 @@ class FailPoints:
         return old.entered if old else 0
 
     def find(self, call: Call) -> tuple[str, FailPoint] | None:
-        """Return the fail point that affects the command, and the name of the fail point.
-
-        Return None if there is no such fail point.
-        """
+        """Return the name and the fail point if a fail point affects the command, or None."""
         for name, matches in _MATCHING.items():
             point = self._points.get(name)
             if point is not None and point.mode != "off" and matches(call, point.data) and point.enter():
@@ -196,11 +176,7 @@ _MATCHING: Mapping[str, Callable[[Call, Mapping[str, Any]], bool]] = {
 
 
 def act_before(call: Call, name: str, point: FailPoint) -> None:
-    """Apply a fail point before the execution of the command.
-
-    :raises CommandError: the fail point makes the command fail.
-    :raises CloseConnection: the fail point closes the connection.
-    """
+    """Apply a fail point before the execution of the command."""
     data = point.data
     if name == ON_TIME_LIMIT:
         raise error(50, "operation exceeded time limit")
@@ -233,8 +209,7 @@ def _error_fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
     if "errorLabels" in data:
         fields["errorLabels"] = list(data["errorLabels"])
     elif call.name == "getMore" and "failCommands" not in data and call.cluster.is_change_stream(call.body["getMore"]):
-        modern = call.cluster.version >= STREAMS_AND_LABELS
-        resumable = modern and data["errorCode"] in RESUMABLE_CHANGE_STREAM
+        resumable = call.cluster.version >= STREAMS_AND_LABELS and data["errorCode"] in RESUMABLE_CHANGE_STREAM
         fields |= {"errorLabels": ["ResumableChangeStreamError"]} if resumable else {}
     return fields
 
@@ -244,10 +219,7 @@ def _fail_point_error(code: int, fields: Mapping[str, Any]) -> CommandError:
 
 
 def act_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) -> None:
-    """Apply a fail point after the execution of the command.
-
-    :raises CloseConnection: the fail point closes the connection.
-    """
+    """Apply a fail point after the execution of the command."""
     data = point.data
     if "writeConcernError" in data and call.name not in WITHOUT_WRITE_CONCERN:
         reply["writeConcernError"] = dict(data["writeConcernError"])

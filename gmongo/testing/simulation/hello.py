@@ -99,7 +99,7 @@ def _supported_mechanisms(call: Call) -> dict[str, Any]:
     database, dot, name = call.body["saslSupportedMechs"].partition(".")
     if not dot:
         raise error(2, "UserName must contain a '.' separated database.user pair")
-    user = call.cluster.users.find(database, name)
+    user = call.cluster.users.get((database, name))
     if user is None or user.database == EXTERNAL:
         return {}
     allowed = call.member.parameters["authenticationMechanisms"]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import gevent
 from bson import ObjectId, Timestamp
 
-from gmongo._object_ids import new_object_id
 from gmongo.testing import clock
 from gmongo.testing.command import error
 from gmongo.testing.simulation.access_rules import needs_primary, runs_on_any_member
@@ -42,7 +41,6 @@ class ReplicaSet(Topology):
         self.name = name
         self.election_delay = election_delay
         self.version, self.term = 1, 0
-        self.id = new_object_id()
         self.primary: Member | None = None
         self._forbidden_until: dict[
             Member, float
@@ -97,7 +95,7 @@ class ReplicaSet(Topology):
         return ObjectId(f"7fffffff{self.term:016x}")
 
     def state(self, member: Member) -> int:
-        """Return the state number in ``replSetGetStatus``: 1 for a primary, 2 for a secondary, 7 for an arbiter."""
+        """Return the number of the member state: 1 for a primary, 2 for a secondary, 7 for an arbiter."""
         if _is_arbiter(member):
             return ARBITER
         return PRIMARY if member is self.primary else SECONDARY
