@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 from typing import Any
 
 import gevent
@@ -120,9 +119,7 @@ class TetheredProcess:
     def __enter__(self) -> TetheredProcess:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
 

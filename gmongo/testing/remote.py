@@ -7,7 +7,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, TypeVar
 
 from gmongo.testing.channel import Channel
@@ -292,9 +291,7 @@ class RemoteDeployment:
     def __enter__(self: Remote) -> Remote:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _connect(self, channel: Channel) -> None:

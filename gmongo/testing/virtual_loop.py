@@ -7,7 +7,6 @@ import heapq
 import itertools
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 import gevent
@@ -289,7 +288,5 @@ class VirtualTimer:
     def __enter__(self) -> VirtualTimer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

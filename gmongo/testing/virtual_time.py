@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from types import TracebackType
 from typing import Any
 
 import gevent
@@ -59,9 +58,7 @@ class VirtualTime:
         _object_ids.begin()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         loop, self._loop = self._loop, None
         _clock.monotonic, _clock.time = _REAL
         self._chance.close()
