@@ -14,12 +14,7 @@ _LISTS = frozenset({"compressors", "write_concern_modes", "tags", "priorities"})
 
 
 class Plan:
-    """The kind and the settings of a deployment.
-
-    :param kind: the name of a method of :class:`~gmongo.testing.Deployment`, such as ``replica_set``.
-    :param settings: the keyword arguments of the method.
-    :raises ValueError: a setting is invalid.
-    """
+    """The name of a method of :class:`~gmongo.testing.Deployment`, such as ``replica_set``, and its arguments."""
 
     def __init__(self, kind: str, settings: Mapping[str, Any]) -> None:
         self.kind = kind
@@ -32,12 +27,7 @@ class Plan:
         return deployment
 
     def to_message(self) -> dict[str, Any]:
-        """Return the plan as a document for another process.
-
-        If the deployment uses generated certificates, the document contains the certificate authority of this process.
-
-        :raises ValueError: `tls` is an ``SSLContext``, which cannot be sent to another process.
-        """
+        """Return a document for another process. If `tls` is True, the document has this process's authority."""
         tls = self.settings.get("tls", False)
         if isinstance(tls, ssl.SSLContext):
             raise ValueError("tls is an SSLContext, which stays in this process: another process accepts True or paths")
