@@ -10,10 +10,10 @@ from gmongo.testing.simulation import stalled
 from gmongo.testing.simulation.certificates import Tls, certificates, server_context
 from gmongo.testing.simulation.cluster import Cluster
 from gmongo.testing.simulation.command_log import CommandLog
-from gmongo.testing.simulation.commands.table import command_names
 from gmongo.testing.simulation.compression import check_compressors
+from gmongo.testing.simulation.dispatch import command_names
 from gmongo.testing.simulation.fail_points import FailPointHandle, check_commands
-from gmongo.testing.simulation.load_balancer import LoadBalancer
+from gmongo.testing.simulation.listener import LoadBalancer
 from gmongo.testing.simulation.member import Member
 from gmongo.testing.simulation.network import Network
 from gmongo.testing.simulation.parameters import MECHANISMS, Parameters

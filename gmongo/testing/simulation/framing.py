@@ -63,6 +63,17 @@ class Message:
         return bool(self.flags & EXHAUST_ALLOWED)
 
 
+def receive_exactly(sock: Any, size: int) -> bytes:
+    """Receive `size` bytes from a socket. A ConnectionResetError reports that the connection ended before."""
+    data = b""
+    while len(data) < size:
+        chunk: bytes = sock.recv(size - len(data))
+        if not chunk:
+            raise ConnectionResetError("the connection ended in a message")
+        data += chunk
+    return data
+
+
 def read_message(opcode: int, payload: bytes, number: int = 0) -> Message:
     """Decode a message. `payload` is the message without the header."""
     try:

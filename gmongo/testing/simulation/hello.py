@@ -46,10 +46,7 @@ def hello(call: Call) -> dict[str, Any]:
 
 
 def record_app_name(call: Call) -> None:
-    """Record the name of the application in the first ``hello`` of a connection.
-
-    Call the function before the fail points apply, because a fail point can match the name of the application.
-    """
+    """Record the name of the application in the first ``hello`` of a connection."""
     client = call.body.get("client")
     if call.name in HELLOS and not call.connection.greeted and isinstance(client, Mapping):
         application = client.get("application")

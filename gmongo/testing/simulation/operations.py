@@ -20,14 +20,11 @@ _KINDS = {"insert": "insert", "update": "update", "delete": "remove", "find": "q
 
 
 class Operation:
-    """A running command.
-
-    :ivar over: an event that is set if the operation is killed, or its connection is closed.
-    """
+    """A running command."""
 
     def __init__(self, number: int, call: Call) -> None:
         self.number = number
-        self.over = Event()
+        self.over = Event()  # is set if the operation is killed, or its connection is closed
         self._killed = False
         self._call = call
         self._since, self._started = clock.monotonic(), clock.utc_now()
