@@ -1,4 +1,4 @@
-"""A command that a simulated member received, and an error reply."""
+"""The commands that simulated members receive, and error replies."""
 
 from __future__ import annotations
 

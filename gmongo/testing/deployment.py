@@ -30,7 +30,7 @@ class Members(list[Member]):
     """The members of a deployment.
 
     :param members: the simulated servers.
-    :param topology: the topology of the deployment, which has the current primary.
+    :param topology: the topology of the deployment.
     """
 
     def __init__(self, members: Iterable[Member], topology: Topology) -> None:
@@ -65,13 +65,13 @@ class Members(list[Member]):
 class Deployment:
     """A simulated MongoDB deployment on ports of the loopback interface.
 
-    Greenlets serve the clients, in the hub that called :meth:`start`.
+    Greenlets of the hub that called :meth:`start` serve the clients.
 
     Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. The
     `settings` of these methods are `version` and the parameters below `version`. Use the deployment in a ``with``
     block, or call :meth:`start` and :meth:`close`.
 
-    :param topology: the kind of the deployment, which :meth:`standalone` and the similar methods choose.
+    :param topology: the kind of the deployment, which is an argument from :meth:`standalone` and the similar methods.
     :param traits: for each member, the values of ``tags``, ``priority``, ``hidden`` and ``arbiter`` that differ from
         the defaults.
     :param load_balanced: True if the members are behind a load balancer.
@@ -85,7 +85,7 @@ class Deployment:
         ``{'certificate': ..., 'ca': ...}``.
     :param compressors: the compressors that the servers support, from ``'zlib'``, ``'snappy'`` and ``'zstd'``.
     :param parameters: server parameters, such as ``{'requireApiVersion': True}``.
-    :param write_concern_modes: the names that ``w`` may have besides ``"majority"``, as in a replica set configuration.
+    :param write_concern_modes: the custom write concern modes: the texts that ``w`` may have besides ``"majority"``.
     :param port: the port of the first member, or of the load balancer. The other members have the next ports. By
         default each server uses any free port.
     :param log: True if :attr:`commands` keeps the received commands.

@@ -155,8 +155,8 @@ class EmbeddedDatabase:
 def database_uri(engine: str | None = None) -> Iterator[str]:
     """Yield the value of ``MONGODB_URI``.
 
-    If the environment variable is not set, yield the URI of a new embedded database. The embedded database ends with
-    the ``with`` block.
+    If the environment variable is not set, yield the URI of a new embedded database, which stops after the ``with``
+    block.
 
     :param engine: the engine of the embedded database. The default is the result of `default_engine`.
     :raises EmbeddedDatabaseError: ``MONGODB_URI`` is not set, and the embedded database cannot be started.

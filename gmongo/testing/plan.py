@@ -1,4 +1,4 @@
-"""The description of a deployment that another thread or process creates."""
+"""The description of a deployment. Another thread or process creates the deployment."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Plan:
         return deployment
 
     def to_message(self) -> dict[str, Any]:
-        """Return a document for another process. If `tls` is True, the document has this process's authority."""
+        """Return a document for another process. If `tls` is True, add the certificate authority of this process."""
         tls = self.settings.get("tls", False)
         if isinstance(tls, ssl.SSLContext):
-            raise ValueError("tls is an SSLContext, which stays in this process: another process accepts True or paths")
+            raise ValueError("tls is an SSLContext, which cannot be sent to another process: use True or paths")
         settings = dict(self.settings)
         if isinstance(tls, Mapping):
             settings["tls"] = {name: str(path) for name, path in tls.items()}
@@ -39,7 +39,7 @@ class Plan:
 
 
 def deployment_of(message: Mapping[str, Any]) -> Deployment:
-    """Return a new deployment, which is not started, from a message of :meth:`Plan.to_message`."""
+    """Create the deployment that a message of :meth:`Plan.to_message` describes, and do not start the deployment."""
     if message["kind"] not in _KINDS:
         raise ValueError(f"{message['kind']!r} is not one of {sorted(_KINDS)}")
     if message["authority"] is not None:

@@ -1,4 +1,4 @@
-"""Run servers for tests and examples in processes that never outlive the process that started them."""
+"""Run the servers of tests and examples in processes that end with their parent process."""
 
 from __future__ import annotations
 

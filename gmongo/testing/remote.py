@@ -38,7 +38,7 @@ class ControlLine:
         with self._lock:
             self._number += 1
             try:
-                self._channel.send({"number": self._number, "order": name, "arguments": list(arguments)})
+                self._channel.send({"number": self._number, "request": name, "arguments": list(arguments)})
                 reply = None
                 while reply is None or reply["number"] != self._number:  # skip replies to interrupted requests
                     reply = self._channel.receive(_REPLY_TIMEOUT)
@@ -57,7 +57,7 @@ class RemoteConnection:
     number: int  # the connectionId
     app_name: str | None  # the name of the application in the handshake
     peer_port: int  # the TCP port of the client
-    busy_with: str | None  # the name of the command that the member runs; None if the connection is idle
+    busy_with: str | None  # the name of the running command, or None
     operations: Counter[str]  # the number of received commands by command name
 
     def __post_init__(self) -> None:
@@ -65,12 +65,12 @@ class RemoteConnection:
 
 
 def _fact_property(name: str) -> property:
-    """Return a property with the value that the remote deployment reports for a property of a member."""
+    """Return a property that reads the property `name` of the remote member."""
     return property(lambda member: member._facts[name], doc=getattr(Member, name, property()).__doc__)
 
 
 def _fault(name: str) -> Callable[..., None]:
-    """Return a method that calls a method of a member of the remote deployment."""
+    """Return a method that calls the method `name` of the remote member."""
 
     def method(self: RemoteMember, *arguments: Any, **named: Any) -> None:
         self._line.request("fault", self.number, name, list(arguments), named)

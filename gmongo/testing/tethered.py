@@ -1,4 +1,4 @@
-"""Run a program that ends when its parent process ends, for :class:`~gmongo.testing.process.TetheredProcess`.
+"""The script of :class:`~gmongo.testing.process.TetheredProcess`: run a program that ends with its parent process.
 
 This file runs as a script. The script imports only the standard library, and loads neither gevent nor the driver.
 """
@@ -50,7 +50,7 @@ def _run_file(path: str, arguments: list[str]) -> int:
 
 def _end_with_parent(parent: int, scratch: str) -> None:
     # Linux can send a signal when the parent ends (PR_SET_PDEATHSIG). But Linux sends the signal
-    # when the thread ends that started this process, even if the parent process continues.
+    # when the thread that started this process ends, even if the parent process continues.
     # Therefore this function polls the process ID of the parent.
     while os.getppid() == parent:
         time.sleep(_CHECK_INTERVAL)

@@ -32,7 +32,7 @@ class VirtualLoop:
     :param loop: the real loop.
     :param start: the first value of the clock; by default the value of :func:`time.monotonic`.
     :param date: the time of day at the start, in seconds since 1970; by default the real time of day.
-    :param in_real_time: True if the clock runs with the speed of real time, and jumps only in :meth:`advance`. In this
+    :param in_real_time: True if the clock runs at the speed of real time, and jumps only in :meth:`advance`. In this
         mode, timers wait in real time.
     """
 
@@ -132,7 +132,7 @@ class VirtualLoop:
             timer.continue_on(self.real, max(0.0, due_time - now))
 
     def _prepare_next_timer(self) -> None:
-        """Start the idle watcher if the clock may jump, and a real timer if the clock has the speed of real time."""
+        """Start the idle watcher if the clock may jump. In real time, start a real timer for the next virtual timer."""
         if self._ended:
             return
         while self._due and self._due[0][3].entry is not self._due[0]:
@@ -181,7 +181,7 @@ class VirtualLoop:
 
 
 def _count_other_threads() -> int:
-    """Count the threads outside the hub's thread pool, whose threads announce results through `async_`."""
+    """Count the threads outside the hub's thread pool. Threads of the pool announce their results with `async_`."""
     pool = gevent.get_hub()._threadpool
     return _thread._count() - (0 if pool is None else pool.size)
 

@@ -24,7 +24,7 @@ _TIMEOUT = 60.0  # seconds
 
 
 class CommandFailedError(RuntimeError):
-    """A server replied to a command with an error, or sent no reply. `reply` is empty without a reply."""
+    """A server replied to a command with an error, or sent no reply. `reply` is empty if there is no reply."""
 
     def __init__(self, text: str, reply: Mapping[str, Any] | None = None) -> None:
         super().__init__(text)

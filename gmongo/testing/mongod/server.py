@@ -20,7 +20,7 @@ from gmongo.testing.process import TetheredProcess, new_scratch
 
 _CHECK_INTERVAL = 0.02  # seconds
 _LOG_LINES = 12
-_STARTING, _LISTENING = 4615611, 23016  # the IDs of the log messages at the start of mongod and of its listener
+_STARTING, _LISTENING = 4615611, 23016  # the IDs of two messages in the log of mongod
 _NO_FOLDER = "Let `path` or TMPDIR name a folder that this user may write to."
 _REMEDIES = (
     ("address already in use", "Another program uses the port. End that program, or choose no port."),
@@ -76,7 +76,7 @@ class Server:
         try:
             self._data.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise EmbeddedDatabaseError(f"the folder for the data cannot be made: {error}. {_NO_FOLDER}") from error
+            raise EmbeddedDatabaseError(f"the data folder cannot be created: {error}. {_NO_FOLDER}") from error
         words = self._settings.command_line(self._data, self._scratch, self.port, self._replica_set)
         self._process = TetheredProcess(str(self._program.path), words, scratch=self._scratch)
         while True:
@@ -90,7 +90,7 @@ class Server:
             if has_ended:
                 raise EmbeddedDatabaseError(f"mongod ended during its start. {self._describe_log(log)}")
             if monotonic() > deadline:
-                raise EmbeddedDatabaseError(f"mongod did not listen in time. {self._describe_log(log)}")
+                raise EmbeddedDatabaseError(f"mongod did not accept connections in time. {self._describe_log(log)}")
             gevent.sleep(_CHECK_INTERVAL)
 
     def require_api_version(self) -> None:

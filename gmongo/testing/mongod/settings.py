@@ -19,7 +19,7 @@ _OPLOG_MEGABYTES = "128"
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of all servers of an embedded database or replica set, see :class:`EmbeddedDatabase`."""
+    """The settings of all servers of an embedded database. :class:`EmbeddedDatabase` describes them."""
 
     fail_points: bool = True
     tls: bool = False
@@ -51,7 +51,7 @@ class Settings:
         return f"mongodb://{user}{','.join(addresses)}/{'?' if query else ''}{query}"
 
     def command_line(self, data: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
-        """Return the command-line arguments of a server. If the server needs a key file, create it in `scratch`."""
+        """Return the command-line arguments of a server. Create a necessary key file in `scratch`."""
         words = ["--dbpath", str(data), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
         words += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
         for name, value in self._all_parameters():

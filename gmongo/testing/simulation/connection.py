@@ -49,7 +49,7 @@ class Connection:
         self.number = next(member.cluster.connection_numbers)  # the connectionId
         self.member = member
         self.peer_port = peer_port  # the TCP port of the client
-        self.busy_with: str | None = None  # the name of the command that the member runs
+        self.busy_with: str | None = None  # the name of the running command, or None
         self.app_name: str | None = None  # the name of the application in the handshake
         self.greeted = False  # True after the first hello
         self.internal = False  # True if the client is another server
@@ -57,14 +57,14 @@ class Connection:
         self._commits = False  # True if the last command was commitTransaction
         self.compressors: list[str] = []
         self.authentication = Authentication(member.cluster.users, peer_certificate)
-        # `gone` is set when the member closes the connection. If the client closes the connection, the member first
-        # executes the received requests. `left` is set as soon as the client or the member closes the connection.
-        self.gone, self.left = Event(), Event()
+        # `closed_by_member` is set when the member closes the connection. If the client closes the connection, the
+        # member first executes the received requests. `closed` is set as soon as the client or the member closes.
+        self.closed_by_member, self.closed = Event(), Event()
         self._stream = stream
         self._unread = bytearray()
         self._streamed: int | None = None  # the ID of the cursor whose batches the member sends as an exhaust stream
         self._requests: Queue[_Frame | None] = Queue(_QUEUE_SIZE)
-        self._answerer = gevent.Greenlet(self._answer_all)
+        self._replier = gevent.Greenlet(self._reply_to_all)
 
     def __repr__(self) -> str:
         return f"<Connection {self.number} of {self.member.address}>"
@@ -75,7 +75,7 @@ class Connection:
 
     def serve(self) -> None:
         """Read requests and send replies until the connection ends."""
-        self._answerer.start()
+        self._replier.start()
         try:
             while True:
                 self._requests.put(self._read_frame())
@@ -85,8 +85,8 @@ class Connection:
             self._end()
 
     def close(self) -> None:
-        self.gone.set()
-        self.left.set()
+        self.closed_by_member.set()
+        self.closed.set()
         self._stream.close()
         self.member.forget(self)
 
@@ -97,16 +97,16 @@ class Connection:
             self.member.cluster.store.connection_lost(self.number)
 
     def _end(self) -> None:
-        self.left.set()
+        self.closed.set()
         self.member.forget(self)
         self.abort_transaction()
-        if self.busy_with in _WAITING or self.gone.is_set():
-            self._answerer.kill(block=False)
+        if self.busy_with in _WAITING or self.closed_by_member.is_set():
+            self._replier.kill(block=False)
         else:
             # A client may close the connection after an unacknowledged write. Therefore the member
             # executes the requests in the queue.
             self._requests.put(None)
-            self._answerer.join()
+            self._replier.join()
         self.close()
 
     def _read_frame(self) -> _Frame:
@@ -127,20 +127,20 @@ class Connection:
         del self._unread[:size]
         return data
 
-    def _answer_all(self) -> None:
+    def _reply_to_all(self) -> None:
         try:
             while (frame := self._requests.get()) is not None:
-                wait_for(self.member.faults.answering)
+                wait_for(self.member.faults.not_frozen)
                 if not self.member.faults.partitioned:
-                    self._answer(*frame)
+                    self._reply_to_frame(*frame)
                 self.busy_with = None
         except (OSError, MalformedMessage, CloseConnection):
             self.close()
         except Exception:  # for example a reply that cannot be encoded
-            _log.exception("the simulated deployment cannot answer %s on %r", self.busy_with, self)
+            _log.exception("the simulated deployment cannot reply to %s on %r", self.busy_with, self)
             self.close()
 
-    def _answer(self, number: int, opcode: int, payload: bytes) -> None:
+    def _reply_to_frame(self, number: int, opcode: int, payload: bytes) -> None:
         compressor = None
         if opcode == OP_COMPRESSED:
             opcode, payload, compressor = compression.decompress(payload)
@@ -150,21 +150,21 @@ class Connection:
             reply = error(22, str(problem)).reply()
             self._send("", write_reply(OP_MSG, next(_reply_numbers), number, 0, reply), None)
             return
-        self._answer_message(number, message, compressor)
+        self._reply_to_message(number, message, compressor)
 
-    def _answer_message(self, number: int, message: Message, compressor: compression.Compressor | None) -> None:
+    def _reply_to_message(self, number: int, message: Message, compressor: compression.Compressor | None) -> None:
         """Send a reply. Send a stream of replies if the client allows an exhaust stream."""
         body = message.body
         request = Request(next(iter(body), ""), body, message.database, self.member.address, self.number)
         request.repeated = message.repeated
         call = Call(request, self.member, self, legacy=message.opcode != OP_MSG)
-        if call.name in HELLOS and self.left.is_set():
+        if call.name in HELLOS and self.closed.is_set():
             raise CloseConnection  # the client has closed the connection, and needs no reply
         self.member.cluster.log.add(call.request, message.size)
         self.operations[call.name] += 1
         self._commits = call.name == "commitTransaction"
         try:
-            self._answer_call(call, number, message, compressor)
+            self._execute_call(call, number, message, compressor)
         except BaseException:
             if self._streamed is not None:  # the member closes the cursor if the connection ends during the stream
                 self.member.cluster.store.end_cursor(self._streamed)
@@ -172,7 +172,7 @@ class Connection:
         finally:
             self._streamed = None
 
-    def _answer_call(
+    def _execute_call(
         self, call: Call, number: int, message: Message, compressor: compression.Compressor | None
     ) -> None:
         while True:
@@ -207,7 +207,7 @@ class Connection:
         if compressor is not None:
             message = compression.compress(message, compressor)
         pause(network.latency + faults.delay)
-        wait_for(faults.answering)
+        wait_for(faults.not_frozen)
         if faults.partitioned:
             return
         if network.loses():

@@ -29,7 +29,7 @@ def serve_control(channel: Channel, deployment: Deployment) -> None:
     """Execute the requests that arrive through `channel`, until the other end closes the channel."""
     while (request := channel.receive()) is not None:
         try:
-            reply = {"result": ORDERS[request["order"]](deployment, *request["arguments"])}
+            reply = {"result": REQUESTS[request["request"]](deployment, *request["arguments"])}
         except Exception as problem:
             reply = exception_reply(problem)
         channel.send({"number": request["number"], **reply})
@@ -100,7 +100,7 @@ def _set_network(deployment: Deployment, name: str, value: Any) -> None:
 
 
 def _set_fail_point(deployment: Deployment, name: Any, mode: Any, data: Any, member: int | None) -> int:
-    """Set a fail point, and return a number, which the order ``count of fail point`` accepts."""
+    """Set a fail point, and return its number for the request ``count of fail point``."""
     handles = _FAIL_POINTS.setdefault(deployment, [])
     handles.append(deployment.set_fail_point(name, mode, data, member=_member(deployment, member)))
     return len(handles) - 1
@@ -110,7 +110,7 @@ def _member(deployment: Deployment, number: int | None) -> Member | None:
     return None if number is None else deployment.members[number]
 
 
-ORDERS: Mapping[str, Callable[..., Any]] = {
+REQUESTS: Mapping[str, Callable[..., Any]] = {
     "advance": lambda deployment, seconds: deployment.advance(seconds),
     "clear commands": lambda deployment: deployment.commands.clear(),
     "commands": _commands,

@@ -197,7 +197,7 @@ def _block(call: Call, seconds: float) -> None:
     allowed = limit / 1000 if limit and call.name != "getMore" else seconds
     # If a client disconnects, a server stops the client's operations, except unacknowledged writes.
     unacknowledged = (call.body.get("writeConcern") or {}).get("w") == 0
-    end = call.connection.gone if unacknowledged else call.connection.left
+    end = call.connection.closed_by_member if unacknowledged else call.connection.closed
     if wait_for(end, min(seconds, allowed)):
         raise CloseConnection
     if allowed < seconds:

@@ -23,7 +23,7 @@ _AWAIT_CAPABLE = 8
 _REQUIRED_FLAGS = 0xFFFF
 # The size in bytes of a value without a length field, by the number of the BSON type.
 _SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 127: 0, 255: 0}
-# How many bytes of a value the length field of the value does not count, by the number of the BSON type.
+# The number of bytes of a value that its length field does not count, by the number of the BSON type.
 _SIZE_OF_LENGTH = {3: 0, 4: 0, 5: 5, 12: 16, 15: 0}
 _REGEX = 11
 _REFERENCE = b"$ref\0"
@@ -64,7 +64,7 @@ class Message:
 
 
 def receive_exactly(sock: Any, size: int) -> bytes:
-    """Receive `size` bytes from a socket. A ConnectionResetError reports that the connection ended before."""
+    """Receive `size` bytes from a socket. Raise ConnectionResetError if the connection ends before."""
     data = b""
     while len(data) < size:
         chunk: bytes = sock.recv(size - len(data))

@@ -97,7 +97,7 @@ class Member:
         self.stop()
         self._reserved = reserve(self.port)  # no other program can bind the port
         self.cluster.store.member_lost(self.address)
-        self.cluster.topology.lost(self)
+        self.cluster.topology.handle_fault(self)
 
     def stop(self) -> None:
         """Close the listener and all connections. The other members do not notice that the member ended."""
@@ -124,28 +124,28 @@ class Member:
         self.faults.clear()
         self._begin_process()
         self.start()
-        self.cluster.topology.restored(self)
+        self.cluster.topology.handle_recovery(self)
 
     def freeze(self) -> None:
         """Accept connections and requests, but send no replies until :meth:`thaw`."""
-        self.faults.answering.clear()
-        self.cluster.topology.lost(self)
+        self.faults.not_frozen.clear()
+        self.cluster.topology.handle_fault(self)
 
     def thaw(self) -> None:
         """End :meth:`freeze`, and send the delayed replies."""
-        self.faults.answering.set()
-        self.cluster.topology.restored(self)
+        self.faults.not_frozen.set()
+        self.cluster.topology.handle_recovery(self)
 
     def partition(self) -> None:
         """Disconnect the member from the network. All messages from and to clients and other members are lost."""
         self.faults.partitioned = True
-        self.cluster.topology.lost(self)
+        self.cluster.topology.handle_fault(self)
 
     def heal(self) -> None:
         """End :meth:`partition`. The member closes all connections that existed before the call."""
         self.faults.partitioned = False
         self.drop_connections()
-        self.cluster.topology.restored(self)
+        self.cluster.topology.handle_recovery(self)
 
     def delay(self, seconds: float) -> None:
         """Delay every reply.
@@ -186,8 +186,8 @@ class Member:
 
     @property
     def reachable(self) -> bool:
-        """True if the other members receive heartbeats of the member."""
-        return self.alive and not self.faults.partitioned and self.faults.answering.is_set()
+        """True if the other members receive heartbeats from the member."""
+        return self.alive and not self.faults.partitioned and self.faults.not_frozen.is_set()
 
     def accept(self, sock: Any) -> None:
         """Serve a connection until the connection ends. The listener calls the method in a new greenlet."""
@@ -216,7 +216,7 @@ class Member:
         certificate = None
         try:
             peer_port = sock.getpeername()[1]
-            wait_for(self.faults.answering)
+            wait_for(self.faults.not_frozen)
             if self.service_id is not None:
                 proxy_protocol.skip_preamble(sock)
             if self.cluster.tls is not None:

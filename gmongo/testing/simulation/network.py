@@ -60,26 +60,26 @@ class Faults:
     """The current faults of a member: delay, partition, freeze, incomplete reply and garbage."""
 
     def __init__(self) -> None:
-        self.answering = Event()  # the event is set while the member is not frozen
+        self.not_frozen = Event()  # set while the member is not frozen
         self.clear()
 
     def clear(self) -> None:
         """End all faults."""
         self.delay = 0.0
         self.partitioned = False
-        self.cut: tuple[int, str | None] | None = None  # the bytes to send of the next reply to a command
-        self.garbage: tuple[str | None] | None = None  # the command whose next reply is garbage
-        self.answering.set()
+        self.cut: tuple[int, str | None] | None = None  # the length, and the command, of the reply to cut
+        self.garbage: tuple[str | None] | None = None  # the command of the reply to replace by garbage
+        self.not_frozen.set()
 
     def take_cut(self, command: str) -> int | None:
-        """Return how many bytes of a reply the member sends before a close, and remove this fault."""
+        """Return the length to which the member must cut a reply to `command`, or None. Remove the fault."""
         if self.cut is None or self.cut[1] not in (None, command):
             return None
         n_bytes, self.cut = self.cut[0], None
         return n_bytes
 
     def take_garbage(self, command: str) -> bool:
-        """Return True if the member must send garbage instead of the reply, and remove this fault."""
+        """Return True if the member must send garbage instead of a reply to `command`. Remove the fault."""
         if self.garbage is None or self.garbage[0] not in (None, command):
             return False
         self.garbage = None

@@ -28,14 +28,14 @@ class Operation:
         self._killed = False
         self._call = call
         self._since, self._started = clock.monotonic(), clock.utc_now()
-        call.connection.gone.rawlink(self._end)
+        call.connection.closed_by_member.rawlink(self._end)
 
     def _end(self, _event: Event) -> None:
         self.over.set()
 
     def close(self) -> None:
         """Stop waiting for the end of the connection. Call the method after the command has ended."""
-        self._call.connection.gone.unlink(self._end)
+        self._call.connection.closed_by_member.unlink(self._end)
 
     def kill(self) -> None:
         """Mark the operation as killed, and wake the operation. The operation ends at its next check of the mark."""

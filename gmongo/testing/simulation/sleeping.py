@@ -40,7 +40,7 @@ def execute_sleep(call: Call, operation: Operation) -> None:
 
 
 def _filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield each filter of the command, as the document that contains the filter and the name of the field."""
+    """Yield, for each filter of the command, the document with the filter and the name of the filter field."""
     if call.name == "find" and isinstance(call.body.get("filter"), dict):
         yield call.body, "filter"
     statements = call.body.get(_STATEMENTS.get(call.name, ""))

@@ -73,7 +73,7 @@ class TlsStream:
                 if not self._fill():
                     raise ConnectionResetError("the client left during the TLS handshake") from None
             except ssl.SSLError:
-                self._flush()  # sends the alert
+                self._flush()  # send the TLS alert
                 raise
             else:
                 return self._flush()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 Hash = Literal["SCRAM-SHA-1", "SCRAM-SHA-256"]
 
-# The lowest iteration count that clients accept. The derivation of keys blocks the event loop, for milliseconds with
-# this iteration count.
+# The lowest iteration count that clients accept. With this count, the derivation of keys blocks the event loop for
+# milliseconds.
 _ITERATIONS = 4096
 _DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _SALT_SIZES = {"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28}

@@ -23,7 +23,7 @@ _CONVERSATION_ID = 1
 
 
 def subject_of(certificate: Mapping[str, Any]) -> str:
-    """Return the subject of a certificate as text of RFC 2253: the last attribute of the subject is first."""
+    """Return the subject of a certificate as RFC 2253 text, which begins with the last attribute."""
     parts = [
         "+".join(f"{_SHORT_NAMES.get(kind, kind)}={re.sub(_ESCAPED, _ESCAPE, value)}" for kind, value in names)
         for names in certificate.get("subject", ())

@@ -49,7 +49,7 @@ def _get_log(call: Call) -> dict[str, Any]:
     return {"totalLinesWritten": 0, "log": []}
 
 
-def _command_line(call: Call) -> dict[str, Any]:
+def _get_command_line(call: Call) -> dict[str, Any]:
     parameters = call.member.parameters
     shown = {"enableTestCommands": int(parameters["enableTestCommands"]), **call.cluster.parameters}
     parsed: dict[str, Any] = {"setParameter": {**shown, "enableTestCommands": int(parameters["enableTestCommands"])}}
@@ -70,7 +70,7 @@ def _get_nonce(call: Call) -> dict[str, Any]:
     return {"nonce": _random.urandom(8).hex()}
 
 
-def _test_command(call: Call) -> dict[str, Any]:
+def _stable_api_test_command(call: Call) -> dict[str, Any]:
     if not call.member.parameters["enableTestCommands"]:
         raise error(59, f"no such command: '{call.name}'")
     return {}
@@ -79,7 +79,7 @@ def _test_command(call: Call) -> dict[str, Any]:
 _TEST_COMMANDS = ("testDeprecation", "testDeprecationInVersion2", "testVersion2", "testVersions1And2")
 COMMANDS = {
     "buildInfo": _build_info, "buildinfo": _build_info, "connectionStatus": _connection_status,
-    "fsync": _fsync, "getCmdLineOpts": _command_line, "getLog": _get_log, "getnonce": _get_nonce,
+    "fsync": _fsync, "getCmdLineOpts": _get_command_line, "getLog": _get_log, "getnonce": _get_nonce,
     "hostInfo": _host_info, "logRotate": _empty_reply, "ping": _empty_reply, "whatsmyuri": _whats_my_uri,
-    **dict.fromkeys(_TEST_COMMANDS, _test_command)
+    **dict.fromkeys(_TEST_COMMANDS, _stable_api_test_command)
 }  # fmt: skip

@@ -19,7 +19,7 @@ class Topology:
 
     def __init__(self) -> None:
         self.members: list[Member] = []
-        self.change = Change()  # each change of a member is announced
+        self.change = Change()  # a signal of each change of a member
         # The functions of commands that only this kind of deployment supports, by command name.
         self.commands: Mapping[str, Callable[[Call], dict[str, Any]]] = {}
 
@@ -47,11 +47,11 @@ class Topology:
         """The number of members that currently replicate writes."""
         return 1
 
-    def lost(self, member: Member) -> None:
+    def handle_fault(self, member: Member) -> None:
         """React to a fault: the other members receive no heartbeats from the member."""
         self.change.announce()
 
-    def restored(self, member: Member) -> None:
+    def handle_recovery(self, member: Member) -> None:
         """React to the end of a fault: the other members receive heartbeats from the member again."""
         self.change.announce()
 

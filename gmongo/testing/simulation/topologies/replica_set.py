@@ -111,13 +111,13 @@ class ReplicaSet(Topology):
     def replicating(self) -> int:
         return sum(member.reachable and not _is_arbiter(member) for member in self.members)
 
-    def lost(self, member: Member) -> None:
+    def handle_fault(self, member: Member) -> None:
         """If the primary or the majority is lost, remove the primary and plan an election."""
         if self.primary is not None and (member is self.primary or not self._has_majority()):
             self._remove_primary()
         self.change.announce()
 
-    def restored(self, member: Member) -> None:
+    def handle_recovery(self, member: Member) -> None:
         self.change.announce()
         if self.primary is None:
             self._plan_election(self.election_delay)
@@ -193,7 +193,7 @@ class ReplicaSet(Topology):
     def _plan_next_election(self) -> None:
         """Plan an election for the time at which a member can become primary."""
         if not self._has_majority():
-            return  # `restored` plans an election when the majority is reachable
+            return  # `handle_recovery` plans an election when the majority is reachable
         if ends := [self._forbidden_until.get(member, 0.0) for member in self._electable()]:
             self._plan_election(max(0.0, min(ends) - clock.monotonic()))
 
