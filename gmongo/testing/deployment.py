@@ -209,10 +209,13 @@ class Deployment:
         if self._running:
             raise RuntimeError("the deployment was started before, and a deployment starts only once")
         self._running = True
-        balancer_ports = int(self._has_balancer)
         try:
-            for number, traits in enumerate(self._traits, start=balancer_ports):
-                self._add(self._port and self._port + number, traits)
+            for number, traits in enumerate(self._traits, start=int(self._has_balancer)):
+                port = self._port and self._port + number
+                member = Member(self._cluster, port=port, traits=traits, load_balanced=self._has_balancer)
+                self.members.append(member)
+                self._topology.members.append(member)
+                member.start()
             if self._has_balancer:
                 self._balancer = LoadBalancer(self.members, self._port)
         except BaseException:
@@ -221,12 +224,6 @@ class Deployment:
         if isinstance(self._topology, ReplicaSet):
             self._topology.elect_now()
         return self
-
-    def _add(self, port: int, traits: Mapping[str, Any]) -> None:
-        member = Member(self._cluster, port=port, traits=traits, load_balanced=self._has_balancer)
-        self.members.append(member)
-        self._topology.members.append(member)
-        member.start()
 
     def close(self) -> None:
         """End all members, and remove their data."""
@@ -252,8 +249,11 @@ class Deployment:
         if not self.members:
             raise RuntimeError("the deployment has not been started: call start() or use a with block")
         stalled.watch()  # needed if the application has imported another driver, which can block this thread
-        hosts = self._balancer.address if self._balancer else ",".join(each.address for each in self._seeds())
-        return self.uri_of(hosts, **self._uri_options())
+        if self._balancer is not None:
+            return self.uri_of(self._balancer.address, loadBalanced="true")
+        hosts = ",".join(member.address for member in self.members if not member.traits.get("hidden"))
+        options = {"replicaSet": self._topology.name} if isinstance(self._topology, ReplicaSet) else {}
+        return self.uri_of(hosts, **options)
 
     def uri_of(self, hosts: str, **options: str) -> str:
         """Return a connection string for `hosts`, with the user and the TLS options of :attr:`uri`.
@@ -269,16 +269,6 @@ class Deployment:
             options["tlsCAFile"] = self._ca_file
         query = urlencode(options, safe="/")
         return f"mongodb://{login}{hosts}/{'?' if query else ''}{query}"
-
-    def _seeds(self) -> list[Member]:
-        return [member for member in self.members if not member.traits.get("hidden")]
-
-    def _uri_options(self) -> dict[str, str]:
-        if self._balancer is not None:
-            return {"loadBalanced": "true"}
-        if isinstance(self._topology, ReplicaSet):
-            return {"replicaSet": self._topology.name}
-        return {}
 
     @property
     def commands(self) -> CommandLog:

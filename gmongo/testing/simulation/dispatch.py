@@ -14,9 +14,9 @@ from gmongo.testing.simulation.access_rules import check_access, check_generic_f
 from gmongo.testing.simulation.call import Call, CloseConnection
 from gmongo.testing.simulation.cluster import Cluster
 from gmongo.testing.simulation.commands import administration, diagnostics, operations, users
+from gmongo.testing.simulation.commands.operations import Operation
 from gmongo.testing.simulation.error_labels import add_labels
 from gmongo.testing.simulation.hello import hello, record_app_name
-from gmongo.testing.simulation.operations import Operation
 from gmongo.testing.simulation.sleeping import execute_sleep
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 from gmongo.testing.simulation.write_concern import (
@@ -52,22 +52,17 @@ _COMMANDS: dict[str, Callable[[Call], dict[str, Any]]] = {
 
 def answer(call: Call) -> dict[str, Any]:
     """Return the reply to a command. If the command fails, return an error reply."""
-    with call.member.operations.running(call) as operation:
-        reply = _answer(call, operation)
-    return reply
-
-
-def _answer(call: Call, operation: Operation) -> dict[str, Any]:
     try:
-        _check(call)
-        active_fail_point = call.member.fail_points.find(call)
-        if active_fail_point is not None:
-            fail_points.act_before(call, *active_fail_point)
-        if call.name in _CHECKED_AFTER_FAIL_POINTS:
-            fields.check(call.request, call.cluster.version)
-        reply = _execute(call, operation)
-        if active_fail_point is not None:
-            fail_points.act_after(call, *active_fail_point, reply)
+        with call.member.operations.running(call) as operation:
+            _check(call)
+            active_fail_point = call.member.fail_points.find(call)
+            if active_fail_point is not None:
+                fail_points.act_before(call, *active_fail_point)
+            if call.name in _CHECKED_AFTER_FAIL_POINTS:
+                fields.check(call.request, call.cluster.version)
+            reply = _execute(call, operation)
+            if active_fail_point is not None:
+                fail_points.act_after(call, *active_fail_point, reply)
     except CommandError as problem:
         reply = problem.reply()
     except (CloseConnection, OSError):

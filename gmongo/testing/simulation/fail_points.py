@@ -79,17 +79,8 @@ class FailPointHandle:
         return self._count()
 
 
-class FailPoints:
-    """The fail points of one member."""
-
-    def __init__(self) -> None:
-        self._points: dict[str, FailPoint] = {}
-
-    def clear(self) -> None:
-        self._points.clear()
-
-    def __getitem__(self, name: str) -> FailPoint:
-        return self._points[name]
+class FailPoints(dict[str, FailPoint]):
+    """The fail points of one member, by name."""
 
     def configure(self, name: Any, mode: Any, data: Any) -> int:
         """Set a fail point. Return the number of commands that the previous fail point of this name affected."""
@@ -101,14 +92,13 @@ class FailPoints:
             hint = did_you_mean(unknown[0], _FIELDS[name]) or f", only {', '.join(sorted(_FIELDS[name]))}"
             raise error(9, f"{name} has no field {unknown[0]!r}{hint}")
         _check_data(name, new)
-        old = self._points.get(name)
-        self._points[name] = new
+        old, self[name] = self.get(name), new
         return old.entered if old else 0
 
     def find(self, call: Call) -> tuple[str, FailPoint] | None:
         """Return the name and the fail point if a fail point affects the command, or None."""
         for name, matches in _MATCHING.items():
-            point = self._points.get(name)
+            point = self.get(name)
             if point is not None and point.mode != "off" and matches(call, point.data) and point.enter():
                 return name, point
         return None

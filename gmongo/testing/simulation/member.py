@@ -12,11 +12,11 @@ from bson import Int64
 from gmongo._object_ids import new_object_id
 from gmongo.testing import clock
 from gmongo.testing.simulation import dispatch, proxy_protocol
+from gmongo.testing.simulation.commands.operations import Operations
 from gmongo.testing.simulation.connection import Connection
 from gmongo.testing.simulation.fail_points import FailPoints
 from gmongo.testing.simulation.listener import HOST, Listener, reserve
 from gmongo.testing.simulation.network import Faults
-from gmongo.testing.simulation.operations import Operations
 from gmongo.testing.simulation.parameters import Parameters
 from gmongo.testing.simulation.tls import Stream, TlsStream
 from gmongo.testing.simulation.waiting import Change, wait_for

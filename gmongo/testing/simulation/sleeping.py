@@ -8,7 +8,7 @@ from typing import Any
 
 from gmongo.testing.command import error, interrupted
 from gmongo.testing.simulation.call import Call, CloseConnection
-from gmongo.testing.simulation.operations import Operation
+from gmongo.testing.simulation.commands.operations import Operation
 from gmongo.testing.simulation.waiting import wait_for
 
 _SLEEPS = (

@@ -9,6 +9,7 @@ from typing import Any
 from gmongo import _random
 from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
+from gmongo.testing.unsupported import not_supported
 
 
 def _empty_reply(call: Call) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def _get_command_line(call: Call) -> dict[str, Any]:
 
 def _fsync(call: Call) -> dict[str, Any]:
     if call.body.get("lock"):
-        raise error(115, "the simulated deployment does not support fsync with lock")
+        raise not_supported("another command", "fsync with lock")
     return {"numFiles": 1}
 
 
