@@ -14,7 +14,7 @@ _LISTS = frozenset({"compressors", "write_concern_modes", "tags", "priorities"})
 
 
 class Plan:
-    """The name of a method of :class:`~gmongo.testing.Deployment`, such as ``replica_set``, and its arguments."""
+    """The kind of a deployment, such as ``replica_set``, and the arguments of the method of `Deployment`."""
 
     def __init__(self, kind: str, settings: Mapping[str, Any]) -> None:
         self.kind = kind
@@ -38,7 +38,7 @@ class Plan:
         return {"kind": self.kind, "settings": settings, "authority": authority}
 
 
-def deployment_of(message: Mapping[str, Any]) -> Deployment:
+def deployment_from_message(message: Mapping[str, Any]) -> Deployment:
     """Create the deployment that a message of :meth:`Plan.to_message` describes, and do not start the deployment."""
     if message["kind"] not in _KINDS:
         raise ValueError(f"{message['kind']!r} is not one of {sorted(_KINDS)}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from gmongo import _random
 from gmongo._nearest import did_you_mean
-from gmongo.testing.command import CommandError, error, name_of
+from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call, CloseConnection
 from gmongo.testing.simulation.error_labels import RESUMABLE_CHANGE_STREAM
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
@@ -36,6 +36,7 @@ _FIELDS = {
 _ALIASES = {"ismaster": "isMaster", "findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 _NEVER_FAIL = frozenset({"configureFailPoint"})
 _RETRYABLE_WRITES = frozenset({"insert", "update", "delete", "findAndModify", "bulkWrite"})
+_MESSAGE = "Failing command via a fail point"
 _MODES = frozenset({"times", "skip", "activationProbability"})
 
 
@@ -175,11 +176,11 @@ def act_before(call: Call, name: str, point: FailPoint) -> None:
     if "failBeforeCommitExceptionCode" in data:
         if data.get("closeConnection", True):
             raise CloseConnection
-        raise _fail_point_error(data["failBeforeCommitExceptionCode"], {})
+        raise error(data["failBeforeCommitExceptionCode"], _MESSAGE)
     if data.get("closeConnection"):
         raise CloseConnection
     if "errorCode" in data:
-        raise _fail_point_error(data["errorCode"], _error_fields(call, data))
+        raise error(data["errorCode"], _MESSAGE, **_error_fields(call, data))
 
 
 def _block(call: Call, seconds: float) -> None:
@@ -202,10 +203,6 @@ def _error_fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
         resumable = call.cluster.version >= STREAMS_AND_LABELS and data["errorCode"] in RESUMABLE_CHANGE_STREAM
         fields |= {"errorLabels": ["ResumableChangeStreamError"]} if resumable else {}
     return fields
-
-
-def _fail_point_error(code: int, fields: Mapping[str, Any]) -> CommandError:
-    return CommandError(code, name_of(code), "Failing command via a fail point", **fields)
 
 
 def act_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) -> None:

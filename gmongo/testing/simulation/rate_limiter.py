@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError, name_of
+from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_labels import OVERLOAD_LABELS
 
@@ -56,7 +56,7 @@ class RateLimits:
             return
         if not self._admit(self._requests, call.member, "ingressRequestAdmission"):
             message = "Rate limiter 'ingressRequestRateLimiter' rate exceeded"
-            raise CommandError(_OVERLOADED, name_of(_OVERLOADED), message, OVERLOAD_LABELS)
+            raise error(_OVERLOADED, message, OVERLOAD_LABELS)
 
     def admits_connection(self, member: Member) -> bool:
         """Return True if the limiter admits a new connection."""
