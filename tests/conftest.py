@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--engine",
-        choices=("nx", "secantus", "mongod"),
+        choices=("nx", "mongod"),
         help="the engine of the embedded database; by default the server of MONGODB_URI, else mongod, else nx-27017",
     )
 

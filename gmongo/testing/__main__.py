@@ -22,7 +22,7 @@ from gevent.event import Event
 
 from gmongo.testing.channel import Channel
 from gmongo.testing.deployment import Deployment
-from gmongo.testing.plan import deployment_of
+from gmongo.testing.plan import deployment_from_message
 from gmongo.testing.simulation.control import serve_control
 from gmongo.testing.virtual_time import install
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         install(gevent.get_hub(), in_real_time=True)
         channel = Channel(socket.socket(fileno=options.control))
     try:
-        deployment = _planned_deployment(channel) or _deployment_of_options(options)
+        deployment = _planned_deployment(channel) or _deployment_from_options(options)
         deployment.start()
     except (ValueError, RuntimeError, OSError) as problem:
         parser.error(str(problem))
@@ -70,7 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--name", default="rs0", help="the name of the replica set")
     parser.add_argument("--arbiters", type=int, default=0, metavar="N", help="the arbiters of the replica set")
     parser.add_argument(
-        "--election-delay", type=float, default=0.1, metavar="SECONDS", help="the time from the loss to an election"
+        "--election-delay",
+        type=float,
+        default=0.1,
+        metavar="SECONDS",
+        help="the delay of elections after a failure",
     )
     parser.add_argument("--version", default="8.0", help="the version of the simulated server")
     parser.add_argument(
@@ -85,12 +89,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _planned_deployment(channel: Channel | None) -> Deployment | None:
-    """Return the deployment that the parent process describes. Return None if the parent process sends no plan."""
+    """Return the deployment of the plan that the parent process sends, or None if there is no plan."""
     message = channel.receive() if channel is not None else None
-    return deployment_of(message["plan"]) if message and message["plan"] else None
+    return deployment_from_message(message["plan"]) if message and message["plan"] else None
 
 
-def _deployment_of_options(options: argparse.Namespace) -> Deployment:
+def _deployment_from_options(options: argparse.Namespace) -> Deployment:
     settings = {
         "version": options.version,
         "port": options.port,

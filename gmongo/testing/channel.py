@@ -14,10 +14,7 @@ _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(tz_aware=False)
 
 
 class Channel:
-    """One end of a connection that transfers BSON documents.
-
-    :param sock: a connected socket of the standard library or of gevent.
-    """
+    """One end of a connection that transfers BSON documents. `sock` is a connected socket, also of gevent."""
 
     def __init__(self, sock: Any) -> None:
         self._socket = sock
@@ -27,11 +24,7 @@ class Channel:
         self._socket.sendall(bson.encode(message, codec_options=_OPTIONS))
 
     def receive(self, seconds: float | None = None) -> dict[str, Any] | None:
-        """Return the next document. Return None if the other end has closed the connection.
-
-        :param seconds: the timeout; None means no timeout.
-        :raises TimeoutError: no document arrived in time.
-        """
+        """Return the next document, or None if the other end has closed the connection. `seconds` is the timeout."""
         self._socket.settimeout(seconds)
         if not self._read(_LENGTH):
             return None

@@ -1,4 +1,4 @@
-"""A command that a simulated member received, and an error reply."""
+"""The commands that simulated members receive, and error replies."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ class Request:
     """A command that a member received.
 
     :param name: the name of the command, such as ``find``: the name of the first field of `body`.
-    :param body: all fields of the command. A document sequence of the message is a field whose
-        value is a list of documents.
+    :param body: all fields of the command. A document sequence is a field whose value is a list of documents.
     :param database: the value of ``$db``.
     :param member: ``host:port`` of the member or mongos that received the command.
     :param connection: the connectionId of the connection.
@@ -37,7 +36,6 @@ class Request:
 
     @property
     def is_killed(self) -> bool:
-        """True if the command was killed."""
         return self.killed is not None and self.killed()
 
     @property

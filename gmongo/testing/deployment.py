@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -11,10 +10,10 @@ from gmongo.testing.simulation import stalled
 from gmongo.testing.simulation.certificates import Tls, certificates, server_context
 from gmongo.testing.simulation.cluster import Cluster
 from gmongo.testing.simulation.command_log import CommandLog
-from gmongo.testing.simulation.commands.table import command_names
 from gmongo.testing.simulation.compression import check_compressors
+from gmongo.testing.simulation.dispatch import command_names
 from gmongo.testing.simulation.fail_points import FailPointHandle, check_commands
-from gmongo.testing.simulation.load_balancer import LoadBalancer
+from gmongo.testing.simulation.listener import LoadBalancer
 from gmongo.testing.simulation.member import Member
 from gmongo.testing.simulation.network import Network
 from gmongo.testing.simulation.parameters import MECHANISMS, Parameters
@@ -31,7 +30,7 @@ class Members(list[Member]):
     """The members of a deployment.
 
     :param members: the simulated servers.
-    :param topology: the topology of the deployment, which has the current primary.
+    :param topology: the topology of the deployment.
     """
 
     def __init__(self, members: Iterable[Member], topology: Topology) -> None:
@@ -66,13 +65,13 @@ class Members(list[Member]):
 class Deployment:
     """A simulated MongoDB deployment on ports of the loopback interface.
 
-    Greenlets serve the clients, in the hub that called :meth:`start`.
+    Greenlets of the hub that called :meth:`start` serve the clients.
 
     Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. The
     `settings` of these methods are `version` and the parameters below `version`. Use the deployment in a ``with``
     block, or call :meth:`start` and :meth:`close`.
 
-    :param topology: the kind of the deployment, which :meth:`standalone` and the similar methods choose.
+    :param topology: the kind of the deployment, which is an argument from :meth:`standalone` and the similar methods.
     :param traits: for each member, the values of ``tags``, ``priority``, ``hidden`` and ``arbiter`` that differ from
         the defaults.
     :param load_balanced: True if the members are behind a load balancer.
@@ -86,7 +85,7 @@ class Deployment:
         ``{'certificate': ..., 'ca': ...}``.
     :param compressors: the compressors that the servers support, from ``'zlib'``, ``'snappy'`` and ``'zstd'``.
     :param parameters: server parameters, such as ``{'requireApiVersion': True}``.
-    :param write_concern_modes: the names that ``w`` may have besides ``"majority"``, as in a replica set configuration.
+    :param write_concern_modes: the custom write concern modes: the texts that ``w`` may have besides ``"majority"``.
     :param port: the port of the first member, or of the load balancer. The other members have the next ports. By
         default each server uses any free port.
     :param log: True if :attr:`commands` keeps the received commands.
@@ -210,10 +209,13 @@ class Deployment:
         if self._running:
             raise RuntimeError("the deployment was started before, and a deployment starts only once")
         self._running = True
-        balancer_ports = int(self._has_balancer)
         try:
-            for number, traits in enumerate(self._traits, start=balancer_ports):
-                self._add(self._port and self._port + number, traits)
+            for number, traits in enumerate(self._traits, start=int(self._has_balancer)):
+                port = self._port and self._port + number
+                member = Member(self._cluster, port=port, traits=traits, load_balanced=self._has_balancer)
+                self.members.append(member)
+                self._topology.members.append(member)
+                member.start()
             if self._has_balancer:
                 self._balancer = LoadBalancer(self.members, self._port)
         except BaseException:
@@ -222,12 +224,6 @@ class Deployment:
         if isinstance(self._topology, ReplicaSet):
             self._topology.elect_now()
         return self
-
-    def _add(self, port: int, traits: Mapping[str, Any]) -> None:
-        member = Member(self._cluster, port=port, traits=traits, load_balanced=self._has_balancer)
-        self.members.append(member)
-        self._topology.members.append(member)
-        member.start()
 
     def close(self) -> None:
         """End all members, and remove their data."""
@@ -241,9 +237,7 @@ class Deployment:
     def __enter__(self) -> Deployment:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -255,8 +249,11 @@ class Deployment:
         if not self.members:
             raise RuntimeError("the deployment has not been started: call start() or use a with block")
         stalled.watch()  # needed if the application has imported another driver, which can block this thread
-        hosts = self._balancer.address if self._balancer else ",".join(each.address for each in self._seeds())
-        return self.uri_of(hosts, **self._uri_options())
+        if self._balancer is not None:
+            return self.uri_of(self._balancer.address, loadBalanced="true")
+        hosts = ",".join(member.address for member in self.members if not member.traits.get("hidden"))
+        options = {"replicaSet": self._topology.name} if isinstance(self._topology, ReplicaSet) else {}
+        return self.uri_of(hosts, **options)
 
     def uri_of(self, hosts: str, **options: str) -> str:
         """Return a connection string for `hosts`, with the user and the TLS options of :attr:`uri`.
@@ -272,16 +269,6 @@ class Deployment:
             options["tlsCAFile"] = self._ca_file
         query = urlencode(options, safe="/")
         return f"mongodb://{login}{hosts}/{'?' if query else ''}{query}"
-
-    def _seeds(self) -> list[Member]:
-        return [member for member in self.members if not member.traits.get("hidden")]
-
-    def _uri_options(self) -> dict[str, str]:
-        if self._balancer is not None:
-            return {"loadBalanced": "true"}
-        if isinstance(self._topology, ReplicaSet):
-            return {"replicaSet": self._topology.name}
-        return {}
 
     @property
     def commands(self) -> CommandLog:

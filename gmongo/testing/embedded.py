@@ -1,4 +1,4 @@
-"""Run a database server in a child process: MongoDB's `mongod`, nx-27017 or SecantusDB."""
+"""Run a database server in a child process: MongoDB's `mongod` or nx-27017."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 from typing import Any
 
 from gmongo.testing.mongod.connection import CommandFailedError
 from gmongo.testing.mongod.program import EmbeddedDatabaseError, find_program
 from gmongo.testing.mongod.server import Server
 from gmongo.testing.mongod.settings import Settings
-from gmongo.testing.python_engines import ENGINES, PythonServer
+from gmongo.testing.nx_server import NxServer
 
 URI_VARIABLE = "MONGODB_URI"
-_NAMES = ("mongod", *ENGINES)
 
 
 class EmbeddedDatabase:
@@ -32,14 +30,12 @@ class EmbeddedDatabase:
       a replica set, use :class:`~gmongo.testing.EmbeddedReplicaSet`.
     - ``"nx"`` is nx-27017, under the MIT licence. nx-27017 executes the common commands, but has no
       replica sets, transactions, change streams or authentication. nx-27017 sorts ``_id`` as text.
-    - ``"secantus"`` is SecantusDB, a replica set of one member with transactions and change streams, **under the GPL,
-      version 2 only**. ``pip install secantusdb`` installs SecantusDB.
 
     gmongo runs each server as a separate program. gmongo neither imports nor contains these servers.
 
     :param path: the folder of the data, or the SQLite file of nx-27017. The server creates a missing folder or file. By
         default the data are temporary, and :meth:`stop` removes the data.
-    :param engine: ``"nx"`` (the default), ``"mongod"`` or ``"secantus"``.
+    :param engine: ``"nx"`` (the default) or ``"mongod"``.
     :param start_timeout: seconds until the server must be ready; 30 by default.
     :param program: the path of `mongod`, if the engine is ``"mongod"``. By default the class
         searches the environment variable ``GMONGO_MONGOD``, the wheel that ``gmongo[mongod]``
@@ -67,8 +63,8 @@ class EmbeddedDatabase:
         program: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
-        if engine not in _NAMES:
-            raise ValueError(f"engine must be one of {', '.join(map(repr, _NAMES))}, not {engine!r:.100}")
+        if engine not in ("mongod", "nx"):
+            raise ValueError(f"engine must be 'mongod' or 'nx', not {engine!r:.100}")
         if engine != "mongod" and (settings or program):
             raise ValueError(f"the engine {engine!r} has no setting {next(iter(settings), 'program')!r}")
         self._engine = engine
@@ -76,7 +72,7 @@ class EmbeddedDatabase:
         self._start_timeout = start_timeout
         self._program = program
         self._settings = Settings(**settings)
-        self._server: Server | PythonServer | None = None
+        self._server: Server | NxServer | None = None
         self._is_ready = False
 
     @property
@@ -117,33 +113,23 @@ class EmbeddedDatabase:
         if self._server is not None:
             raise EmbeddedDatabaseError("the embedded database is started already")
         deadline = monotonic() + self._start_timeout
-        self._server = self._new_server()
+        is_mongod = self._engine == "mongod"
+        self._server = (
+            Server(find_program(self._program), self._settings, self._path) if is_mongod else NxServer(self._path)
+        )
         try:
             self._server.start(deadline)
             if isinstance(self._server, Server):
-                self._apply_settings(self._server)
+                self._server.create_users()
+                self._server.require_api_version()
+        except CommandFailedError as error:
+            self.stop()
+            raise EmbeddedDatabaseError(f"the server does not accept its settings: {error}") from error
         except BaseException:
             self.stop()
             raise
         self._is_ready = True
         return self
-
-    def _new_server(self) -> Server | PythonServer:
-        if self._engine == "mongod":
-            return Server(find_program(self._program), self._settings, self._path)
-        engine = ENGINES[self._engine]
-        if not engine.is_installed:
-            raise EmbeddedDatabaseError(f"the embedded database needs {engine.name}, which is not installed: run pip "
-                                        f"install '{engine.requirement}', or set {URI_VARIABLE} to the connection "
-                                        "string of a database")  # fmt: skip
-        return PythonServer(engine, self._path)
-
-    def _apply_settings(self, server: Server) -> None:
-        try:
-            server.create_users()
-            server.require_api_version()
-        except CommandFailedError as error:
-            raise EmbeddedDatabaseError(f"the server does not accept its settings: {error}") from error
 
     def stop(self) -> None:
         """End the server, and remove temporary data.
@@ -158,9 +144,7 @@ class EmbeddedDatabase:
     def __enter__(self) -> EmbeddedDatabase:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def __repr__(self) -> str:
@@ -171,8 +155,8 @@ class EmbeddedDatabase:
 def database_uri(engine: str | None = None) -> Iterator[str]:
     """Yield the value of ``MONGODB_URI``.
 
-    If the environment variable is not set, yield the URI of a new embedded database. The embedded database ends with
-    the ``with`` block.
+    If the environment variable is not set, yield the URI of a new embedded database, which stops after the ``with``
+    block.
 
     :param engine: the engine of the embedded database. The default is the result of `default_engine`.
     :raises EmbeddedDatabaseError: ``MONGODB_URI`` is not set, and the embedded database cannot be started.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from time import monotonic
-from types import TracebackType
 from typing import Any
 
 import gevent
@@ -163,9 +162,7 @@ class EmbeddedReplicaSet:
     def __enter__(self) -> EmbeddedReplicaSet:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

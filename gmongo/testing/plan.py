@@ -1,4 +1,4 @@
-"""The description of a deployment that another thread or process creates."""
+"""The description of a deployment. Another thread or process creates the deployment."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ _LISTS = frozenset({"compressors", "write_concern_modes", "tags", "priorities"})
 
 
 class Plan:
-    """The kind and the settings of a deployment.
-
-    :param kind: the name of a method of :class:`~gmongo.testing.Deployment`, such as ``replica_set``.
-    :param settings: the keyword arguments of the method.
-    :raises ValueError: a setting is invalid.
-    """
+    """The kind of a deployment, such as ``replica_set``, and the arguments of the method of `Deployment`."""
 
     def __init__(self, kind: str, settings: Mapping[str, Any]) -> None:
         self.kind = kind
@@ -32,15 +27,10 @@ class Plan:
         return deployment
 
     def to_message(self) -> dict[str, Any]:
-        """Return the plan as a document for another process.
-
-        If the deployment uses generated certificates, the document contains the certificate authority of this process.
-
-        :raises ValueError: `tls` is an ``SSLContext``, which cannot be sent to another process.
-        """
+        """Return a document for another process. If `tls` is True, add the certificate authority of this process."""
         tls = self.settings.get("tls", False)
         if isinstance(tls, ssl.SSLContext):
-            raise ValueError("tls is an SSLContext, which stays in this process: another process accepts True or paths")
+            raise ValueError("tls is an SSLContext, which cannot be sent to another process: use True or paths")
         settings = dict(self.settings)
         if isinstance(tls, Mapping):
             settings["tls"] = {name: str(path) for name, path in tls.items()}
@@ -48,8 +38,8 @@ class Plan:
         return {"kind": self.kind, "settings": settings, "authority": authority}
 
 
-def deployment_of(message: Mapping[str, Any]) -> Deployment:
-    """Return a new deployment, which is not started, from a message of :meth:`Plan.to_message`."""
+def deployment_from_message(message: Mapping[str, Any]) -> Deployment:
+    """Create the deployment that a message of :meth:`Plan.to_message` describes, and do not start the deployment."""
     if message["kind"] not in _KINDS:
         raise ValueError(f"{message['kind']!r} is not one of {sorted(_KINDS)}")
     if message["authority"] is not None:

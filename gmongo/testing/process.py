@@ -1,4 +1,4 @@
-"""Run servers for tests and examples in processes that never outlive the process that started them."""
+"""Run the servers of tests and examples in processes that end with their parent process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 from typing import Any
 
 import gevent
@@ -23,8 +22,6 @@ _TAIL = 4000
 
 class TetheredProcess:
     """A program in a separate process group. The program ends with this process, even if this process is killed.
-
-    The class works with and without monkey-patching. While a method waits for the program, other greenlets run.
 
     :param target: the Python function to call, as ``module:function``, or the absolute path of an executable file.
     :param arguments: the command-line arguments of the program.
@@ -57,19 +54,16 @@ class TetheredProcess:
             "start_new_session": True,  # Ctrl-C on the terminal sends no signal to the process group
         }
         try:
-            self._process = self._spawn(command, settings)
+            # Popen of the standard library works in every native thread, and does not block a thread
+            # for long. gevent's Popen works only with the default event loop. In a monkey-patched
+            # process, `subprocess.Popen` is gevent's Popen.
+            with self._output_path.open("wb") as output:
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, **settings
+                )
         except BaseException:
             shutil.rmtree(self._scratch, ignore_errors=True)
             raise
-
-    def _spawn(self, command: list[str], settings: dict[str, Any]) -> subprocess.Popen[bytes]:
-        # Popen of the standard library works in every native thread, and does not block a thread
-        # for long. gevent's Popen works only with the default event loop. In a monkey-patched
-        # process, `subprocess.Popen` is gevent's Popen.
-        with self._output_path.open("wb") as output:
-            return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, **settings
-            )
 
     @property
     def pid(self) -> int:
@@ -97,13 +91,9 @@ class TetheredProcess:
         return text[-_TAIL:].strip()
 
     def end(self, grace: float = 5.0) -> None:
-        """Send SIGTERM to the program.
+        """Send SIGTERM to the program. If the program still runs after `grace` seconds, kill the process group.
 
-        If the program still runs after `grace` seconds, send SIGKILL to the process group. A second
-        call does nothing. A call in a fork of the process that started the program does nothing. If
-        the program ends after SIGTERM, the method does not kill the children of the program.
-
-        :param grace: seconds from SIGTERM to SIGKILL.
+        A second call, and a call in a fork of the process that started the program, do nothing.
         """
         if self._ended or os.getpid() != self._owner:
             return
@@ -120,9 +110,7 @@ class TetheredProcess:
     def __enter__(self) -> TetheredProcess:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
 

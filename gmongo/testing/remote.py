@@ -6,8 +6,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from types import TracebackType
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gmongo.testing.channel import Channel
@@ -15,11 +14,11 @@ from gmongo.testing.deployment import Deployment
 from gmongo.testing.simulation.command_log import CommandLog, ReceivedCommand
 from gmongo.testing.simulation.control import raise_problem
 from gmongo.testing.simulation.fail_points import FailPointHandle
+from gmongo.testing.simulation.listener import HOST
 from gmongo.testing.simulation.member import Member
 from gmongo.testing.simulation.network import Network
 from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY
 
-_HOST = "127.0.0.1"
 _REPLY_TIMEOUT = 60.0  # seconds. Only the reply to the request "advance" can take seconds
 
 Remote = TypeVar("Remote", bound="RemoteDeployment")
@@ -27,12 +26,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class ControlLine:
-    """A connection that controls a remote deployment. Any thread may use the connection.
-
-    The connection sends a request only after the reply to the previous request.
-
-    :param channel: the channel to the deployment.
-    """
+    """A connection that controls a remote deployment. Any thread may use the connection."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -40,56 +34,43 @@ class ControlLine:
         self._number = 0
 
     def request(self, name: str, *arguments: Any) -> Any:
-        """Send a request, and return the result in the reply.
-
-        :param name: the name of the request, such as ``"describe"``.
-        :param arguments: the arguments of the request.
-        :raises RuntimeError: the deployment has ended, or does not reply in time.
-        """
+        """Send a request after the reply to the previous request, and return the result in the reply."""
         with self._lock:
             self._number += 1
             try:
-                self._channel.send({"number": self._number, "order": name, "arguments": list(arguments)})
-                reply = self._receive_reply()
+                self._channel.send({"number": self._number, "request": name, "arguments": list(arguments)})
+                reply = None
+                while reply is None or reply["number"] != self._number:  # skip replies to interrupted requests
+                    reply = self._channel.receive(_REPLY_TIMEOUT)
+                    if reply is None:
+                        raise ConnectionResetError("the deployment has ended")
             except OSError as problem:
                 raise RuntimeError(f"the deployment does not reply: {problem}") from problem
         raise_problem(reply)
         return reply["result"]
 
-    def _receive_reply(self) -> dict[str, Any]:
-        while True:
-            reply = self._channel.receive(_REPLY_TIMEOUT)
-            if reply is None:
-                raise ConnectionResetError("the deployment has ended")
-            if reply["number"] == self._number:  # otherwise the reply belongs to an earlier, interrupted request
-                return reply
-
 
 @dataclass
 class RemoteConnection:
-    """A snapshot of an open connection between a client and a member.
+    """A snapshot of an open connection between a client and a member."""
 
-    :param number: the connectionId.
-    :param app_name: the name of the application in the handshake; None if the handshake has no name.
-    :param peer_port: the TCP port of the client.
-    :param busy_with: the name of the command that the member runs; None if the connection is idle.
-    :param operations: the number of received commands by command name.
-    """
+    number: int  # the connectionId
+    app_name: str | None  # the name of the application in the handshake
+    peer_port: int  # the TCP port of the client
+    busy_with: str | None  # the name of the running command, or None
+    operations: Counter[str]  # the number of received commands by command name
 
-    number: int
-    app_name: str | None
-    peer_port: int
-    busy_with: str | None
-    operations: Counter[str] = field(default_factory=Counter)
+    def __post_init__(self) -> None:
+        self.operations = Counter(self.operations)
 
 
 def _fact_property(name: str) -> property:
-    """Return a property with the value that the remote deployment reports for a property of a member."""
+    """Return a property that reads the property `name` of the remote member."""
     return property(lambda member: member._facts[name], doc=getattr(Member, name, property()).__doc__)
 
 
 def _fault(name: str) -> Callable[..., None]:
-    """Return a method that calls a method of a member of the remote deployment."""
+    """Return a method that calls the method `name` of the remote member."""
 
     def method(self: RemoteMember, *arguments: Any, **named: Any) -> None:
         self._line.request("fault", self.number, name, list(arguments), named)
@@ -99,13 +80,9 @@ def _fault(name: str) -> Callable[..., None]:
 
 
 class RemoteMember:
-    """A member of a remote deployment. See :class:`~gmongo.testing.simulation.member.Member`.
+    """A member of a remote deployment. See :class:`~gmongo.testing.simulation.member.Member`."""
 
-    :ivar number: the index of the member in the list of members.
-    :ivar port: the TCP port, which does not change after a restart.
-    """
-
-    host = _HOST
+    host = HOST
     alive, reachable, uptime = _fact_property("alive"), _fact_property("reachable"), _fact_property("uptime")
     created, traits = _fact_property("created"), _fact_property("traits")
     # The methods that cause faults.
@@ -116,7 +93,7 @@ class RemoteMember:
 
     def __init__(self, line: ControlLine, number: int, port: int) -> None:
         self._line = line
-        self.number = number
+        self.number = number  # the index of the member in the list of members
         self.port = port
 
     def __repr__(self) -> str:
@@ -130,10 +107,7 @@ class RemoteMember:
     @property
     def connections(self) -> dict[int, RemoteConnection]:
         """The open connections by connectionId."""
-        connections = [RemoteConnection(**each) for each in self._facts["connections"]]
-        for each in connections:
-            each.operations = Counter(each.operations)
-        return {each.number: each for each in connections}
+        return {each["number"]: RemoteConnection(**each) for each in self._facts["connections"]}
 
     @property
     def _facts(self) -> Mapping[str, Any]:
@@ -190,10 +164,7 @@ class RemoteNetwork:
 
     @property
     def random(self) -> random.Random | None:
-        """The random number generator that selects the lost replies.
-
-        The deployment uses a copy of the generator. None by default.
-        """
+        """The random number generator that selects the lost replies. The deployment uses a copy of the generator."""
         return self._random
 
     @random.setter
@@ -249,8 +220,7 @@ class RemoteDeployment:
 
     def __init__(self) -> None:
         self._line: ControlLine | None = None
-        self._uri: str | None = None
-        self._commands: RemoteCommandLog | None = None
+        self._uri = ""
         self.members: RemoteMembers = RemoteMembers(ControlLine(Channel(None)), [])
 
     @classmethod
@@ -292,9 +262,7 @@ class RemoteDeployment:
     def __enter__(self: Remote) -> Remote:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _connect(self, channel: Channel) -> None:
@@ -302,17 +270,19 @@ class RemoteDeployment:
         facts = line.request("describe")
         self._uri = facts["uri"]
         self._commands = RemoteCommandLog(line)
-        self.members = RemoteMembers(
-            line, [RemoteMember(line, number, each["port"]) for number, each in enumerate(facts["members"])]
-        )
+        members = [RemoteMember(line, number, each["port"]) for number, each in enumerate(facts["members"])]
+        self.members = RemoteMembers(line, members)
 
     def _disconnect(self) -> None:
-        self._line = self._uri = self._commands = None
+        self._line = None
 
-    def _request(self, name: str, *arguments: Any) -> Any:
+    def _running_line(self) -> ControlLine:
         if self._line is None:
             raise RuntimeError("the deployment is not running: call start() or use a with block")
-        return self._line.request(name, *arguments)
+        return self._line
+
+    def _request(self, name: str, *arguments: Any) -> Any:
+        return self._running_line().request(name, *arguments)
 
     @property
     def uri(self) -> str:
@@ -320,8 +290,7 @@ class RemoteDeployment:
 
         :raises RuntimeError: the deployment is not running.
         """
-        if self._uri is None:
-            raise RuntimeError("the deployment is not running: call start() or use a with block")
+        self._running_line()
         return self._uri
 
     @_documented_by_deployment
@@ -335,8 +304,7 @@ class RemoteDeployment:
 
         :raises RuntimeError: the deployment is not running.
         """
-        if self._commands is None:
-            raise RuntimeError("the deployment is not running: call start() or use a with block")
+        self._running_line()
         self._commands.fetch()
         return self._commands
 
@@ -346,9 +314,7 @@ class RemoteDeployment:
 
         :raises RuntimeError: the deployment is not running.
         """
-        self._request("network")
-        assert self._line is not None
-        return RemoteNetwork(self._line)
+        return RemoteNetwork(self._running_line())
 
     @_documented_by_deployment
     def set_fail_point(

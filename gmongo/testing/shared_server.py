@@ -7,29 +7,22 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gmongo.testing.embedded import URI_VARIABLE, EmbeddedDatabase
 from gmongo.testing.embedded_replica_set import EmbeddedReplicaSet
 
 
 class RunningServer(NamedTuple):
-    """A server that runs for a test session.
-
-    :param uri: the connection string.
-    :param embedded: the embedded server that this process started. None if ``MONGODB_URI`` names the server, or another
-        process started the server.
-    """
+    """A server that runs for a test session, with its connection string."""
 
     uri: str
-    embedded: EmbeddedDatabase | EmbeddedReplicaSet | None
+    embedded: EmbeddedDatabase | EmbeddedReplicaSet | None  # None if this process did not start the server
 
 
 @contextmanager
 def new_server(members: int) -> Iterator[RunningServer]:
-    """Yield the server of ``MONGODB_URI``.
-
-    If the environment variable is not set, start a server, and end the server after the ``with`` block.
+    """Yield the server of ``MONGODB_URI``, or start a server if the environment variable is not set.
 
     :param members: the number of members of a new replica set; 0 means a standalone.
     """
@@ -43,12 +36,9 @@ def new_server(members: int) -> Iterator[RunningServer]:
 
 @contextmanager
 def shared(folder: Path, members: int) -> Iterator[RunningServer]:
-    """Yield the server that the first process of the session started.
+    """Yield the server that the first process of the session started. All processes share `folder`.
 
     The first process leaves its ``with`` block, and ends the server, after all other processes have left their blocks.
-
-    :param folder: a folder that all processes of the session share.
-    :param members: the number of members of a new replica set; 0 means a standalone.
     """
     address = folder / "mongodb_uri"
     with (folder / "mongodb_start").open("a") as start, (folder / "mongodb_users").open("a") as users:
@@ -64,12 +54,8 @@ def shared(folder: Path, members: int) -> Iterator[RunningServer]:
             try:
                 yield server
             finally:
-                _await_other_processes(start, users)
+                # If another process calls `shared` now, the process waits for the lock of `start`. After this
+                # process has removed the file with the URI, the other process starts another server.
+                fcntl.flock(start, fcntl.LOCK_EX)
+                fcntl.flock(users, fcntl.LOCK_EX)
                 address.unlink()
-
-
-def _await_other_processes(start: Any, users: Any) -> None:
-    # If another process calls `shared` now, the process waits for the lock of `start`. After this
-    # process has removed the file with the URI, the other process starts another server.
-    fcntl.flock(start, fcntl.LOCK_EX)
-    fcntl.flock(users, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Run a program that ends when its parent process ends, for :class:`~gmongo.testing.process.TetheredProcess`.
+"""The script of :class:`~gmongo.testing.process.TetheredProcess`: run a program that ends with its parent process.
 
 This file runs as a script. The script imports only the standard library, and loads neither gevent nor the driver.
 """
@@ -22,9 +22,8 @@ _GRACE = 2.0  # seconds
 def main() -> None:
     """Run the program that the command-line arguments name.
 
-    The first arguments are the process ID of the parent, a directory to remove if the parent ends, and the target. The
-    other arguments are the arguments of the target. The target is ``module:function``, or the absolute path of an
-    executable file.
+    The script removes the directory `scratch` if the process `parent` ends. The target is ``module:function``, or the
+    absolute path of an executable file.
     """
     parent, scratch, target, *arguments = sys.argv[1:]
     threading.Thread(target=_end_with_parent, args=(int(parent), scratch), daemon=True).start()
@@ -51,7 +50,7 @@ def _run_file(path: str, arguments: list[str]) -> int:
 
 def _end_with_parent(parent: int, scratch: str) -> None:
     # Linux can send a signal when the parent ends (PR_SET_PDEATHSIG). But Linux sends the signal
-    # when the thread ends that started this process, even if the parent process continues.
+    # when the thread that started this process ends, even if the parent process continues.
     # Therefore this function polls the process ID of the parent.
     while os.getppid() == parent:
         time.sleep(_CHECK_INTERVAL)

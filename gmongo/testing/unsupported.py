@@ -65,11 +65,7 @@ UNSUPPORTED: Mapping[str, str] = {
 
 
 def not_supported(construct: str, detail: str = "") -> CommandError:
-    """Return the error of a construct that the simulation does not support.
-
-    :param construct: a key of :data:`UNSUPPORTED`.
-    :param detail: the part of the command that contains the construct; empty by default.
-    """
+    """Return the error of a construct in `UNSUPPORTED`. `detail` is the part of the command with the construct."""
     part = f" ({detail})" if detail else ""
     message = f"the simulated deployment does not support {construct}{part}; {UNSUPPORTED[construct]} supports it"
     return CommandError(115, "CommandNotSupported", message)

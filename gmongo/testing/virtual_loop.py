@@ -7,7 +7,6 @@ import heapq
 import itertools
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 import gevent
@@ -26,14 +25,14 @@ _WAIT_FOR_SOCKETS = 0.00005
 class VirtualLoop:
     """Event loop with a virtual clock, which replaces the real loop of a hub.
 
-    The real loop continues to serve the sockets and callbacks. The virtual loop contains the timers and the clock.
-    While all greenlets wait and no socket is ready, the clock jumps to the time of the next timer. The loop fires one
-    timer, and runs all greenlets that the timer wakes, before the next jump.
+    The real loop continues to serve the sockets and callbacks. While all greenlets wait and no socket is ready, the
+    clock jumps to the time of the next timer. The loop fires one timer, and runs all greenlets that the timer wakes,
+    before the next jump.
 
     :param loop: the real loop.
     :param start: the first value of the clock; by default the value of :func:`time.monotonic`.
     :param date: the time of day at the start, in seconds since 1970; by default the real time of day.
-    :param in_real_time: True if the clock runs with the speed of real time, and jumps only in :meth:`advance`. In this
+    :param in_real_time: True if the clock runs at the speed of real time, and jumps only in :meth:`advance`. In this
         mode, timers wait in real time.
     """
 
@@ -81,10 +80,7 @@ class VirtualLoop:
         return self.monotonic() + self._epoch
 
     def suspend(self, seconds: float) -> None:
-        """Advance the clock without firing timers, as if the machine had been suspended.
-
-        All timers that were due in the skipped time fire late, one directly after the other.
-        """
+        """Advance the clock without firing timers. Then all timers that were due in the skipped time fire."""
         self._shown += seconds
         self._offset += seconds
 
@@ -136,11 +132,7 @@ class VirtualLoop:
             timer.continue_on(self.real, max(0.0, due_time - now))
 
     def _prepare_next_timer(self) -> None:
-        """Prepare the next timer.
-
-        If the clock may jump, start the idle watcher, which calls `_jump` while nothing else can run. If the clock runs
-        with the speed of real time, start a real timer for the next virtual timer.
-        """
+        """Start the idle watcher if the clock may jump. In real time, start a real timer for the next virtual timer."""
         if self._ended:
             return
         while self._due and self._due[0][3].entry is not self._due[0]:
@@ -189,19 +181,13 @@ class VirtualLoop:
 
 
 def _count_other_threads() -> int:
-    """Count the threads that do not belong to the hub's thread pool.
-
-    Threads of the pool announce their results through watchers of `async_`, for which the loop waits.
-    """
+    """Count the threads outside the hub's thread pool. Threads of the pool announce their results with `async_`."""
     pool = gevent.get_hub()._threadpool
     return _thread._count() - (0 if pool is None else pool.size)
 
 
 class VirtualTimer:
-    """A timer of a :class:`VirtualLoop`, with the attributes of gevent timers.
-
-    :ivar entry: the entry in the queue of timers; None while the timer is inactive.
-    """
+    """A timer of a :class:`VirtualLoop`, with the attributes of gevent timers."""
 
     __slots__ = (
         "__weakref__", "_after", "_continued", "_ref", "_repeat", "args", "callback", "entry",
@@ -213,7 +199,7 @@ class VirtualTimer:
         self.priority = priority
         self.callback: Callable[..., Any] | None = None
         self.args: tuple[Any, ...] | None = None
-        self.entry: tuple[float, int, int, VirtualTimer] | None = None
+        self.entry: tuple[float, int, int, VirtualTimer] | None = None  # the entry in the queue while active
         self._after, self._repeat, self._ref = after, repeat, ref
         self._continued: Any = None  # the timer of the real loop that replaces this timer after the end of virtual time
 
@@ -245,10 +231,7 @@ class VirtualTimer:
         self._start(self._after, callback, args)
 
     def again(self, callback: Callable[..., Any], *args: Any, update: bool | None = None) -> None:
-        """Restart the timer, which fires after the repeat interval.
-
-        A timer without a repeat interval fires after its initial delay.
-        """
+        """Restart the timer with its repeat interval, or with its initial delay if there is no repeat interval."""
         self._start(self._repeat or self._after, callback, args)
 
     def _start(self, after: float, callback: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -289,7 +272,5 @@ class VirtualTimer:
     def __enter__(self) -> VirtualTimer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

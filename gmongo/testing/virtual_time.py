@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from types import TracebackType
 from typing import Any
 
 import gevent
@@ -59,9 +58,7 @@ class VirtualTime:
         _object_ids.begin()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         loop, self._loop = self._loop, None
         _clock.monotonic, _clock.time = _REAL
         self._chance.close()
@@ -117,23 +114,15 @@ _SHORTEST_SLEEP = 1e-6  # seconds
 
 
 def install(hub: Any, **settings: Any) -> VirtualLoop:
-    """Replace the loop of a hub by a :class:`VirtualLoop`, and return the new loop.
-
-    :param settings: the keyword arguments of :class:`VirtualLoop`. `date` is a ``datetime``.
-    """
-    if "date" in settings and settings["date"] is not None:
-        date = settings["date"]
+    """Replace the loop of a hub by a :class:`VirtualLoop`, and return the new loop. `date` is a ``datetime``."""
+    if date := settings.get("date"):
         settings["date"] = (date if date.tzinfo else date.replace(tzinfo=datetime.timezone.utc)).timestamp()
     hub.loop = loop = VirtualLoop(hub.loop, **settings)
     return loop
 
 
 def advance_hub(seconds: float) -> None:
-    """Advance the virtual clock of this thread's hub by `seconds`.
-
-    :raises ValueError: `seconds` is negative or is not a number.
-    :raises RuntimeError: the hub has no virtual clock.
-    """
+    """Advance the virtual clock of this thread's hub by `seconds`."""
     loop = gevent.get_hub().loop
     if not isinstance(loop, VirtualLoop):
         raise RuntimeError("this hub has a real clock: put `with VirtualTime():` of gmongo.testing around the "
@@ -142,10 +131,7 @@ def advance_hub(seconds: float) -> None:
 
 
 def checked_seconds(seconds: float) -> float:
-    """Return `seconds`.
-
-    :raises ValueError: `seconds` is negative, infinite or not a number.
-    """
+    """Return `seconds`, or raise a ValueError if `seconds` is negative, infinite or not a number."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < float("inf"):
         raise ValueError(f"seconds is {seconds!r}, which is not a number from 0 up")
     return seconds

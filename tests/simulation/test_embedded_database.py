@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import socket
@@ -15,7 +14,7 @@ import pytest
 from gevent.server import StreamServer
 
 from gmongo import MongoClient
-from gmongo.testing import URI_VARIABLE, EmbeddedDatabase, EmbeddedDatabaseError, database_uri, embedded, python_engines
+from gmongo.testing import URI_VARIABLE, EmbeddedDatabase, EmbeddedDatabaseError, database_uri, embedded, nx_server
 from tests.support.programs import ROOT, environment, run_python
 
 pytest.importorskip("nx_27017", reason="the embedded database needs nx-27017")
@@ -65,8 +64,8 @@ def count_after_insert(uri: str) -> int:
 
 def test_databases_start_in_parallel_while_other_greenlets_run(temporary_directory, monkeypatch):
     # The test delays the readiness of each database until this greenlet has run five times.
-    real = python_engines.answering_process
-    monkeypatch.setattr(python_engines, "answering_process", lambda *given: real(*given) if ticks > 5 else None)
+    real = nx_server.replying_process
+    monkeypatch.setattr(nx_server, "replying_process", lambda *given: real(*given) if ticks > 5 else None)
     databases = [EmbeddedDatabase() for _ in range(3)]
     ticks = 0
     starting = [gevent.spawn(database.start) for database in databases]
@@ -171,7 +170,7 @@ def test_database_runs_in_native_thread():
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["closes", "http"])
 def test_database_uses_another_port_if_port_is_in_use(answer, monkeypatch):
-    free_port = python_engines._free_port
+    free_port = nx_server._free_port
 
     def reply(connection, _peer):
         connection.recv(100)
@@ -181,7 +180,7 @@ def test_database_uses_another_port_if_port_is_in_use(answer, monkeypatch):
     taken = StreamServer(("127.0.0.1", 0), reply)
     taken.start()
     ports = [taken.server_port]
-    monkeypatch.setattr(python_engines, "_free_port", lambda: ports.pop() if ports else free_port())
+    monkeypatch.setattr(nx_server, "_free_port", lambda: ports.pop() if ports else free_port())
     try:
         with EmbeddedDatabase() as database:
             assert database.port != taken.server_port
@@ -229,30 +228,7 @@ def test_database_uri_uses_environment_variable(monkeypatch):
         assert count_after_insert(uri) == 1
 
 
-@pytest.mark.parametrize("given", ["mongo", None])
+@pytest.mark.parametrize("given", ["secantus", None])
 def test_unknown_engine_raises_value_error(given):
-    with pytest.raises(ValueError, match=r"engine must be one of 'mongod', 'nx', 'secantus'"):
+    with pytest.raises(ValueError, match=r"engine must be 'mongod' or 'nx'"):
         EmbeddedDatabase(engine=given)
-
-
-def test_start_without_secantus_raises_error_with_package_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "secantus", None)
-    with pytest.raises(EmbeddedDatabaseError, match=r"needs SecantusDB.*pip install 'secantusdb'"):
-        EmbeddedDatabase(engine="secantus").start()
-
-
-def test_secantus_server_runs_transactions_and_keeps_data(tmp_path, temporary_directory):
-    if importlib.util.find_spec("secantus") is None:
-        pytest.skip("SecantusDB is not installed")
-    for expected in (1, 2):
-        with (
-            EmbeddedDatabase(tmp_path / "kept", engine="secantus") as database,
-            MongoClient(database.uri) as client,
-            client.start_session() as session,
-        ):
-            client.test.things.insert_one({"_id": -expected})
-            client.test.things.delete_one({"_id": -expected})
-            session.with_transaction(lambda session: session.client.test.things.insert_one({}, session=session))
-            assert client.test.things.count_documents({}) == expected
-    assert "secantus" not in sys.modules
-    assert list(temporary_directory.iterdir()) == []

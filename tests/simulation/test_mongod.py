@@ -135,7 +135,7 @@ def test_error_of_unusable_server_program_contains_remedy(text, expected, tmp_pa
 
 
 def test_error_of_missing_server_program_names_extra_to_install(tmp_path, monkeypatch):
-    with pytest.raises(EmbeddedDatabaseError, match="is no file"):
+    with pytest.raises(EmbeddedDatabaseError, match="is not a file"):
         EmbeddedDatabase(engine="mongod", program=tmp_path / "missing").start()
     monkeypatch.delenv(program.PROGRAM_VARIABLE, raising=False)
     monkeypatch.setattr(program, "_program_in_wheel", lambda: None)

@@ -30,6 +30,7 @@ ALLOWED = {
     ("events", "sdam"): "an event of discovery shows descriptions",
     ("events", "wire"): "the type of an address",
     ("monitoring", "sdam"): "an event of discovery shows descriptions",
+    ("testing", "auth"): "simulated servers prepare passwords with SASLprep",
     ("testing", "wire"): "the embedded servers receive commands without the driver",
     ("testing", "api"): "the pytest plugin creates clients",
 }

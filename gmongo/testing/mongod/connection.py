@@ -24,10 +24,7 @@ _TIMEOUT = 60.0  # seconds
 
 
 class CommandFailedError(RuntimeError):
-    """A server replied to a command with an error, or sent no reply.
-
-    :ivar reply: the reply of the server; empty if the server sent no reply.
-    """
+    """A server replied to a command with an error, or sent no reply. `reply` is empty if there is no reply."""
 
     def __init__(self, text: str, reply: Mapping[str, Any] | None = None) -> None:
         super().__init__(text)
@@ -44,13 +41,9 @@ def run_command(
 ) -> dict[str, Any]:
     """Run a command on the database ``admin`` through a new connection, and return the reply.
 
-    :param address: the host and the port of the server.
-    :param command: the command document.
-    :param credentials: the name and the password of a user of ``admin``, for SCRAM-SHA-256. By default the connection
-        is not authenticated.
-    :param ca_file: the path of the certificate authority, for a server with TLS. By default the connection uses no TLS.
-    :param timeout: seconds from the call to the reply; 60 by default.
-    :raises CommandFailedError: the server is not reachable, sent no reply in time, or replied with an error.
+    :param credentials: the name and the password of a user of ``admin``, for SCRAM-SHA-256.
+    :param ca_file: the path of the certificate authority, for a server with TLS.
+    :param timeout: seconds from the call to the reply.
     """
     opened: list[Transport | Race] = []
     too_late = TimeoutError(f"no reply within {timeout:g} seconds")
@@ -80,10 +73,7 @@ def _exchange(transport: Transport, command: Mapping[str, Any]) -> dict[str, Any
 
 
 def _authenticate(transport: Transport, user: str, password: str) -> None:
-    """Authenticate with SCRAM-SHA-256 (RFC 7677).
-
-    The function does not check the signature of the server, because gmongo itself started the server.
-    """
+    """Authenticate with SCRAM-SHA-256 (RFC 7677), without a check of the server signature."""
     nonce = base64.b64encode(_random.urandom(18)).decode()
     first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
     start = {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": f"n,,{first}".encode()}

@@ -33,37 +33,23 @@ class EmbeddedDatabaseError(RuntimeError):
 
 
 class Program(NamedTuple):
-    """A `mongod` that runs on this machine.
-
-    :param path: the executable file.
-    :param version: the version, such as ``(6, 0, 5)``.
-    """
+    """The executable file and the version of a `mongod` that runs on this machine, such as ``(6, 0, 5)``."""
 
     path: Path
     version: tuple[int, int, int]
 
 
 def find_program(path: str | os.PathLike[str] | None = None) -> Program:
-    """Find `mongod`.
-
-    Use `path` if the argument is not None. If `path` is None, search ``GMONGO_MONGOD``, the wheel
-    that ``gmongo[mongod]`` installs, and ``PATH``, in this order.
-
-    :raises EmbeddedDatabaseError: no `mongod` is installed, or the `mongod` does not run on this machine or is too old.
-    """
-    configured_path = path or os.environ.get(PROGRAM_VARIABLE)
-    program = Path(configured_path) if configured_path else _program_in_wheel() or _program_on_path()
+    """Find `mongod` in `path`, ``GMONGO_MONGOD``, the wheel of ``gmongo[mongod]`` or ``PATH``, in this order."""
+    program = path or os.environ.get(PROGRAM_VARIABLE) or _program_in_wheel() or shutil.which("mongod")
     if program is None:
         raise EmbeddedDatabaseError("mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), let "
                                     f"{PROGRAM_VARIABLE} name the program, or put mongod on the PATH")  # fmt: skip
-    return _checked_program(program.absolute())
+    return _checked_program(Path(program).absolute())
 
 
 def _program_in_wheel() -> Path | None:
-    """Return the path of `mongod` in the wheel that ``gmongo[mongod]`` installs.
-
-    Return None if the wheel is not installed.
-    """
+    """Return the path of `mongod` in the wheel that ``gmongo[mongod]`` installs."""
     for distribution in metadata.distributions():
         if _DISTRIBUTION.match(distribution.metadata["Name"] or ""):
             for file in distribution.files or ():
@@ -72,15 +58,10 @@ def _program_in_wheel() -> Path | None:
     return None
 
 
-def _program_on_path() -> Path | None:
-    path = shutil.which("mongod")
-    return Path(path) if path else None
-
-
 @functools.cache
 def _checked_program(path: Path) -> Program:
     if not path.is_file():
-        raise EmbeddedDatabaseError(f"{path} is no file, but must be the program mongod")
+        raise EmbeddedDatabaseError(f"{path} is not a file, but must be the program mongod")
     try:
         if not os.access(path, os.X_OK):  # the wheel contains mongod without the permission to execute
             path.chmod(0o755)
@@ -93,13 +74,10 @@ def _checked_program(path: Path) -> Program:
         raise _unusable_error(path, (done.stderr + done.stdout).strip())
     major, minor, patch = map(int, version.groups())
     if (major, minor) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
-        raise EmbeddedDatabaseError(f"{path} has version {major}.{minor}.{patch}; gmongo needs {oldest} or newer")
+        raise EmbeddedDatabaseError(f"{path} has version {major}.{minor}.{patch}; gmongo needs 4.2 or newer")
     return Program(path, (major, minor, patch))
 
 
 def _unusable_error(path: Path, output: str) -> EmbeddedDatabaseError:
-    remedy = next(
-        (text for words, text in _REMEDIES if words in output), f"Let {PROGRAM_VARIABLE} name another mongod."
-    )
+    remedy = next((text for words, text in _REMEDIES if words in output), f"Set {PROGRAM_VARIABLE} to another mongod.")
     return EmbeddedDatabaseError(f"{path} does not run here. {remedy} Its output was:\n{output[-2000:]}")

@@ -20,7 +20,7 @@ from gmongo.testing.process import TetheredProcess, new_scratch
 
 _CHECK_INTERVAL = 0.02  # seconds
 _LOG_LINES = 12
-_STARTING, _LISTENING = 4615611, 23016  # the IDs of the log messages at the start of mongod and of its listener
+_STARTING, _LISTENING = 4615611, 23016  # the IDs of two messages in the log of mongod
 _NO_FOLDER = "Let `path` or TMPDIR name a folder that this user may write to."
 _REMEDIES = (
     ("address already in use", "Another program uses the port. End that program, or choose no port."),
@@ -72,16 +72,11 @@ class Server:
         return self._process is not None and self._process.poll() is None
 
     def start(self, deadline: float) -> None:
-        """Start the process, and wait until the server accepts connections.
-
-        :param deadline: the value of ``time.monotonic()`` at which the wait ends.
-        :raises EmbeddedDatabaseError: the server ended, or does not accept connections in time. The
-            error message contains the last lines of the server's log.
-        """
+        """Start the process, and wait until the server accepts connections, or ``monotonic()`` reaches `deadline`."""
         try:
             self._data.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise EmbeddedDatabaseError(f"the folder for the data cannot be made: {error}. {_NO_FOLDER}") from error
+            raise EmbeddedDatabaseError(f"the data folder cannot be created: {error}. {_NO_FOLDER}") from error
         words = self._settings.command_line(self._data, self._scratch, self.port, self._replica_set)
         self._process = TetheredProcess(str(self._program.path), words, scratch=self._scratch)
         while True:
@@ -95,33 +90,26 @@ class Server:
             if has_ended:
                 raise EmbeddedDatabaseError(f"mongod ended during its start. {self._describe_log(log)}")
             if monotonic() > deadline:
-                raise EmbeddedDatabaseError(f"mongod did not listen in time. {self._describe_log(log)}")
+                raise EmbeddedDatabaseError(f"mongod did not accept connections in time. {self._describe_log(log)}")
             gevent.sleep(_CHECK_INTERVAL)
 
     def require_api_version(self) -> None:
-        """Set the server parameter ``requireApiVersion``, if the settings require a version of the Stable API.
-
-        The parameter forbids commands without an API version. The command line does not set the parameter,
-        because members send each other commands without a version during the initiation of a replica set.
-        """
+        """Set the server parameter ``requireApiVersion``, if the settings require a version of the Stable API."""
+        # The command line does not set the parameter, because members send each other commands without a version
+        # during the initiation of a replica set.
         if self._settings.require_api_version:
             self.command({"setParameter": 1, "requireApiVersion": True})
 
     def create_users(self, members: int = 1) -> None:
-        """Create the users that the settings name. The server accepts the first ``createUser`` without credentials.
-
-        :param members: the number of members that must have stored each user.
-        """
+        """Create the users of the settings, and wait until `members` members have stored each user."""
         for number, (name, password) in enumerate(self._settings.users.items()):
             command = {"createUser": name, "pwd": password, "roles": ["root"], "writeConcern": {"w": members}}
-            self.command(command, without_credentials=number == 0)
+            self.command(command, without_credentials=number == 0)  # the first user needs no credentials
 
     def command(self, command: Mapping[str, Any], *, without_credentials: bool = False) -> dict[str, Any]:
         """Run a command on the database ``admin``, and return the reply.
 
-        :param command: the command document.
-        :param without_credentials: True to send the command without credentials. While no user exists, the
-            server accepts commands without credentials.
+        :param without_credentials: True to send the command without credentials.
         :raises CommandFailedError: the server replied with an error, or sent no reply.
         """
         settings = self._settings
@@ -131,10 +119,7 @@ class Server:
         return run_command((HOST, self.port), document, credentials=credentials, ca_file=settings.ca_file)
 
     def kill(self) -> None:
-        """Send SIGKILL to the server, and wait until the process ends.
-
-        The method does nothing if the server does not run.
-        """
+        """Send SIGKILL to the server, and wait until the process ends."""
         if self._process is not None:
             self._process.kill()
             self.is_stopped = False
@@ -160,9 +145,7 @@ class Server:
         self.is_stopped = False
 
     def restart(self, timeout: float = 60.0) -> None:
-        """End the server if the server runs.
-
-        Start a new process with unchanged data on the unchanged port.
+        """End the server if the server runs, and start a new process with the same data and port.
 
         :param timeout: seconds until the server must accept connections; 60 by default.
         :raises EmbeddedDatabaseError: the new process ended, or does not accept connections in time.

@@ -19,16 +19,7 @@ _OPLOG_MEGABYTES = "128"
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of all servers of an embedded database or replica set.
-
-    :param fail_points: True if the servers accept the command ``configureFailPoint``.
-    :param tls: True if the servers require TLS, with certificates from ``gmongo.testing.certificates()``.
-    :param users: the passwords by user name. If there are users, clients must authenticate. The
-        users have the role ``root``.
-    :param require_api_version: True if the servers refuse commands without a version of the Stable API.
-    :param parameters: server parameters, such as ``{"ttlMonitorSleepSecs": 1}``.
-    :param compressors: the names of the compressors that the servers support, separated by commas.
-    """
+    """The settings of all servers of an embedded database. :class:`EmbeddedDatabase` describes them."""
 
     fail_points: bool = True
     tls: bool = False
@@ -53,24 +44,14 @@ class Settings:
         return _certificates().ca_file if self.tls else None
 
     def uri(self, *addresses: str, replica_set: str | None = None) -> str:
-        """Return a connection string with the first user and the options that the servers require.
-
-        :param addresses: the addresses of the servers, such as ``"127.0.0.1:27017"``.
-        :param replica_set: the name of the replica set; None means a standalone.
-        """
+        """Return a connection string with the first user and the options that the servers require."""
         user = ":".join(quote(each, safe="") for each in self.credentials) + "@" if self.credentials else ""
         options = {"replicaSet": replica_set, "tls": "true" if self.tls else None, "tlsCAFile": self.ca_file}
         query = urlencode({name: value for name, value in options.items() if value is not None})
         return f"mongodb://{user}{','.join(addresses)}/{'?' if query else ''}{query}"
 
     def command_line(self, data: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
-        """Return the command-line arguments of a server.
-
-        :param data: the folder of the data files.
-        :param scratch: the folder in which the method creates the key file, if the server needs a key file.
-        :param port: the TCP port; 0 means any free port.
-        :param replica_set: the name of the replica set; None means a standalone.
-        """
+        """Return the command-line arguments of a server. Create a necessary key file in `scratch`."""
         words = ["--dbpath", str(data), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
         words += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
         for name, value in self._all_parameters():

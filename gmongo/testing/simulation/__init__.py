@@ -1,1 +1,1 @@
-"""The servers of the simulated deployment, which use the wire protocol like MongoDB 4.2 to 8."""
+"""Simulated servers, which use the wire protocol of MongoDB 4.2 to 8.2."""

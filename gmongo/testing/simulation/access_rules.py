@@ -14,7 +14,7 @@ _WRITES = frozenset(
         "renameCollection", "update", "updateSearchIndex", "updateUser"
     }
 )  # fmt: skip
-_ANYWHERE = frozenset(
+_ON_ALL_MEMBERS = frozenset(
     {
         "endSessions", "getMore", "killAllSessions", "killAllSessionsByPattern", "killCursors",
         "killSessions", "refreshSessions", "startSession"
@@ -31,8 +31,8 @@ def needs_primary(call: Call) -> bool:
 
 
 def runs_on_any_member(call: Call) -> bool:
-    """Return True if any member accepts the command, because the command concerns cursors or sessions of the member."""
-    return call.name in _ANYWHERE and not call.request.in_transaction
+    """Return True for a command about cursors or sessions, which all members accept."""
+    return call.name in _ON_ALL_MEMBERS and not call.request.in_transaction
 
 
 def _has_writing_stage(call: Call) -> bool:
@@ -44,7 +44,7 @@ def _has_writing_stage(call: Call) -> bool:
     return not may_run_on_secondary and any(stage.keys() & _WRITING_STAGES for stage in pipeline)
 
 
-_OPEN = frozenset(
+_WITHOUT_AUTHENTICATION = frozenset(
     {
         "authenticate", "buildInfo", "buildinfo", "connectionStatus", "endSessions", "getnonce",
         "hello", "isMaster", "ismaster", "listCommands", "logout", "ping", "saslContinue",
@@ -54,13 +54,16 @@ _OPEN = frozenset(
 
 
 def check_access(call: Call) -> None:
-    """Check if the client may run a command."""
-    if not call.cluster.users.enforced or call.name in _OPEN or call.connection.authentication.users:
-        return
-    raise error(13, f"Command {call.name} requires authentication")
+    """Raise an error if the command needs an authenticated client, and the client is not authenticated."""
+    if (
+        call.cluster.users.enforced
+        and call.name not in _WITHOUT_AUTHENTICATION
+        and not call.connection.authentication.users
+    ):
+        raise error(13, f"Command {call.name} requires authentication")
 
 
-# The server version since which the field ``comment`` may have any type, by command.
+# The first server version that accepts any type in the field ``comment``, by command.
 _ANY_COMMENT = {"aggregate": (4, 4), "find": (4, 4), "count": (4, 4, 14), "distinct": (4, 4, 14)}
 _READ_CONCERN_LEVELS = frozenset({"local", "available", "majority", "linearizable", "snapshot"})
 _READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"})
@@ -68,16 +71,12 @@ _READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "seco
 
 def check_generic_fields(call: Call) -> None:
     """Check ``comment``, ``readConcern`` and ``$readPreference`` of a command."""
-    _check_comment(call)
+    comment = call.body.get("comment", "")
+    if not isinstance(comment, str) and call.cluster.version < _ANY_COMMENT.get(call.name, (0,)):
+        raise error(14, f"BSON field '{call.name}.comment' is {comment!r}, which is not a string")
     level = (call.body.get("readConcern") or {}).get("level", "local")
     if level not in _READ_CONCERN_LEVELS:
         raise error(9, f"readConcern level {level!r} is not one of {sorted(_READ_CONCERN_LEVELS)}")
     mode = call.body.get("$readPreference", {}).get("mode", "primary")
     if mode not in _READ_PREFERENCES:
         raise error(2, f"$readPreference mode {mode!r} is not one of {sorted(_READ_PREFERENCES)}")
-
-
-def _check_comment(call: Call) -> None:
-    comment = call.body.get("comment", "")
-    if not isinstance(comment, str) and call.cluster.version < _ANY_COMMENT.get(call.name, (0,)):
-        raise error(14, f"BSON field '{call.name}.comment' is {comment!r}, which is not a string")

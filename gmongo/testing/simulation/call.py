@@ -1,4 +1,4 @@
-"""A command, and the member and connection that received it."""
+"""A received command, with its member and connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CloseConnection(Exception):
 
 @dataclass
 class Call:
-    """A command, and the member and connection that received the command."""
+    """A received command, with its member and connection."""
 
     request: Request
     member: Member

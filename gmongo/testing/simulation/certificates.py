@@ -69,9 +69,6 @@ def server_context(tls: Tls) -> ssl.SSLContext | None:
     """Return the SSLContext of a server. Return None if `tls` is False.
 
     If `tls` names a certificate authority, the context verifies each certificate that a client sends.
-
-    :raises ValueError: `tls` has no key `certificate`, or has another key than `certificate` and `ca`.
-    :raises RuntimeError: `tls` is True, and trustme is not installed.
     """
     if tls is False:
         return None

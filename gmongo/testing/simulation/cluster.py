@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gmongo.testing.simulation.command_log import CommandLog
@@ -17,39 +18,23 @@ if TYPE_CHECKING:
     from gmongo.testing.store import Store
 
 
+@dataclass(kw_only=True, eq=False)
 class Cluster:
-    """The data, the users, the settings and the network of a deployment.
+    """The data, the users, the settings and the network of a deployment."""
 
-    :param version: the server version, such as ``(8, 0, 0)``.
-    :param parameters: the server parameters whose values differ from the defaults.
-    :param write_concern_modes: the names that ``w`` may have besides ``majority``.
-    """
-
-    def __init__(
-        self,
-        *,
-        version: tuple[int, int, int],
-        topology: Topology,
-        store: Store,
-        users: Users,
-        parameters: Mapping[str, Any],
-        tls: ssl.SSLContext | None,
-        compressors: tuple[str, ...],
-        write_concern_modes: frozenset[str] = frozenset(),
-    ) -> None:
-        self.version = version
-        self.topology = topology
-        self.store = store
-        self.users = users
-        self.parameters = dict(parameters)
-        self.tls = tls
-        self.compressors = compressors
-        self.write_concern_modes = write_concern_modes
-        self.network = Network()
-        self.limits = RateLimits()
-        self.log = CommandLog()
-        self.connection_numbers = itertools.count(1)
-        self._change_streams: set[int] = set()
+    version: tuple[int, int, int]
+    topology: Topology
+    store: Store
+    users: Users
+    parameters: Mapping[str, Any]
+    tls: ssl.SSLContext | None
+    compressors: tuple[str, ...]
+    write_concern_modes: frozenset[str]
+    network: Network = field(default_factory=Network)
+    limits: RateLimits = field(default_factory=RateLimits)
+    log: CommandLog = field(default_factory=CommandLog)
+    connection_numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _change_streams: set[int] = field(default_factory=set)
 
     @property
     def version_text(self) -> str:
@@ -57,10 +42,7 @@ class Cluster:
         return ".".join(map(str, self.version))
 
     def record_change_stream(self, body: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
-        """Record the cursor ID if the command opened a change stream.
-
-        Errors of commands with this cursor have the label ResumableChangeStreamError.
-        """
+        """Record the cursor ID if the command opened a change stream."""
         pipeline = body.get("pipeline")
         if pipeline and "$changeStream" in pipeline[0] and reply.get("cursor"):
             self._change_streams.add(reply["cursor"]["id"])

@@ -37,11 +37,7 @@ class CommandLog(list[ReceivedCommand]):
     _bytes = 0
 
     def add(self, request: Request, size: int = 0) -> None:
-        """Add a command, if the log is enabled.
-
-        :param request: the received command.
-        :param size: the size of the message in bytes.
-        """
+        """Add a command, if the log is enabled. `size` is the size of the message in bytes."""
         if not self.enabled:
             return
         fields = request.name, request.body, request.database, request.member, request.connection
@@ -61,8 +57,5 @@ class CommandLog(list[ReceivedCommand]):
         self._bytes = 0
 
     def named(self, *names: str) -> list[ReceivedCommand]:
-        """Return the commands whose name is one of `names`.
-
-        :param names: command names, such as ``"find"``.
-        """
+        """Return the commands whose name is one of `names`, such as ``"find"``."""
         return [each for each in self if each.name in names]

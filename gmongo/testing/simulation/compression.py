@@ -45,11 +45,7 @@ _BY_NUMBER = {each.number: each for each in _COMPRESSORS}
 
 
 def check_compressors(names: Iterable[str]) -> tuple[str, ...]:
-    """Check that all compressors can be used, and return the names of the compressors as a tuple.
-
-    :raises ValueError: a name is not the name of a compressor.
-    :raises RuntimeError: the Python module of a compressor is not installed.
-    """
+    """Check that the server can use all these compressors, and return their names as a tuple."""
     chosen = tuple(names)
     for name in chosen:
         if name not in BY_NAME or name == "noop":
@@ -60,10 +56,7 @@ def check_compressors(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def decompress(payload: bytes) -> tuple[int, bytes, Compressor]:
-    """Return the opcode, the decompressed payload and the compressor of an OP_COMPRESSED.
-
-    :raises MalformedMessage: the payload is malformed.
-    """
+    """Return the opcode, the decompressed payload and the compressor of an OP_COMPRESSED message."""
     try:
         opcode, size, number = _FIELDS.unpack_from(payload)
         compressor = _BY_NUMBER[number]
@@ -76,7 +69,7 @@ def decompress(payload: bytes) -> tuple[int, bytes, Compressor]:
 
 
 def compress(message: bytes, compressor: Compressor) -> bytes:
-    """Return the message as an OP_COMPRESSED."""
+    """Return the OP_COMPRESSED message that contains `message`."""
     _length, number, response_to, opcode = HEADER.unpack_from(message)
     size = len(message) - HEADER_SIZE
     payload = _FIELDS.pack(opcode, size, compressor.number) + compressor.compress(message[HEADER_SIZE:])

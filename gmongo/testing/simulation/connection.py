@@ -23,6 +23,7 @@ from gmongo.testing.simulation.framing import (
     read_message,
     write_reply,
 )
+from gmongo.testing.simulation.hello import HELLOS
 from gmongo.testing.simulation.tls import Stream
 from gmongo.testing.simulation.waiting import pause, wait_for
 from gmongo.wire.message import CHECKSUM_PRESENT, HEADER_SIZE, MORE_TO_COME, OP_COMPRESSED, OP_MSG, OP_QUERY
@@ -35,45 +36,35 @@ _MAX_MESSAGE_SIZE = 48_000_000
 _OPCODES = (OP_MSG, OP_QUERY, OP_COMPRESSED)
 _CHUNK = 1 << 16
 _QUEUE_SIZE = 64  # the number of requests that the member reads in advance
-_HELLOS = frozenset({"hello", "isMaster", "ismaster"})
-_WAITING = _HELLOS | {"getMore"}  # the commands that may wait a long time for an event
+_WAITING = HELLOS | {"getMore"}  # the commands that may wait a long time for an event
 _reply_numbers = itertools.count(1)
 
 _Frame = tuple[int, int, bytes]
 
 
 class Connection:
-    """The server side of a connection.
-
-    :ivar number: the connectionId.
-    :ivar app_name: the name of the application in the handshake; None if the handshake has no name.
-    :ivar gone: an event that is set when the member closes the connection. If the client closes the connection, the
-        member first executes the received requests.
-    :ivar left: an event that is set as soon as the client or the member closes the connection.
-    :ivar peer_port: the TCP port of the client.
-    :ivar busy_with: the name of the command that the member runs; None if the connection is idle.
-    :ivar operations: the number of received commands by command name.
-    """
+    """The server side of a connection."""
 
     def __init__(self, member: Member, stream: Stream, peer_port: int, peer_certificate: dict[str, Any] | None) -> None:
-        self.number = next(member.cluster.connection_numbers)
+        self.number = next(member.cluster.connection_numbers)  # the connectionId
         self.member = member
-        self.peer_port = peer_port
-        self.busy_with: str | None = None
-        self.app_name: str | None = None
-        self.greeted = False
-        self.internal = False
-        self.operations: Counter[str] = Counter()
+        self.peer_port = peer_port  # the TCP port of the client
+        self.busy_with: str | None = None  # the name of the running command, or None
+        self.app_name: str | None = None  # the name of the application in the handshake
+        self.greeted = False  # True after the first hello
+        self.internal = False  # True if the client is another server
+        self.operations: Counter[str] = Counter()  # the number of received commands by command name
         self._commits = False  # True if the last command was commitTransaction
         self.compressors: list[str] = []
         self.authentication = Authentication(member.cluster.users, peer_certificate)
-        self.gone = Event()
-        self.left = Event()
+        # `closed_by_member` is set when the member closes the connection. If the client closes the connection, the
+        # member first executes the received requests. `closed` is set as soon as the client or the member closes.
+        self.closed_by_member, self.closed = Event(), Event()
         self._stream = stream
         self._unread = bytearray()
         self._streamed: int | None = None  # the ID of the cursor whose batches the member sends as an exhaust stream
         self._requests: Queue[_Frame | None] = Queue(_QUEUE_SIZE)
-        self._answerer = gevent.Greenlet(self._answer_all)
+        self._replier = gevent.Greenlet(self._reply_to_all)
 
     def __repr__(self) -> str:
         return f"<Connection {self.number} of {self.member.address}>"
@@ -84,7 +75,7 @@ class Connection:
 
     def serve(self) -> None:
         """Read requests and send replies until the connection ends."""
-        self._answerer.start()
+        self._replier.start()
         try:
             while True:
                 self._requests.put(self._read_frame())
@@ -94,31 +85,28 @@ class Connection:
             self._end()
 
     def close(self) -> None:
-        self.gone.set()
-        self.left.set()
+        self.closed_by_member.set()
+        self.closed.set()
         self._stream.close()
         self.member.forget(self)
 
     def abort_transaction(self) -> None:
-        """Abort the open transaction of this connection if a load balancer is in use.
-
-        Do not abort the transaction if the last command was ``commitTransaction``, because the client may retry the
-        commit on another service.
-        """
+        """Abort the open transaction of this connection if a load balancer is in use."""
+        # After `commitTransaction`, the client may retry the commit on another service.
         if self.member.service_id is not None and not self._commits:
             self.member.cluster.store.connection_lost(self.number)
 
     def _end(self) -> None:
-        self.left.set()
+        self.closed.set()
         self.member.forget(self)
         self.abort_transaction()
-        if self.busy_with in _WAITING or self.gone.is_set():
-            self._answerer.kill(block=False)
+        if self.busy_with in _WAITING or self.closed_by_member.is_set():
+            self._replier.kill(block=False)
         else:
             # A client may close the connection after an unacknowledged write. Therefore the member
             # executes the requests in the queue.
             self._requests.put(None)
-            self._answerer.join()
+            self._replier.join()
         self.close()
 
     def _read_frame(self) -> _Frame:
@@ -139,20 +127,20 @@ class Connection:
         del self._unread[:size]
         return data
 
-    def _answer_all(self) -> None:
+    def _reply_to_all(self) -> None:
         try:
             while (frame := self._requests.get()) is not None:
-                wait_for(self.member.faults.answering)
+                wait_for(self.member.faults.not_frozen)
                 if not self.member.faults.partitioned:
-                    self._answer(*frame)
+                    self._reply_to_frame(*frame)
                 self.busy_with = None
         except (OSError, MalformedMessage, CloseConnection):
             self.close()
         except Exception:  # for example a reply that cannot be encoded
-            _log.exception("the simulated deployment cannot answer %s on %r", self.busy_with, self)
+            _log.exception("the simulated deployment cannot reply to %s on %r", self.busy_with, self)
             self.close()
 
-    def _answer(self, number: int, opcode: int, payload: bytes) -> None:
+    def _reply_to_frame(self, number: int, opcode: int, payload: bytes) -> None:
         compressor = None
         if opcode == OP_COMPRESSED:
             opcode, payload, compressor = compression.decompress(payload)
@@ -162,18 +150,21 @@ class Connection:
             reply = error(22, str(problem)).reply()
             self._send("", write_reply(OP_MSG, next(_reply_numbers), number, 0, reply), None)
             return
-        self._answer_message(number, message, compressor)
+        self._reply_to_message(number, message, compressor)
 
-    def _answer_message(self, number: int, message: Message, compressor: compression.Compressor | None) -> None:
+    def _reply_to_message(self, number: int, message: Message, compressor: compression.Compressor | None) -> None:
         """Send a reply. Send a stream of replies if the client allows an exhaust stream."""
-        call = self._call_of(message)
-        if call.name in _HELLOS and self.left.is_set():
+        body = message.body
+        request = Request(next(iter(body), ""), body, message.database, self.member.address, self.number)
+        request.repeated = message.repeated
+        call = Call(request, self.member, self, legacy=message.opcode != OP_MSG)
+        if call.name in HELLOS and self.closed.is_set():
             raise CloseConnection  # the client has closed the connection, and needs no reply
         self.member.cluster.log.add(call.request, message.size)
         self.operations[call.name] += 1
         self._commits = call.name == "commitTransaction"
         try:
-            self._answer_call(call, number, message, compressor)
+            self._execute_call(call, number, message, compressor)
         except BaseException:
             if self._streamed is not None:  # the member closes the cursor if the connection ends during the stream
                 self.member.cluster.store.end_cursor(self._streamed)
@@ -181,7 +172,7 @@ class Connection:
         finally:
             self._streamed = None
 
-    def _answer_call(
+    def _execute_call(
         self, call: Call, number: int, message: Message, compressor: compression.Compressor | None
     ) -> None:
         while True:
@@ -198,14 +189,8 @@ class Connection:
             self._streamed = following.body.get("getMore")
             call, number = following, reply_number
 
-    def _call_of(self, message: Message) -> Call:
-        body = message.body
-        request = Request(next(iter(body), ""), body, message.database, self.member.address, self.number)
-        request.repeated = message.repeated
-        return Call(request, self.member, self, legacy=message.opcode != OP_MSG)
-
     def _next_streamed_call(self, call: Call, reply: dict[str, Any]) -> Call | None:
-        """Return the next request that an exhaust stream executes. Return None if the stream ends."""
+        """Return the next command of an exhaust stream, or None if the stream ends."""
         if not reply.get("ok"):
             return None
         body = call.body
@@ -222,7 +207,7 @@ class Connection:
         if compressor is not None:
             message = compression.compress(message, compressor)
         pause(network.latency + faults.delay)
-        wait_for(faults.answering)
+        wait_for(faults.not_frozen)
         if faults.partitioned:
             return
         if network.loses():

@@ -17,29 +17,22 @@ from gmongo.testing.simulation.member import Member
 if TYPE_CHECKING:
     from gmongo.testing.deployment import Deployment
 
-FAULTS = frozenset(
-    {
-        "delay", "drop_after", "drop_connections", "freeze", "garbage", "heal", "kill", "partition",
-        "restart", "step_down", "thaw"
-    }
-)  # fmt: skip
+FAULTS = frozenset({
+    "delay", "drop_after", "drop_connections", "freeze", "garbage", "heal", "kill", "partition", "restart",
+    "step_down", "thaw"
+})  # fmt: skip
 _FAIL_POINTS: WeakKeyDictionary[Deployment, list[FailPointHandle]] = WeakKeyDictionary()
-_PROBLEMS: dict[str, type[Exception]] = {
-    kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, OverflowError)
-}
+_PROBLEMS = {kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, OverflowError)}
 
 
 def serve_control(channel: Channel, deployment: Deployment) -> None:
     """Execute the requests that arrive through `channel`, until the other end closes the channel."""
     while (request := channel.receive()) is not None:
-        channel.send({"number": request["number"], **_reply_to(deployment, request)})
-
-
-def _reply_to(deployment: Deployment, request: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        return {"result": ORDERS[request["order"]](deployment, *request["arguments"])}
-    except Exception as problem:
-        return exception_reply(problem)
+        try:
+            reply = {"result": REQUESTS[request["request"]](deployment, *request["arguments"])}
+        except Exception as problem:
+            reply = exception_reply(problem)
+        channel.send({"number": request["number"], **reply})
 
 
 def exception_reply(problem: Exception) -> dict[str, Any]:
@@ -56,10 +49,7 @@ def raise_problem(reply: Mapping[str, Any]) -> None:
         return
     if reply["problem"] == "CommandError":
         raise CommandError(reply["code"], reply["name"], reply["message"], reply["labels"], **dict(reply["fields"]))
-    kind = _PROBLEMS.get(reply["problem"])
-    if kind is None:  # an OSError or a subclass of OSError
-        raise OSError(reply["message"])
-    raise kind(reply["message"])
+    raise _PROBLEMS.get(reply["problem"], OSError)(reply["message"])  # other problems are subclasses of OSError
 
 
 def _describe(deployment: Deployment) -> dict[str, Any]:
@@ -73,24 +63,10 @@ def _describe(deployment: Deployment) -> dict[str, Any]:
 
 
 def _describe_member(member: Member) -> dict[str, Any]:
-    return {
-        "port": member.port,
-        "alive": member.alive,
-        "reachable": member.reachable,
-        "uptime": member.uptime,
-        "created": member.created,
-        "traits": member.traits,
-        "connections": [
-            {
-                "number": each.number,
-                "app_name": each.app_name,
-                "peer_port": each.peer_port,
-                "busy_with": each.busy_with,
-                "operations": dict(each.operations),
-            }
-            for each in member.connections.values()
-        ],
-    }
+    names = ("number", "app_name", "peer_port", "busy_with", "operations")
+    connections = [{name: getattr(each, name) for name in names} for each in member.connections.values()]
+    facts = {name: getattr(member, name) for name in ("port", "alive", "reachable", "uptime", "created", "traits")}
+    return {**facts, "connections": connections}
 
 
 def _fault(deployment: Deployment, number: int, name: str, arguments: list[Any], named: dict[str, Any]) -> None:
@@ -124,7 +100,7 @@ def _set_network(deployment: Deployment, name: str, value: Any) -> None:
 
 
 def _set_fail_point(deployment: Deployment, name: Any, mode: Any, data: Any, member: int | None) -> int:
-    """Set a fail point, and return a number, which the order ``count of fail point`` accepts."""
+    """Set a fail point, and return its number for the request ``count of fail point``."""
     handles = _FAIL_POINTS.setdefault(deployment, [])
     handles.append(deployment.set_fail_point(name, mode, data, member=_member(deployment, member)))
     return len(handles) - 1
@@ -134,7 +110,7 @@ def _member(deployment: Deployment, number: int | None) -> Member | None:
     return None if number is None else deployment.members[number]
 
 
-ORDERS: Mapping[str, Callable[..., Any]] = {
+REQUESTS: Mapping[str, Callable[..., Any]] = {
     "advance": lambda deployment, seconds: deployment.advance(seconds),
     "clear commands": lambda deployment: deployment.commands.clear(),
     "commands": _commands,

@@ -12,11 +12,11 @@ from gmongo.testing.command import CommandError, error
 from gmongo.testing.simulation import fail_points, stable_api
 from gmongo.testing.simulation.access_rules import check_access, check_generic_fields
 from gmongo.testing.simulation.call import Call, CloseConnection
-from gmongo.testing.simulation.commands.operations import replace_current_op_stage
-from gmongo.testing.simulation.commands.table import COMMANDS
+from gmongo.testing.simulation.cluster import Cluster
+from gmongo.testing.simulation.commands import administration, diagnostics, operations, users
+from gmongo.testing.simulation.commands.operations import Operation
 from gmongo.testing.simulation.error_labels import add_labels
-from gmongo.testing.simulation.hello import record_app_name
-from gmongo.testing.simulation.operations import Operation
+from gmongo.testing.simulation.hello import hello, record_app_name
 from gmongo.testing.simulation.sleeping import execute_sleep
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 from gmongo.testing.simulation.write_concern import (
@@ -25,38 +25,44 @@ from gmongo.testing.simulation.write_concern import (
     satisfy_write_concern,
 )
 from gmongo.testing.store import fields
+from gmongo.testing.store.commands import COMMANDS as STORED
 from gmongo.testing.unsupported import not_supported
 
 _log = logging.getLogger("gmongo.testing")
 _NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
-
-
 # A server applies fail points before the check of the fields of these commands. For all other
 # commands, a server checks the fields first.
 _CHECKED_AFTER_FAIL_POINTS = ("saslStart", "saslContinue")
 
 
+def command_names(cluster: Cluster) -> set[str]:
+    """Return the names of all commands that a deployment supports."""
+    return {*_COMMANDS, *cluster.topology.commands, *STORED}
+
+
+def _list_commands(call: Call) -> dict[str, Any]:
+    return {"commands": {name: {"help": ""} for name in sorted(command_names(call.cluster))}}
+
+
+_COMMANDS: dict[str, Callable[[Call], dict[str, Any]]] = {
+    "hello": hello, "listCommands": _list_commands, "isMaster": hello, "ismaster": hello,
+    **administration.COMMANDS, **diagnostics.COMMANDS, **operations.COMMANDS, **users.COMMANDS
+}  # fmt: skip
+
+
 def answer(call: Call) -> dict[str, Any]:
-    """Return the reply to a command. If the command fails, return an error reply.
-
-    :raises CloseConnection: the connection must be closed without a reply.
-    """
-    with call.member.operations.running(call) as operation:
-        reply = _answer(call, operation)
-    return reply
-
-
-def _answer(call: Call, operation: Operation) -> dict[str, Any]:
+    """Return the reply to a command. If the command fails, return an error reply."""
     try:
-        _check(call)
-        active_fail_point = call.member.fail_points.find(call)
-        if active_fail_point is not None:
-            fail_points.act_before(call, *active_fail_point)
-        if call.name in _CHECKED_AFTER_FAIL_POINTS:
-            fields.check(call.request, call.cluster.version)
-        reply = _execute(call, operation)
-        if active_fail_point is not None:
-            fail_points.act_after(call, *active_fail_point, reply)
+        with call.member.operations.running(call) as operation:
+            _check(call)
+            active_fail_point = call.member.fail_points.find(call)
+            if active_fail_point is not None:
+                fail_points.act_before(call, *active_fail_point)
+            if call.name in _CHECKED_AFTER_FAIL_POINTS:
+                fields.check(call.request, call.cluster.version)
+            reply = _execute(call, operation)
+            if active_fail_point is not None:
+                fail_points.act_after(call, *active_fail_point, reply)
     except CommandError as problem:
         reply = problem.reply()
     except (CloseConnection, OSError):
@@ -68,7 +74,7 @@ def _answer(call: Call, operation: Operation) -> dict[str, Any]:
 
 
 def _check(call: Call) -> None:
-    record_app_name(call)
+    record_app_name(call)  # before the fail points apply, because a fail point can match the name
     call.cluster.limits.admit_request(call)
     is_known_command = _handler(call) is not None or call.cluster.store.handles(call.name)
     if is_known_command:
@@ -81,7 +87,7 @@ def _check(call: Call) -> None:
 
 
 def _handler(call: Call) -> Callable[[Call], dict[str, Any]] | None:
-    return COMMANDS.get(call.name) or call.cluster.topology.commands.get(call.name)
+    return _COMMANDS.get(call.name) or call.cluster.topology.commands.get(call.name)
 
 
 def _execute(call: Call, operation: Operation) -> dict[str, Any]:
@@ -97,7 +103,7 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
     call.cluster.topology.admit(call)
     check_write_concern(call)
     execute_sleep(call, operation)
-    replace_current_op_stage(call)
+    operations.replace_current_op_stage(call)
     call.cluster.store.run_due_work(call.member.parameters)
     try:
         reply = call.cluster.store.execute(call.request)

@@ -16,33 +16,16 @@ TRANSIENT = frozenset({24, 112, 246, 267, 13388})
 RESUMABLE_CHANGE_STREAM = frozenset(
     {6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436}
 )
-
-
 _ENDS_TRANSACTION = frozenset({"commitTransaction", "abortTransaction"})
 _NO_SUCH_TRANSACTION = 251
 OVERLOAD_LABELS = ("SystemOverloadedError", "RetryableError")
-
-
-def labels_of(request: Request, code: int | None, write_concern_code: int | None) -> list[str]:
-    """Return the error labels of a reply.
-
-    :param code: the error code of the reply; None if the command succeeded.
-    :param write_concern_code: the error code of the write concern error; None if there is no such error.
-    """
-    labels = []
-    if _is_transient(request, code, write_concern_code):
-        labels.append("TransientTransactionError")
-    if _is_retryable_write(request, code, write_concern_code):
-        labels.append("RetryableWriteError")
-    return labels
 
 
 def _is_transient(request: Request, code: int | None, write_concern_code: int | None) -> bool:
     if code is None or not request.in_transaction:
         return False
     if request.name in _ENDS_TRANSACTION:
-        gone = code == _NO_SUCH_TRANSACTION and write_concern_code is None
-        return gone or code in TRANSIENT
+        return code in TRANSIENT or (code == _NO_SUCH_TRANSACTION and write_concern_code is None)
     return code in TRANSIENT or code in RETRYABLE or code == _NO_SUCH_TRANSACTION
 
 
@@ -56,14 +39,14 @@ def _is_retryable_write(request: Request, code: int | None, write_concern_code: 
 def add_labels(request: Request, reply: dict[str, Any], has_retryable_label: bool) -> None:
     """Add error labels to the reply. Do nothing if the reply has error labels.
 
-    :param has_retryable_label: True if the server adds the label RetryableWriteError, which servers
-        do since version 4.4.
+    :param has_retryable_label: True if this server version can add the label RetryableWriteError.
     """
     if "errorLabels" in reply:
         return
     code = None if reply.get("ok", 1) else reply.get("code")
-    labels = labels_of(request, code, (reply.get("writeConcernError") or {}).get("code"))
-    if not has_retryable_label:
-        labels = [label for label in labels if label != "RetryableWriteError"]
+    write_concern_code = (reply.get("writeConcernError") or {}).get("code")
+    labels = ["TransientTransactionError"] if _is_transient(request, code, write_concern_code) else []
+    if has_retryable_label and _is_retryable_write(request, code, write_concern_code):
+        labels.append("RetryableWriteError")
     if labels:
         reply["errorLabels"] = labels

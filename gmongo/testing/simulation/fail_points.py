@@ -8,7 +8,7 @@ from typing import Any
 
 from gmongo import _random
 from gmongo._nearest import did_you_mean
-from gmongo.testing.command import CommandError, error, name_of
+from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call, CloseConnection
 from gmongo.testing.simulation.error_labels import RESUMABLE_CHANGE_STREAM
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
@@ -36,46 +36,33 @@ _FIELDS = {
 _ALIASES = {"ismaster": "isMaster", "findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 _NEVER_FAIL = frozenset({"configureFailPoint"})
 _RETRYABLE_WRITES = frozenset({"insert", "update", "delete", "findAndModify", "bulkWrite"})
+_MESSAGE = "Failing command via a fail point"
 _MODES = frozenset({"times", "skip", "activationProbability"})
 
 
 @dataclass
 class FailPoint:
-    """A fail point of a member.
+    """A fail point of a member."""
 
-    :param mode: ``off``, ``alwaysOn``, ``times``, ``skip`` or ``activationProbability``.
-    :param amount: the value of ``times``, ``skip`` or ``activationProbability``. For ``times`` and
-        ``skip``, each matching command decreases the number.
-    :param data: the data, such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
-    :param entered: the number of commands that the fail point affected.
-    """
-
-    mode: str
-    amount: float = 0
+    mode: str  # off, alwaysOn, times, skip or activationProbability
+    amount: float = 0  # the value of `times`, `skip` or `activationProbability`
     data: Mapping[str, Any] = field(default_factory=dict)
-    entered: int = 0
+    entered: int = 0  # the number of commands that the fail point affected
 
     def enter(self) -> bool:
-        """Decide if the fail point affects a command that matches the data, and update the counters.
-
-        Return True if the fail point affects the command.
-        """
+        """Return True if the fail point affects a command that matches the data, and update the counters."""
         if self.mode == "times":
             self.amount -= 1
+            affects = self.amount >= 0
             if self.amount <= 0:
-                self.mode, acts = "off", self.amount == 0
-                return self._count(acts)
-            return self._count(True)
-        if self.mode == "skip" and self.amount > 0:
+                self.mode = "off"
+        elif self.mode == "skip" and self.amount > 0:
             self.amount -= 1
-            return False
-        if self.mode == "activationProbability" and _random.random() >= self.amount:
-            return False
-        return self._count(self.mode != "off")
-
-    def _count(self, acts: bool) -> bool:
-        self.entered += acts
-        return acts
+            affects = False
+        else:
+            affects = self.mode != "activationProbability" or _random.random() < self.amount
+        self.entered += affects
+        return affects
 
 
 class FailPointHandle:
@@ -93,23 +80,11 @@ class FailPointHandle:
         return self._count()
 
 
-class FailPoints:
-    """The fail points of one member."""
-
-    def __init__(self) -> None:
-        self._points: dict[str, FailPoint] = {}
-
-    def clear(self) -> None:
-        self._points.clear()
-
-    def __getitem__(self, name: str) -> FailPoint:
-        return self._points[name]
+class FailPoints(dict[str, FailPoint]):
+    """The fail points of one member, by name."""
 
     def configure(self, name: Any, mode: Any, data: Any) -> int:
-        """Set a fail point. Return the number of commands that the previous fail point of this name affected.
-
-        :raises CommandError: the simulation does not support the fail point, or a field is invalid.
-        """
+        """Set a fail point. Return the number of commands that the previous fail point of this name affected."""
         if not isinstance(name, str) or name not in _FIELDS:
             raise not_supported("a fail point of another name", repr(name) + did_you_mean(str(name), _FIELDS))
         new = _parse_mode(mode, data)
@@ -118,17 +93,13 @@ class FailPoints:
             hint = did_you_mean(unknown[0], _FIELDS[name]) or f", only {', '.join(sorted(_FIELDS[name]))}"
             raise error(9, f"{name} has no field {unknown[0]!r}{hint}")
         _check_data(name, new)
-        old = self._points.get(name)
-        self._points[name] = new
+        old, self[name] = self.get(name), new
         return old.entered if old else 0
 
     def find(self, call: Call) -> tuple[str, FailPoint] | None:
-        """Return the fail point that affects the command, and the name of the fail point.
-
-        Return None if there is no such fail point.
-        """
+        """Return the name and the fail point if a fail point affects the command, or None."""
         for name, matches in _MATCHING.items():
-            point = self._points.get(name)
+            point = self.get(name)
             if point is not None and point.mode != "off" and matches(call, point.data) and point.enter():
                 return name, point
         return None
@@ -196,11 +167,7 @@ _MATCHING: Mapping[str, Callable[[Call, Mapping[str, Any]], bool]] = {
 
 
 def act_before(call: Call, name: str, point: FailPoint) -> None:
-    """Apply a fail point before the execution of the command.
-
-    :raises CommandError: the fail point makes the command fail.
-    :raises CloseConnection: the fail point closes the connection.
-    """
+    """Apply a fail point before the execution of the command."""
     data = point.data
     if name == ON_TIME_LIMIT:
         raise error(50, "operation exceeded time limit")
@@ -209,11 +176,11 @@ def act_before(call: Call, name: str, point: FailPoint) -> None:
     if "failBeforeCommitExceptionCode" in data:
         if data.get("closeConnection", True):
             raise CloseConnection
-        raise _fail_point_error(data["failBeforeCommitExceptionCode"], {})
+        raise error(data["failBeforeCommitExceptionCode"], _MESSAGE)
     if data.get("closeConnection"):
         raise CloseConnection
     if "errorCode" in data:
-        raise _fail_point_error(data["errorCode"], _error_fields(call, data))
+        raise error(data["errorCode"], _MESSAGE, **_error_fields(call, data))
 
 
 def _block(call: Call, seconds: float) -> None:
@@ -221,7 +188,7 @@ def _block(call: Call, seconds: float) -> None:
     allowed = limit / 1000 if limit and call.name != "getMore" else seconds
     # If a client disconnects, a server stops the client's operations, except unacknowledged writes.
     unacknowledged = (call.body.get("writeConcern") or {}).get("w") == 0
-    end = call.connection.gone if unacknowledged else call.connection.left
+    end = call.connection.closed_by_member if unacknowledged else call.connection.closed
     if wait_for(end, min(seconds, allowed)):
         raise CloseConnection
     if allowed < seconds:
@@ -233,21 +200,13 @@ def _error_fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
     if "errorLabels" in data:
         fields["errorLabels"] = list(data["errorLabels"])
     elif call.name == "getMore" and "failCommands" not in data and call.cluster.is_change_stream(call.body["getMore"]):
-        modern = call.cluster.version >= STREAMS_AND_LABELS
-        resumable = modern and data["errorCode"] in RESUMABLE_CHANGE_STREAM
+        resumable = call.cluster.version >= STREAMS_AND_LABELS and data["errorCode"] in RESUMABLE_CHANGE_STREAM
         fields |= {"errorLabels": ["ResumableChangeStreamError"]} if resumable else {}
     return fields
 
 
-def _fail_point_error(code: int, fields: Mapping[str, Any]) -> CommandError:
-    return CommandError(code, name_of(code), "Failing command via a fail point", **fields)
-
-
 def act_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) -> None:
-    """Apply a fail point after the execution of the command.
-
-    :raises CloseConnection: the fail point closes the connection.
-    """
+    """Apply a fail point after the execution of the command."""
     data = point.data
     if "writeConcernError" in data and call.name not in WITHOUT_WRITE_CONCERN:
         reply["writeConcernError"] = dict(data["writeConcernError"])

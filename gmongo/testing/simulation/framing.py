@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ _AWAIT_CAPABLE = 8
 _REQUIRED_FLAGS = 0xFFFF
 # The size in bytes of a value without a length field, by the number of the BSON type.
 _SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 127: 0, 255: 0}
-# How many bytes of a value the length field of the value does not count, by the number of the BSON type.
+# The number of bytes of a value that its length field does not count, by the number of the BSON type.
 _SIZE_OF_LENGTH = {3: 0, 4: 0, 5: 5, 12: 16, 15: 0}
 _REGEX = 11
 _REFERENCE = b"$ref\0"
@@ -43,23 +43,14 @@ class MalformedCommand(Exception):
 
 @dataclass
 class Message:
-    """A decoded request.
+    """A decoded request."""
 
-    :param opcode: the opcode of the request: OP_MSG or OP_QUERY.
-    :param flags: the flags of an OP_MSG; 0 for an OP_QUERY.
-    :param body: the fields of the command. A document sequence of the message is a field whose
-        value is a list of documents.
-    :param database: the name of the database.
-    :param size: the size of the message in bytes, without the header.
-    :param repeated: the name of a field that occurs twice in the command; None by default.
-    """
-
-    opcode: int
-    flags: int
-    body: dict[str, Any]
+    opcode: int  # OP_MSG or OP_QUERY
+    flags: int  # 0 for an OP_QUERY
+    body: dict[str, Any]  # A document sequence of the message is a field whose value is a list of documents.
     database: str
-    size: int = 0
-    repeated: str | None = None
+    size: int = 0  # the size of the message in bytes, without the header
+    repeated: str | None = None  # the name of a field that occurs twice in the command
 
     @property
     def wants_reply(self) -> bool:
@@ -72,13 +63,19 @@ class Message:
         return bool(self.flags & EXHAUST_ALLOWED)
 
 
-def read_message(opcode: int, payload: bytes, number: int = 0) -> Message:
-    """Decode a message.
+def receive_exactly(sock: Any, size: int) -> bytes:
+    """Receive `size` bytes from a socket. Raise ConnectionResetError if the connection ends before."""
+    data = b""
+    while len(data) < size:
+        chunk: bytes = sock.recv(size - len(data))
+        if not chunk:
+            raise ConnectionResetError("the connection ended in a message")
+        data += chunk
+    return data
 
-    :param payload: the message without the header.
-    :raises MalformedMessage: the message is malformed.
-    :raises MalformedCommand: a document of the message is malformed.
-    """
+
+def read_message(opcode: int, payload: bytes, number: int = 0) -> Message:
+    """Decode a message. `payload` is the message without the header."""
     try:
         if opcode == OP_MSG:
             return _read_op_msg(payload, number)
@@ -124,7 +121,8 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
         if payload[position] == 0 and body is None:
             body, repeated = _decode(section), _repeated_field(section)
         elif payload[position] == 1:
-            _read_sequence(section, sequences)
+            name_end = section.index(0, 4)
+            sequences[section[4:name_end].decode()] = _decode(section[name_end + 1 :], bson.decode_all)
         else:
             raise MalformedMessage(f"section kind {payload[position]} is not expected here")
         position += 1 + size
@@ -155,17 +153,6 @@ def _repeated_field(document: bytes) -> str | None:
     return None
 
 
-def _read_sequence(section: bytes, sequences: dict[str, list[dict[str, Any]]]) -> None:
-    name_end = section.index(0, 4)
-    name = section[4:name_end].decode()
-    sequences[name] = _decode_all(section[name_end + 1 :])
-
-
-def _decode_all(documents: bytes) -> list[dict[str, Any]]:
-    decoded: list[dict[str, Any]] = bson.decode_all(documents, _OPTIONS)
-    return _references_to_documents(decoded) if _REFERENCE in documents else decoded
-
-
 def _database(body: Mapping[str, Any]) -> str:
     name = body.get("$db")
     if not isinstance(name, str) or not name:
@@ -173,9 +160,9 @@ def _database(body: Mapping[str, Any]) -> str:
     return name
 
 
-def _decode(document: bytes) -> dict[str, Any]:
-    decoded: dict[str, Any] = bson.decode(document, _OPTIONS)
-    return _references_to_documents(decoded) if _REFERENCE in document else decoded
+def _decode(data: bytes, decode: Callable[..., Any] = bson.decode) -> Any:
+    decoded = decode(data, _OPTIONS)
+    return _references_to_documents(decoded) if _REFERENCE in data else decoded
 
 
 def _references_to_documents(value: Any) -> Any:
@@ -190,11 +177,7 @@ def _references_to_documents(value: Any) -> Any:
 
 
 def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a reply.
-
-    :param opcode: the opcode of the request. The reply to an OP_QUERY is an OP_REPLY.
-    :param flags: the flags of an OP_MSG. The flag CHECKSUM_PRESENT adds a checksum.
-    """
+    """Return the bytes of a reply to a request with this opcode. The flag CHECKSUM_PRESENT adds a checksum."""
     if opcode == OP_QUERY:
         fields, opcode = _OP_REPLY_FIELDS.pack(_AWAIT_CAPABLE, 0, 0, 1), OP_REPLY
     else:

@@ -46,10 +46,7 @@ def hello(call: Call) -> dict[str, Any]:
 
 
 def record_app_name(call: Call) -> None:
-    """Record the name of the application in the first ``hello`` of a connection.
-
-    Call the function before the fail points apply, because a fail point can match the name of the application.
-    """
+    """Record the name of the application in the first ``hello`` of a connection."""
     client = call.body.get("client")
     if call.name in HELLOS and not call.connection.greeted and isinstance(client, Mapping):
         application = client.get("application")
@@ -99,7 +96,7 @@ def _supported_mechanisms(call: Call) -> dict[str, Any]:
     database, dot, name = call.body["saslSupportedMechs"].partition(".")
     if not dot:
         raise error(2, "UserName must contain a '.' separated database.user pair")
-    user = call.cluster.users.find(database, name)
+    user = call.cluster.users.get((database, name))
     if user is None or user.database == EXTERNAL:
         return {}
     allowed = call.member.parameters["authenticationMechanisms"]

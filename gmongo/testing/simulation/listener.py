@@ -1,17 +1,21 @@
-"""Listening sockets on the loopback interface."""
+"""Listening sockets on the loopback interface, and a load balancer."""
 
 from __future__ import annotations
 
+import itertools
 import select
 import socket as plain_socket
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent import monkey, socket
 
 from gmongo.testing.simulation import stalled
+
+if TYPE_CHECKING:
+    from gmongo.testing.simulation.member import Member
 
 HOST = "127.0.0.1"
 _BACKLOG = 1024
@@ -20,10 +24,7 @@ _RawSocket: type[plain_socket.socket] = monkey.get_original("socket", "socket")
 
 
 def reserve(port: int) -> plain_socket.socket:
-    """Return a socket that is bound to a port but does not listen. The port refuses connections.
-
-    :param port: the TCP port; 0 means any free port.
-    """
+    """Return a socket that is bound to a port (0: any free port) but does not listen. The port refuses connections."""
     # The function uses a native socket, because `close` of a gevent socket is delayed. After `close`, another socket
     # may need the port immediately.
     sock = _RawSocket(plain_socket.AF_INET, plain_socket.SOCK_STREAM)
@@ -38,12 +39,7 @@ def reserve(port: int) -> plain_socket.socket:
 
 
 class Listener:
-    """Accepts connections on a port, and starts a greenlet for each connection.
-
-    :param reserved: a socket of :func:`reserve`. The listener listens on this socket, and closes this socket.
-    :param serve: the function that each greenlet calls with the socket of its connection.
-    :ivar thread: the ID of the native thread that created the listener and runs its hub.
-    """
+    """Accepts connections on a socket of `reserve`, and calls `serve` in a new greenlet for each connection."""
 
     def __init__(self, reserved: plain_socket.socket, serve: Callable[[Any], None]) -> None:
         self._serve = serve
@@ -89,14 +85,26 @@ class Listener:
             except OSError:  # no further connection, or too many open files
                 return
             sock = socket.socket(fileno=accepted.detach())
-            release_hub(sock)
+            for name in ("_read_event", "_write_event"):
+                if (watcher := getattr(sock, name, None)) is not None:
+                    watcher.ref = False  # the socket does not keep the hub running
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             gevent.spawn(self._serve, sock)
 
 
-def release_hub(sock: Any) -> None:
-    """Set ``ref=False`` in the watchers of a gevent socket, so that the socket does not keep the hub running."""
-    for name in ("_read_event", "_write_event"):
-        watcher = getattr(sock, name, None)
-        if watcher is not None:
-            watcher.ref = False
+class LoadBalancer:
+    """Forwards each connection on a port to the next mongos that is alive."""
+
+    def __init__(self, services: Sequence[Member], port: int = 0) -> None:
+        self._services = services
+        self._next_services = itertools.cycle(services)
+        self._listener = Listener(reserve(port), self._forward)
+        self.address = f"{HOST}:{self._listener.port}"
+        self.close = self._listener.close
+
+    def _forward(self, sock: Any) -> None:
+        for service in itertools.islice(self._next_services, len(self._services)):
+            if service.alive:
+                service.accept(sock)
+                return
+        sock.close()

@@ -12,11 +12,11 @@ from bson import Int64
 from gmongo._object_ids import new_object_id
 from gmongo.testing import clock
 from gmongo.testing.simulation import dispatch, proxy_protocol
+from gmongo.testing.simulation.commands.operations import Operations
 from gmongo.testing.simulation.connection import Connection
 from gmongo.testing.simulation.fail_points import FailPoints
 from gmongo.testing.simulation.listener import HOST, Listener, reserve
 from gmongo.testing.simulation.network import Faults
-from gmongo.testing.simulation.operations import Operations
 from gmongo.testing.simulation.parameters import Parameters
 from gmongo.testing.simulation.tls import Stream, TlsStream
 from gmongo.testing.simulation.waiting import Change, wait_for
@@ -97,7 +97,7 @@ class Member:
         self.stop()
         self._reserved = reserve(self.port)  # no other program can bind the port
         self.cluster.store.member_lost(self.address)
-        self.cluster.topology.lost(self)
+        self.cluster.topology.handle_fault(self)
 
     def stop(self) -> None:
         """Close the listener and all connections. The other members do not notice that the member ended."""
@@ -124,28 +124,28 @@ class Member:
         self.faults.clear()
         self._begin_process()
         self.start()
-        self.cluster.topology.restored(self)
+        self.cluster.topology.handle_recovery(self)
 
     def freeze(self) -> None:
         """Accept connections and requests, but send no replies until :meth:`thaw`."""
-        self.faults.answering.clear()
-        self.cluster.topology.lost(self)
+        self.faults.not_frozen.clear()
+        self.cluster.topology.handle_fault(self)
 
     def thaw(self) -> None:
         """End :meth:`freeze`, and send the delayed replies."""
-        self.faults.answering.set()
-        self.cluster.topology.restored(self)
+        self.faults.not_frozen.set()
+        self.cluster.topology.handle_recovery(self)
 
     def partition(self) -> None:
         """Disconnect the member from the network. All messages from and to clients and other members are lost."""
         self.faults.partitioned = True
-        self.cluster.topology.lost(self)
+        self.cluster.topology.handle_fault(self)
 
     def heal(self) -> None:
         """End :meth:`partition`. The member closes all connections that existed before the call."""
         self.faults.partitioned = False
         self.drop_connections()
-        self.cluster.topology.restored(self)
+        self.cluster.topology.handle_recovery(self)
 
     def delay(self, seconds: float) -> None:
         """Delay every reply.
@@ -164,7 +164,7 @@ class Member:
         """
         _check_number("n_bytes", n_bytes, whole=True)
         _check_command_name(command)
-        self.faults.cut_next(n_bytes, command)
+        self.faults.cut = n_bytes, command
 
     def garbage(self, command: str | None = None) -> None:
         """Send bytes that are not a message instead of one reply.
@@ -173,7 +173,7 @@ class Member:
         :raises ValueError: `command` is not a string.
         """
         _check_command_name(command)
-        self.faults.spoil_next(command)
+        self.faults.garbage = (command,)
 
     def step_down(self, seconds: float = 60.0) -> None:
         """Step down. For `seconds`, the member becomes primary again only if no other member can become primary.
@@ -186,14 +186,11 @@ class Member:
 
     @property
     def reachable(self) -> bool:
-        """True if the other members receive heartbeats of the member."""
-        return self.alive and not self.faults.partitioned and self.faults.answering.is_set()
+        """True if the other members receive heartbeats from the member."""
+        return self.alive and not self.faults.partitioned and self.faults.not_frozen.is_set()
 
     def accept(self, sock: Any) -> None:
-        """Serve a connection until the connection ends. The listener calls the method in a new greenlet.
-
-        :param sock: the socket of the connection.
-        """
+        """Serve a connection until the connection ends. The listener calls the method in a new greenlet."""
         if not self.cluster.limits.admits_connection(self):
             sock.close()
             return
@@ -206,21 +203,22 @@ class Member:
             raise
         finally:
             self._arriving.discard(arriving)
-        if connection is not None:
-            self._serve(connection)
+        if connection is not None and self.alive:
+            self.created += 1
+            self.connections[connection.number] = connection
+            connection.serve()
+        elif connection is not None:
+            connection.close()
 
     def _handshake(self, sock: Any) -> Connection | None:
-        """Read the PROXY preamble and perform the TLS handshake, if required. Return the connection.
-
-        Return None if the client closes the connection, or the TLS handshake fails.
-        """
+        """Receive the PROXY preamble, and perform the TLS handshake. Return None if the connection ended."""
         stream: Stream = sock
         certificate = None
         try:
             peer_port = sock.getpeername()[1]
-            wait_for(self.faults.answering)
+            wait_for(self.faults.not_frozen)
             if self.service_id is not None:
-                stream = proxy_protocol.skip_preamble(sock)
+                proxy_protocol.skip_preamble(sock)
             if self.cluster.tls is not None:
                 stream = secured = TlsStream(stream, self.cluster.tls)
                 certificate = secured.peer_certificate
@@ -229,26 +227,12 @@ class Member:
             return None
         return Connection(self, stream, peer_port, certificate)
 
-    def _serve(self, connection: Connection) -> None:
-        if not self.alive:
-            connection.close()
-            return
-        self.created += 1
-        self.connections[connection.number] = connection
-        connection.serve()
-
     def forget(self, connection: Connection) -> None:
-        """Remove a closed connection from `connections`.
-
-        :param connection: the closed connection.
-        """
+        """Remove a closed connection from `connections`."""
         self.connections.pop(connection.number, None)
 
     def answer(self, call: Call) -> dict[str, Any]:
-        """Execute a command, and return the reply.
-
-        :param call: the command and its connection.
-        """
+        """Execute a command, and return the reply."""
         return dispatch.answer(call)
 
     @property
@@ -262,11 +246,7 @@ class Member:
         self._change.announce()
 
     def await_change(self, known: Mapping[str, Any], seconds: float) -> None:
-        """Wait until the topologyVersion of the member changes. Return immediately if `known` is an old version.
-
-        :param known: the topologyVersion that the client knows.
-        :param seconds: the longest wait in seconds.
-        """
+        """Wait at most `seconds` while `known` is the topologyVersion of the member."""
         if known.get("processId") == self._process and known.get("counter") == self._version:
             self._change.wait(seconds)
 

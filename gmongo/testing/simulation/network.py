@@ -60,38 +60,27 @@ class Faults:
     """The current faults of a member: delay, partition, freeze, incomplete reply and garbage."""
 
     def __init__(self) -> None:
-        self.answering = Event()  # the event is set while the member is not frozen
+        self.not_frozen = Event()  # set while the member is not frozen
         self.clear()
 
     def clear(self) -> None:
         """End all faults."""
         self.delay = 0.0
         self.partitioned = False
-        self._cut: tuple[int, str | None] | None = None
-        self._garbage: tuple[str | None] | None = None
-        self.answering.set()
-
-    def cut_next(self, n_bytes: int, command: str | None) -> None:
-        """Set a fault: the next reply to `command` ends after `n_bytes` bytes, and the connection closes."""
-        self._cut = n_bytes, command
-
-    def spoil_next(self, command: str | None) -> None:
-        """Set a fault: the member sends bytes that are not a message instead of the next reply to `command`."""
-        self._garbage = (command,)
+        self.cut: tuple[int, str | None] | None = None  # the length, and the command, of the reply to cut
+        self.garbage: tuple[str | None] | None = None  # the command of the reply to replace by garbage
+        self.not_frozen.set()
 
     def take_cut(self, command: str) -> int | None:
-        """If the reply must be cut, return how many of its bytes to send. Otherwise return None.
-
-        The method removes the fault, because the fault affects only one reply.
-        """
-        if self._cut is None or self._cut[1] not in (None, command):
+        """Return the length to which the member must cut a reply to `command`, or None. Remove the fault."""
+        if self.cut is None or self.cut[1] not in (None, command):
             return None
-        n_bytes, self._cut = self._cut[0], None
+        n_bytes, self.cut = self.cut[0], None
         return n_bytes
 
     def take_garbage(self, command: str) -> bool:
-        """Return True if the member must send garbage instead of the reply, and remove this fault."""
-        if self._garbage is None or self._garbage[0] not in (None, command):
+        """Return True if the member must send garbage instead of a reply to `command`. Remove the fault."""
+        if self.garbage is None or self.garbage[0] not in (None, command):
             return False
-        self._garbage = None
+        self.garbage = None
         return True

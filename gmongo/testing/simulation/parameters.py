@@ -26,11 +26,7 @@ _KINDS: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, float), fl
 
 
 class Parameters(dict[str, Any]):
-    """The server parameters of a member.
-
-    :param values: the parameters whose values differ from the defaults.
-    :raises ValueError: the simulation does not support a parameter.
-    """
+    """The server parameters of a member. `values` contains the values that differ from the defaults."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         unknown = sorted(set(values) - set(DEFAULTS))
@@ -39,10 +35,7 @@ class Parameters(dict[str, Any]):
         super().__init__({**DEFAULTS, **values})
 
     def change(self, name: str, value: Any) -> Any:
-        """Set a parameter, and return its previous value.
-
-        :raises CommandError: the simulation does not support the parameter, or the value has a wrong type.
-        """
+        """Set a parameter, and return its previous value."""
         if name not in self:
             raise error(NO_CODE, f"attempted to set unrecognized parameter [{name}]")
         if not isinstance(value, _KINDS.get(type(DEFAULTS[name]), type(DEFAULTS[name]))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError, name_of
+from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_labels import OVERLOAD_LABELS
 
@@ -31,15 +31,9 @@ class TokenBucket:
         self._at: float | None = None
 
     def take(self, rate: float, burst: float) -> bool:
-        """Return True if the bucket admits another request.
-
-        :param burst: the number of requests that the full bucket admits at the same moment.
-        """
+        """Return True if the bucket admits another request. A full bucket admits `burst` requests at once."""
         now = clock.monotonic()
-        if self._at is None:
-            self._tokens = burst
-        else:
-            self._tokens = min(burst, self._tokens + (now - self._at) * rate)
+        self._tokens = burst if self._at is None else min(burst, self._tokens + (now - self._at) * rate)
         self._at = now
         if self._tokens < 1:
             return False
@@ -48,15 +42,10 @@ class TokenBucket:
 
 
 class RateLimits:
-    """The rate limiters of all members. Each member has separate buckets.
-
-    The server parameters ``ingressRequest...`` and ``ingressConnectionEstablishment...`` configure the limits.
-
-    :ivar rejected: the number of rejected requests and connections.
-    """
+    """The rate limiters of all members. Each member has separate buckets, and server parameters with the limits."""
 
     def __init__(self) -> None:
-        self.rejected = 0
+        self.rejected = 0  # the number of rejected requests and connections
         self._requests: dict[str, TokenBucket] = {}
         self._connections: dict[str, TokenBucket] = {}
 
@@ -67,7 +56,7 @@ class RateLimits:
             return
         if not self._admit(self._requests, call.member, "ingressRequestAdmission"):
             message = "Rate limiter 'ingressRequestRateLimiter' rate exceeded"
-            raise CommandError(_OVERLOADED, name_of(_OVERLOADED), message, OVERLOAD_LABELS)
+            raise error(_OVERLOADED, message, OVERLOAD_LABELS)
 
     def admits_connection(self, member: Member) -> bool:
         """Return True if the limiter admits a new connection."""

@@ -1,7 +1,4 @@
-"""Execute ``$where`` with a JavaScript ``sleep``, for tests of slow queries and writes.
-
-The simulation supports no other JavaScript.
-"""
+"""Execute ``$where`` with a JavaScript ``sleep``, for tests of slow queries. No other JavaScript is supported."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Any
 
 from gmongo.testing.command import error, interrupted
 from gmongo.testing.simulation.call import Call, CloseConnection
-from gmongo.testing.simulation.operations import Operation
+from gmongo.testing.simulation.commands.operations import Operation
 from gmongo.testing.simulation.waiting import wait_for
 
 _SLEEPS = (
@@ -23,11 +20,7 @@ _STATEMENTS = {"update": "updates", "delete": "deletes"}
 
 
 def execute_sleep(call: Call, operation: Operation) -> None:
-    """Remove each ``$where`` that contains only a sleep, and sleep for the sum of the times.
-
-    :raises CommandError: the operation timed out, or was killed.
-    :raises CloseConnection: the client has closed the connection.
-    """
+    """Remove each ``$where`` that contains only a sleep, and sleep for the sum of the times."""
     total = 0.0
     for document, field in list(_filters(call)):
         seconds = _seconds_of_sleep(document[field])
@@ -35,12 +28,19 @@ def execute_sleep(call: Call, operation: Operation) -> None:
             total += seconds
             # The change has no effect on stored documents. The command log contains the changed document.
             document[field] = {name: value for name, value in document[field].items() if name != "$where"}
-    if total:
-        _sleep(call, operation, total)
+    if not total:
+        return
+    allowed = (call.body.get("maxTimeMS") or float("inf")) / 1000
+    if wait_for(operation.over, min(total, allowed)):
+        if operation.is_killed():
+            raise interrupted()
+        raise CloseConnection
+    if allowed < total:
+        raise error(50, "operation exceeded time limit")
 
 
 def _filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield each filter of the command, as the document that contains the filter and the name of the field."""
+    """Yield, for each filter of the command, the document with the filter and the name of the filter field."""
     if call.name == "find" and isinstance(call.body.get("filter"), dict):
         yield call.body, "filter"
     statements = call.body.get(_STATEMENTS.get(call.name, ""))
@@ -50,20 +50,7 @@ def _filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def _seconds_of_sleep(condition: dict[str, Any]) -> float | None:
-    """Return the seconds that the ``$where`` of a filter sleeps. Return None if the ``$where`` is other code.
-
-    The store refuses other code.
-    """
+    """Return the seconds that the ``$where`` of a filter sleeps, or None for other code, which the store refuses."""
     script = str(condition.get("$where", "")).strip()
     match = next(filter(None, (pattern.fullmatch(script) for pattern in _SLEEPS)), None)
     return None if match is None else int(match[1]) / 1000
-
-
-def _sleep(call: Call, operation: Operation, seconds: float) -> None:
-    allowed = (call.body.get("maxTimeMS") or float("inf")) / 1000
-    if wait_for(operation.over, min(seconds, allowed)):
-        if operation.is_killed():
-            raise interrupted()
-        raise CloseConnection
-    if allowed < seconds:
-        raise error(50, "operation exceeded time limit")

@@ -63,10 +63,10 @@ def check(call: Call) -> None:
 def _check_absence(call: Call) -> None:
     for name in ("apiStrict", "apiDeprecationErrors"):
         if call.body.get(name) is not None:
-            raise CommandError(4886600, "Location4886600", f"Provided {name} without passing apiVersion")
+            raise error(4886600, f"Provided {name} without passing apiVersion")
     if call.member.parameters["requireApiVersion"]:
         message = "The apiVersion parameter is required, please configure your MongoClient's API version"
-        raise CommandError(498870, "Location498870", message)
+        raise error(498870, message)
 
 
 def _check_strict(call: Call, version: str) -> None:

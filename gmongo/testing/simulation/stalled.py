@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from gevent import monkey
 
-from gmongo.testing.simulation.framing import HEADER, MalformedCommand, MalformedMessage, read_message, write_reply
+from gmongo.testing.simulation.framing import (
+    HEADER,
+    MalformedCommand,
+    MalformedMessage,
+    read_message,
+    receive_exactly,
+    write_reply,
+)  # fmt: skip
 from gmongo.wire.message import HEADER_SIZE
 
 if TYPE_CHECKING:
@@ -82,21 +89,11 @@ def _reply_with_error(sock: Any) -> None:
     """Reply to the first request of a client. A client that uses TLS cannot read the reply."""
     sock.settimeout(_REQUEST_TIMEOUT)
     try:
-        length, number, _response_to, opcode = HEADER.unpack(_read(sock, HEADER_SIZE))
-        message = read_message(opcode, _read(sock, length - HEADER_SIZE))
+        length, number, _response_to, opcode = HEADER.unpack(receive_exactly(sock, HEADER_SIZE))
+        message = read_message(opcode, receive_exactly(sock, length - HEADER_SIZE))
         problem = {"ok": 0.0, "errmsg": MESSAGE, "code": _OPERATION_FAILED, "codeName": "OperationFailed"}
         sock.sendall(write_reply(message.opcode, 1, number, 0, problem))
     except (OSError, MalformedMessage, MalformedCommand):
         pass
     finally:
         sock.close()
-
-
-def _read(sock: Any, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        chunk: bytes = sock.recv(size - len(data))
-        if not chunk:
-            raise ConnectionResetError
-        data += chunk
-    return data

@@ -16,30 +16,34 @@ _CHUNK = 1 << 16
 class Stream(Protocol):
     """The socket methods that a connection uses."""
 
-    def recv(self, size: int, /) -> bytes:
-        """Return at most `size` received bytes. Return no bytes if the client has closed the connection."""
+    def recv(self, size: int, /) -> bytes: ...
 
-    def sendall(self, data: bytes, /) -> None:
-        """Send all of `data`."""
+    def sendall(self, data: bytes, /) -> None: ...
 
-    def close(self) -> None:
-        """Close the socket."""
+    def close(self) -> None: ...
 
 
 class TlsStream:
-    """A TLS connection. The constructor performs the handshake.
-
-    :param sock: a connected socket.
-    :param context: the context of the server.
-    :raises OSError: the handshake failed.
-    """
+    """A TLS connection over a connected socket. The constructor performs the handshake."""
 
     def __init__(self, sock: Any, context: ssl.SSLContext) -> None:
         self._socket = sock
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._sending = Semaphore()
-        self._shake_hands()
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._flush()
+                if not self._fill():
+                    raise ConnectionResetError("the client left during the TLS handshake") from None
+            except ssl.SSLError:
+                self._flush()  # send the TLS alert
+                raise
+            else:
+                break
+        self._flush()
 
     @property
     def peer_certificate(self) -> dict[str, Any] | None:
@@ -63,20 +67,6 @@ class TlsStream:
 
     def close(self) -> None:
         self._socket.close()
-
-    def _shake_hands(self) -> None:
-        while True:
-            try:
-                self._tls.do_handshake()
-            except ssl.SSLWantReadError:
-                self._flush()
-                if not self._fill():
-                    raise ConnectionResetError("the client left during the TLS handshake") from None
-            except ssl.SSLError:
-                self._flush()  # sends the alert
-                raise
-            else:
-                return self._flush()
 
     def _fill(self) -> bool:
         data = self._socket.recv(_CHUNK)

@@ -16,16 +16,13 @@ OLDEST, NEWEST = _WIRE_VERSIONS[0][0], _WIRE_VERSIONS[-1][0]
 
 
 def parse_version(version: str) -> tuple[int, int, int]:
-    """Convert a version text such as ``'8.0'`` or ``'8.0.4'`` to three numbers.
-
-    :raises ValueError: the text is not a version from 4.2 to 8.2.
-    """
+    """Convert a version text such as ``'8.0'`` or ``'8.0.4'`` to three numbers."""
     try:
         numbers = tuple(int(part) for part in version.split("."))
     except ValueError:
         numbers = ()
     if len(numbers) not in (2, 3) or not OLDEST <= numbers[:2] <= NEWEST:
-        raise ValueError(f"version {version!r} is not one of '4.2' to '8.2'")
+        raise ValueError(f"version {version!r} is not between '4.2' and '8.2'")
     return numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else 0
 
 

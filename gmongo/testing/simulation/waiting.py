@@ -1,7 +1,4 @@
-"""Functions and signals with which the greenlets of a simulated deployment wait.
-
-The waits use ``ref=False``, and therefore do not keep the hub running.
-"""
+"""The waits of the greenlets of a simulated deployment. The waits do not keep the hub running."""
 
 from __future__ import annotations
 

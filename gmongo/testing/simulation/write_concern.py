@@ -18,9 +18,9 @@ WITHOUT_WRITE_CONCERN = frozenset(
     {"count", "distinct", "find", "getMore", "listCollections", "listDatabases", "listIndexes"}
 )
 
+# The error codes of commands that fail because an earlier command made the same change, such as a second drop. The
+# server also waits for the write concern of such a command, because the earlier change may not be replicated.
 CODES_THAT_AWAIT_WRITE_CONCERN = frozenset({26, 27, 48, 11000})
-"""The error codes of commands that fail because another command made the same change before, such as a second drop. The
-server also waits for the write concern of such a command, because the earlier change may not be replicated."""
 
 
 def check_write_concern(call: Call) -> None:
@@ -46,10 +46,7 @@ def check_write_concern(call: Call) -> None:
 
 
 def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
-    """Wait until enough members have replicated the write.
-
-    Add a ``writeConcernError`` to the reply if the wait fails.
-    """
+    """Wait until enough members have replicated the write. If the wait fails, add a ``writeConcernError``."""
     concern = call.body.get("writeConcern")
     if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
         return
@@ -76,10 +73,7 @@ def _unsatisfiable_error(call: Call, w: Any) -> tuple[int, str] | None:
 
 
 def _await_replication(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[int, str] | None:
-    """Wait until enough members have replicated the write.
-
-    If the wait times out, return the code and message of the error.
-    """
+    """Wait until `w` members have replicated the write. After a timeout, return the code and text of the error."""
     topology = call.cluster.topology
     needed = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
     timeout = concern.get("wtimeout")

@@ -264,7 +264,7 @@ def test_remote_deployment_trusts_authority_of_this_process(where):
 
 
 def test_ssl_context_as_tls_of_process_raises_value_error():
-    with pytest.raises(ValueError, match="SSLContext, which stays in this process"):
+    with pytest.raises(ValueError, match="SSLContext, which cannot be sent"):
         DeploymentProcess.standalone(tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
 
 

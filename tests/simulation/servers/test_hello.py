@@ -144,7 +144,7 @@ def test_end_of_connection_ends_awaited_hello(virtual_time):
             known = client.run({"hello": 1})["topologyVersion"]
             (connection,) = deployment.members[0].connections.values()
             client.stream({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 60_000})
-        assert connection.gone.wait(1)
+        assert connection.closed_by_member.wait(1)
 
 
 def test_hello_with_max_await_time_but_no_topology_version_is_refused():

@@ -84,8 +84,6 @@ def test_step_down_of_secondary_raises_value_error(replica_set):
 
 def test_replica_set_commands_succeed(replica_set):
     with WireClient(replica_set.members[0].address) as client:
-        assert client.run({"replSetGetStatus": 1})["myState"] == 1
-        assert len(client.run({"replSetGetConfig": 1})["config"]["members"]) == 3
         assert client.run({"replSetStepDown": 60, "force": True})["ok"] == 1
         assert client.run({"hello": 1})["isWritablePrimary"] is False
         assert client.run({"replSetStepDown": 60})["code"] == 10107

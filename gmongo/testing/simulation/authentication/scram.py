@@ -5,45 +5,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import stringprep
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from gmongo import _random
+from gmongo.auth.saslprep import saslprep
 from gmongo.testing.command import CommandError, error
 
 if TYPE_CHECKING:
     from gmongo.testing.simulation.users import User
 
-_PROHIBITED = (
-    stringprep.in_table_c12, stringprep.in_table_c21_c22, stringprep.in_table_c3,
-    stringprep.in_table_c4, stringprep.in_table_c5, stringprep.in_table_c6, stringprep.in_table_c7,
-    stringprep.in_table_c8, stringprep.in_table_c9
-)  # fmt: skip
-
-
-def saslprep(text: str) -> str:
-    """Return the form of a password that SASLprep defines.
-
-    :raises ValueError: the password has a prohibited character.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    spaced = (" " if stringprep.in_table_c12(char) else char for char in text)
-    mapped = "".join(char for char in spaced if not stringprep.in_table_b1(char))
-    prepared = unicodedata.ucd_3_2_0.normalize("NFKC", mapped)
-    for char in prepared:
-        if any(prohibited(char) for prohibited in _PROHIBITED):
-            raise ValueError(f"the password has the character {char!r}, which SASLprep prohibits")
-    return prepared
-
-
 Hash = Literal["SCRAM-SHA-1", "SCRAM-SHA-256"]
 
-# The lowest iteration count that clients accept. The derivation of keys blocks the event loop, for milliseconds with
-# this iteration count.
+# The lowest iteration count that clients accept. With this count, the derivation of keys blocks the event loop for
+# milliseconds.
 _ITERATIONS = 4096
 _DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _SALT_SIZES = {"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28}
@@ -73,28 +49,19 @@ class Credentials:
 
 
 class ScramConversation:
-    """A SASL conversation of SCRAM.
+    """A SASL conversation of SCRAM. With `skips_empty_exchange`, the conversation has no empty last exchange."""
 
-    :param mechanism: the hash function of the mechanism.
-    :param find_user: a function that returns the user with a name, or None if the user does not exist.
-    :param skips_empty_exchange: True if the conversation ends without an empty last exchange (``skipEmptyExchange``).
-    :ivar user: the authenticated user; None until the authentication succeeds.
-    :ivar done: True after the last message.
-    """
+    user: User | None = None
+    done = False
 
     def __init__(self, mechanism: Hash, find_user: Callable[[str], User | None], skips_empty_exchange: bool) -> None:
         self._mechanism = mechanism
         self._find_user = find_user
         self._skips_empty_exchange = skips_empty_exchange
         self._steps = [self._first_step, self._final_step, self._empty_step]
-        self.user: User | None = None
-        self.done = False
 
     def step(self, payload: bytes) -> bytes:
-        """Process the next message of the client, and return the reply.
-
-        :raises CommandError: the user does not exist, or a message or the proof of the client is wrong.
-        """
+        """Process the next message of the client, and return the payload of the reply."""
         try:
             return self._steps.pop(0)(payload)
         except (ValueError, KeyError, IndexError) as problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
@@ -16,93 +17,66 @@ _SHORT_NAMES = {
     "organizationName": "O", "organizationalUnitName": "OU", "stateOrProvinceName": "ST",
     "streetAddress": "STREET", "userId": "UID"
 }  # fmt: skip
-_ESCAPED = ',+"\\<>;'
+_ESCAPED = r'([,+"\\<>;])'
+_ESCAPE = r"\\\1"
+_CONVERSATION_ID = 1
 
 
 def subject_of(certificate: Mapping[str, Any]) -> str:
-    """Return the subject of a certificate as text of RFC 2253: the last attribute of the subject is first."""
+    """Return the subject of a certificate as RFC 2253 text, which begins with the last attribute."""
     parts = [
-        "+".join(f"{_SHORT_NAMES.get(kind, kind)}={_escape(value)}" for kind, value in names)
+        "+".join(f"{_SHORT_NAMES.get(kind, kind)}={re.sub(_ESCAPED, _ESCAPE, value)}" for kind, value in names)
         for names in certificate.get("subject", ())
     ]
     return ",".join(reversed(parts))
 
 
-def _escape(value: str) -> str:
-    return "".join(f"\\{char}" if char in _ESCAPED else char for char in value)
-
-
-_CONVERSATION_ID = 1
-
-
 class Conversation(Protocol):
-    """The server side of a SASL conversation.
-
-    :ivar user: the authenticated user; None before the success.
-    :ivar done: True after the last message.
-    """
+    """The server side of a SASL conversation. `user` is None until the authentication succeeds."""
 
     user: User | None
     done: bool
 
     def step(self, payload: bytes) -> bytes:
-        """Process the next message of the client, and return the reply."""
+        """Process the next message of the client, and return the payload of the reply."""
 
 
 class PlainConversation:
-    """A SASL conversation of PLAIN.
+    """A SASL conversation of PLAIN with a user of `database`."""
 
-    :param users: the users of the deployment.
-    :param database: the database of the user.
-    :ivar user: the authenticated user; None until the authentication succeeds.
-    :ivar done: True after the last message.
-    """
+    user: User | None = None
+    done = False
 
     def __init__(self, users: Users, database: str) -> None:
         self._users = users
         self._database = database
-        self.user: User | None = None
-        self.done = False
 
     def step(self, payload: bytes) -> bytes:
-        """Process the only message of the client, and return an empty reply.
-
-        :raises CommandError: the user does not exist, or the password is wrong.
-        """
         parts = payload.split(b"\x00")
-        user = self._find(parts[1].decode()) if len(parts) == 3 else None
+        name = parts[1].decode() if len(parts) == 3 else ""
+        # In production, a directory service such as LDAP has the users of `$external`. Here, the users of the argument
+        # `users` of the deployment also count as users of `$external`.
+        user = self._users.get((self._database, name)) or self._users.get(("admin", name))
         if user is None or user.password is None or user.password.encode() != parts[2]:
             raise error(18, "Authentication failed.")
         self.user, self.done = user, True
         return b""
-
-    def _find(self, name: str) -> User | None:
-        # In production, a directory service such as LDAP has the users of `$external`. Here, the users of the argument
-        # `users` of the deployment also count as users of `$external`.
-        return self._users.find(self._database, name) or self._users.find("admin", name)
 
 
 _PROVIDER = {"issuer": "https://issuer.test/", "clientId": "gmongo-testing", "requestScopes": ["openid"]}
 
 
 class OidcConversation:
-    """A SASL conversation of MONGODB-OIDC.
+    """A SASL conversation of MONGODB-OIDC. `tokens` contains the user names by token."""
 
-    :param tokens: the user names by token.
-    :ivar user: the authenticated user; None until the authentication succeeds.
-    :ivar done: True after the last message.
-    """
+    user: User | None = None
+    done = False
 
     def __init__(self, tokens: Mapping[str, str]) -> None:
         self._tokens = tokens
-        self.user: User | None = None
-        self.done = False
 
     def step(self, payload: bytes) -> bytes:
-        """Process a message of the client. If the message has no token, return the data of the identity provider.
-
-        :raises CommandError: the token is unknown, or the message is not a BSON document.
-        """
+        """Process a message of the client. If the message has no token, return the data of the identity provider."""
         try:
             message: dict[str, Any] = bson.decode(payload)
         except bson.InvalidBSON as problem:
@@ -117,25 +91,16 @@ class OidcConversation:
 
 
 class Authentication:
-    """The state of the authentication on one connection.
-
-    :param users: the users of the deployment.
-    :param peer_certificate: the verified certificate of the client; None if the client sent no certificate.
-    :ivar users: the authenticated users.
-    """
+    """The state of the authentication on one connection. `peer_certificate` is the verified client certificate."""
 
     def __init__(self, users: Users, peer_certificate: Mapping[str, Any] | None) -> None:
-        self.users: list[User] = []
+        self.users: list[User] = []  # the authenticated users
         self._known = users
         self._certificate = peer_certificate
         self._conversation: Conversation | None = None
 
     def sasl_start(self, database: str, body: Mapping[str, Any], allowed: list[str]) -> dict[str, Any]:
-        """Execute ``saslStart``: start a conversation.
-
-        :param allowed: the mechanisms that the server accepts.
-        :raises CommandError: the mechanism is not allowed, or the first message of the client is wrong.
-        """
+        """Execute ``saslStart``: start a conversation. The server accepts the mechanisms in `allowed`."""
         mechanism = str(body.get("mechanism"))
         begin = _MECHANISMS.get(mechanism)
         if begin is None or mechanism not in allowed:
@@ -144,10 +109,7 @@ class Authentication:
         return self._step(body)
 
     def sasl_continue(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Execute ``saslContinue``: continue the current conversation.
-
-        :raises CommandError: there is no conversation, or the message or the proof of the client is wrong.
-        """
+        """Execute ``saslContinue``: continue the current conversation."""
         if self._conversation is None or body.get("conversationId") != _CONVERSATION_ID:
             raise error(17, "No SASL session state found")
         return self._step(body)
@@ -168,16 +130,13 @@ class Authentication:
         return {"conversationId": _CONVERSATION_ID, "done": conversation.done, "payload": payload}
 
     def authenticate(self, database: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Execute ``authenticate``: authenticate the client with its certificate.
-
-        :raises CommandError: the client sent no certificate, or the subject of the certificate is not a user.
-        """
+        """Execute ``authenticate``: authenticate the client with its certificate."""
         if body.get("mechanism") != "MONGODB-X509":
             raise error(2, f"authenticate knows the mechanism MONGODB-X509, not {body.get('mechanism')!r}")
         if self._certificate is None:
             raise error(18, "Authentication failed: no verified subject name available from client")
         name = subject_of(self._certificate)
-        user = self._known.find(EXTERNAL, name)
+        user = self._known.get((EXTERNAL, name))
         if user is None or body.get("user", name) != name or database != EXTERNAL:
             raise error(18, f"Authentication failed: {name!r} is not a user of {EXTERNAL}")
         self.log_in(user)
@@ -198,7 +157,7 @@ def _scram(users: Users, database: str, body: Mapping[str, Any]) -> Conversation
         raise error(14, f"BSON field 'saslStart.options' is {options!r}, which is not an object")
     skips_empty_exchange = bool(options.get("skipEmptyExchange"))
     mechanism = cast(Hash, body["mechanism"])
-    return ScramConversation(mechanism, lambda name: users.find(database, name), skips_empty_exchange)
+    return ScramConversation(mechanism, lambda name: users.get((database, name)), skips_empty_exchange)
 
 
 _MECHANISMS: dict[str, Callable[[Users, str, Mapping[str, Any]], Conversation]] = {

@@ -9,6 +9,7 @@ from typing import Any
 from gmongo import _random
 from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
+from gmongo.testing.unsupported import not_supported
 
 
 def _empty_reply(call: Call) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def _get_log(call: Call) -> dict[str, Any]:
     return {"totalLinesWritten": 0, "log": []}
 
 
-def _command_line(call: Call) -> dict[str, Any]:
+def _get_command_line(call: Call) -> dict[str, Any]:
     parameters = call.member.parameters
     shown = {"enableTestCommands": int(parameters["enableTestCommands"]), **call.cluster.parameters}
     parsed: dict[str, Any] = {"setParameter": {**shown, "enableTestCommands": int(parameters["enableTestCommands"])}}
@@ -62,7 +63,7 @@ def _command_line(call: Call) -> dict[str, Any]:
 
 def _fsync(call: Call) -> dict[str, Any]:
     if call.body.get("lock"):
-        raise error(115, "the simulated deployment does not support fsync with lock")
+        raise not_supported("another command", "fsync with lock")
     return {"numFiles": 1}
 
 
@@ -70,7 +71,7 @@ def _get_nonce(call: Call) -> dict[str, Any]:
     return {"nonce": _random.urandom(8).hex()}
 
 
-def _test_command(call: Call) -> dict[str, Any]:
+def _stable_api_test_command(call: Call) -> dict[str, Any]:
     if not call.member.parameters["enableTestCommands"]:
         raise error(59, f"no such command: '{call.name}'")
     return {}
@@ -79,7 +80,7 @@ def _test_command(call: Call) -> dict[str, Any]:
 _TEST_COMMANDS = ("testDeprecation", "testDeprecationInVersion2", "testVersion2", "testVersions1And2")
 COMMANDS = {
     "buildInfo": _build_info, "buildinfo": _build_info, "connectionStatus": _connection_status,
-    "fsync": _fsync, "getCmdLineOpts": _command_line, "getLog": _get_log, "getnonce": _get_nonce,
+    "fsync": _fsync, "getCmdLineOpts": _get_command_line, "getLog": _get_log, "getnonce": _get_nonce,
     "hostInfo": _host_info, "logRotate": _empty_reply, "ping": _empty_reply, "whatsmyuri": _whats_my_uri,
-    **dict.fromkeys(_TEST_COMMANDS, _test_command)
+    **dict.fromkeys(_TEST_COMMANDS, _stable_api_test_command)
 }  # fmt: skip

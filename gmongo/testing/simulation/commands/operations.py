@@ -1,19 +1,26 @@
-"""The commands ``currentOp``, ``killOp`` and ``serverStatus``, and the stage ``$currentOp``."""
+"""The running operations of a member, and ``currentOp``, ``killOp``, ``serverStatus`` and the stage ``$currentOp``."""
 
 from __future__ import annotations
 
+import itertools
 import os
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from bson import Int64
+from gevent.event import Event
 
 from gmongo.testing import clock
 from gmongo.testing.command import error
-from gmongo.testing.simulation.call import Call
-from gmongo.testing.simulation.operations import describe
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.values import long_of
 
+if TYPE_CHECKING:
+    from gmongo.testing.simulation.call import Call
+    from gmongo.testing.simulation.connection import Connection
+
+_KINDS = {"insert": "insert", "update": "update", "delete": "remove", "find": "query", "getMore": "getmore"}
 # The fields of the command `currentOp` that are options. The other fields are conditions that select operations.
 _NOT_CONDITIONS = frozenset({
     "currentOp", "comment", "lsid", "maxTimeMS", "apiVersion", "apiStrict", "apiDeprecationErrors", "readConcern",
@@ -26,6 +33,98 @@ _STAGE_OPTIONS = frozenset({
 })  # fmt: skip
 # The number of connections that a member would accept, for `serverStatus`. The simulation enforces no limit.
 _MOST_CONNECTIONS = 10_000
+
+
+class Operation:
+    """A running command."""
+
+    def __init__(self, number: int, call: Call) -> None:
+        self.number = number
+        self.over = Event()  # is set if the operation is killed, or its connection is closed
+        self._killed = False
+        self._call = call
+        self._since, self._started = clock.monotonic(), clock.utc_now()
+        call.connection.closed_by_member.rawlink(self._end)
+
+    def _end(self, _event: Event) -> None:
+        self.over.set()
+
+    def close(self) -> None:
+        """Stop waiting for the end of the connection. Call the method after the command has ended."""
+        self._call.connection.closed_by_member.unlink(self._end)
+
+    def kill(self) -> None:
+        """Mark the operation as killed, and wake the operation. The operation ends at its next check of the mark."""
+        self._killed = True
+        self.over.set()
+        self._call.cluster.store.wake()
+
+    def is_killed(self) -> bool:
+        return self._killed
+
+    def description(self) -> dict[str, Any]:
+        """Return the document that describes the operation in the reply to ``currentOp``."""
+        call, elapsed = self._call, clock.monotonic() - self._since
+        target = call.body.get(call.name)
+        name = target if isinstance(target, str) else "$cmd.aggregate" if call.name == "aggregate" else "$cmd"
+        lsid = call.body.get("lsid")
+        return {
+            **_describe_connection(call.connection, active=True),
+            "currentOpTime": self._started.isoformat(timespec="milliseconds"),
+            **({"lsid": lsid} if lsid else {}),
+            "opid": self.number,
+            "secs_running": Int64(elapsed),
+            "microsecs_running": Int64(elapsed * 1_000_000),
+            "op": _KINDS.get(call.name, "command"),
+            "ns": f"{call.request.database}.{name}",
+            "command": call.body,
+            "numYields": 0,
+            "locks": {},
+            "waitingForLock": False,
+        }
+
+
+def _describe_connection(connection: Connection, *, active: bool) -> dict[str, Any]:
+    """Return the fields that describe a connection in the reply to ``currentOp``."""
+    fields: dict[str, Any] = {
+        "type": "op",
+        "host": connection.member.address,
+        "desc": f"conn{connection.number}",
+        "connectionId": connection.number,
+        "client": f"{connection.member.host}:{connection.peer_port}",
+    }
+    if connection.app_name is not None:
+        fields["appName"] = connection.app_name
+    return {**fields, "active": active}
+
+
+class Operations:
+    """The running operations of a member."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._running: dict[int, Operation] = {}
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter(list(self._running.values()))
+
+    @contextmanager
+    def running(self, call: Call) -> Iterator[Operation]:
+        """Register a command as a running operation until the end of the ``with`` block."""
+        operation = Operation(next(self._numbers), call)
+        self._running[operation.number] = operation
+        call.request.killed = operation.is_killed
+        try:
+            yield operation
+        finally:
+            del self._running[operation.number]
+            operation.close()
+
+    def kill(self, number: int) -> None:
+        """Kill the running operation with this number. Do nothing if there is no such operation."""
+        operation = self._running.get(number)
+        if operation is not None:
+            operation.kill()
 
 
 def _current_op(call: Call) -> dict[str, Any]:
@@ -45,7 +144,7 @@ def _operations(call: Call, with_idle: bool) -> list[dict[str, Any]]:
     busy = {operation["connectionId"] for operation in operations}
     if with_idle:
         idle = [connection for connection in call.member.connections.values() if connection.number not in busy]
-        operations += [describe(connection, active=False) for connection in idle]
+        operations += [_describe_connection(connection, active=False) for connection in idle]
     return operations
 
 
@@ -79,7 +178,7 @@ def _kill_op(call: Call) -> dict[str, Any]:
 
 
 def _server_status(call: Call) -> dict[str, Any]:
-    sections = {**_sections(call), **call.cluster.store.status()}
+    sections = {**_status_sections(call), **call.cluster.store.status()}
     shown = {name: section for name, section in sections.items() if call.body.get(name, 1)}
     return {**_process_fields(call), **shown}
 
@@ -98,7 +197,7 @@ def _process_fields(call: Call) -> dict[str, Any]:
     }
 
 
-def _sections(call: Call) -> dict[str, Any]:
+def _status_sections(call: Call) -> dict[str, Any]:
     member, hello_fields = call.member, call.cluster.topology.describe(call.member)
     open_now = len(member.connections)
     return {

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from gmongo.testing import clock
 from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.waiting import pause
 
 if TYPE_CHECKING:
-    from gmongo.testing.simulation.member import Member
     from gmongo.testing.simulation.topologies.replica_set import ReplicaSet
 
-_STATES = {1: "PRIMARY", 2: "SECONDARY", 7: "ARBITER", 8: "(not reachable/healthy)"}
-_DOWN = 8
 _DEFAULT_SECONDS = 10.0  # the default of the fields that contain seconds
 _CHECK_INTERVAL = 0.01
 
@@ -23,7 +19,7 @@ def _replica_set(call: Call) -> ReplicaSet:
     return cast("ReplicaSet", call.cluster.topology)
 
 
-def _seconds(call: Call, field: str) -> float:
+def _seconds_in(call: Call, field: str) -> float:
     value = call.body.get(field, _DEFAULT_SECONDS)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
         raise error(2, f"{field} has to be a number from 0 up, not {value!r}")
@@ -34,7 +30,7 @@ def _step_down(call: Call) -> dict[str, Any]:
     replica_set = _replica_set(call)
     if call.member is not replica_set.primary:
         raise error(10107, "not primary so can't step down")
-    seconds = _seconds(call, call.name)
+    seconds = _seconds_in(call, call.name)
     _await_secondary(call, replica_set)
     if call.member is replica_set.primary:
         replica_set.step_down(call.member, seconds)
@@ -42,11 +38,8 @@ def _step_down(call: Call) -> dict[str, Any]:
 
 
 def _await_secondary(call: Call, replica_set: ReplicaSet) -> None:
-    """Wait until another member can become primary. Do not wait if the command has the field ``force``.
-
-    :raises CommandError: the time ``secondaryCatchUpPeriodSecs`` is over.
-    """
-    remaining = _seconds(call, "secondaryCatchUpPeriodSecs")
+    """Wait until another member can become primary. Do not wait if the command has the field ``force``."""
+    remaining = _seconds_in(call, "secondaryCatchUpPeriodSecs")
     while not replica_set.has_successor() and not call.body.get("force"):
         if remaining <= 0:
             raise error(262, "No electable secondaries caught up as of now")
@@ -56,7 +49,7 @@ def _await_secondary(call: Call, replica_set: ReplicaSet) -> None:
 
 def _freeze(call: Call) -> dict[str, Any]:
     replica_set = _replica_set(call)
-    seconds = _seconds(call, call.name)
+    seconds = _seconds_in(call, call.name)
     if call.member is replica_set.primary and seconds:
         raise error(95, "cannot freeze node when primary or running for election. state: Primary")
     replica_set.forbid_election(call.member, seconds)
@@ -70,50 +63,4 @@ def _step_up(call: Call) -> dict[str, Any]:
     return {}
 
 
-def _get_status(call: Call) -> dict[str, Any]:
-    replica_set = _replica_set(call)
-    return {
-        "set": replica_set.name,
-        "date": clock.utc_now(),
-        "myState": replica_set.state(call.member),
-        "term": replica_set.term,
-        "members": [_status_of(call, number, member) for number, member in enumerate(replica_set.members)],
-    }
-
-
-def _status_of(call: Call, number: int, member: Member) -> dict[str, Any]:
-    is_healthy = member.reachable or member is call.member
-    state = cast("ReplicaSet", call.cluster.topology).state(member) if is_healthy else _DOWN
-    status: dict[str, Any] = {
-        "_id": number, "name": member.address, "health": float(is_healthy), "state": state,
-        "stateStr": _STATES[state], "uptime": int(member.uptime)
-    }  # fmt: skip
-    return {**status, "self": True} if member is call.member else status
-
-
-def _get_config(call: Call) -> dict[str, Any]:
-    replica_set = _replica_set(call)
-    members = [
-        {
-            "_id": number,
-            "host": member.address,
-            "arbiterOnly": bool(member.traits.get("arbiter")),
-            "hidden": bool(member.traits.get("hidden")),
-            "priority": member.traits.get("priority", 1),
-            "tags": member.traits.get("tags") or {},
-            "votes": 1,
-        }
-        for number, member in enumerate(replica_set.members)
-    ]
-    settings = {"replicaSetId": replica_set.id, "electionTimeoutMillis": int(replica_set.election_delay * 1000)}
-    config = {"_id": replica_set.name, "version": replica_set.version, "term": replica_set.term}
-    return {"config": {**config, "members": members, "settings": settings}}
-
-
-COMMANDS = {
-    "replSetFreeze": _freeze,
-    "replSetGetConfig": _get_config,
-    "replSetGetStatus": _get_status,
-    "replSetStepDown": _step_down,
-    "replSetStepUp": _step_up,
-}
+COMMANDS = {"replSetFreeze": _freeze, "replSetStepDown": _step_down, "replSetStepUp": _step_up}

@@ -1,8 +1,7 @@
-"""The commands that create, change, remove and show users."""
+"""The commands that create and remove users."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing.command import error
@@ -18,66 +17,32 @@ _ROLES = frozenset({
 
 def _create_user(call: Call) -> dict[str, Any]:
     call.cluster.topology.admit(call)
-    body, database = call.body, call.request.database
+    body, database, users = call.body, call.request.database, call.cluster.users
     if database != EXTERNAL and not body.get("pwd"):
         raise error(2, "Must provide a 'pwd' field for all user documents, except those with '$external' as the source")
-    user = User(body[call.name], database, body.get("pwd"), _roles(call), custom=body.get("customData"))
+    user = User(body[call.name], database, body.get("pwd"), _roles(call))
     if "mechanisms" in body:
         user.mechanisms = tuple(body["mechanisms"])
-    call.cluster.users.add(user)
-    return {}
-
-
-def _update_user(call: Call) -> dict[str, Any]:
-    call.cluster.topology.admit(call)
-    body, users = call.body, call.cluster.users
-    if all(body.get(name) is None for name in ("pwd", "roles", "mechanisms", "customData")):
-        raise error(2, "Must specify at least one field to update in updateUser")
-    old = users.get(call.request.database, body[call.name])
-    users.replace(
-        User(
-            old.name,
-            old.database,
-            body.get("pwd") or old.password,
-            _roles(call) if "roles" in body else old.roles,
-            tuple(body.get("mechanisms", old.mechanisms)),
-            body.get("customData", old.custom),
-        )
-    )
+    if (database, user.name) in users:
+        raise error(51003, f'User "{user.name}@{database}" already exists')
+    users[database, user.name] = user
     return {}
 
 
 def _drop_user(call: Call) -> dict[str, Any]:
     call.cluster.topology.admit(call)
-    call.cluster.users.remove(call.request.database, call.body[call.name])
+    database, name = call.request.database, call.body[call.name]
+    if call.cluster.users.pop((database, name), None) is None:
+        raise error(11, f"User '{name}@{database}' not found")
     return {}
 
 
 def _drop_all_users(call: Call) -> dict[str, Any]:
     call.cluster.topology.admit(call)
-    users = list(call.cluster.users.in_database(call.request.database))
-    for user in users:
-        call.cluster.users.remove(user.database, user.name)
-    return {"n": len(users)}
-
-
-def _users_info(call: Call) -> dict[str, Any]:
-    selector, database = call.body[call.name], call.request.database
-    if selector == 1:
-        return {"users": [user.describe() for user in call.cluster.users.in_database(database)]}
-    if isinstance(selector, Mapping) and selector.get("forAllDBs"):
-        return {"users": [user.describe() for user in call.cluster.users.in_database(None)]}
-    users = (_find_user(call, each) for each in (selector if isinstance(selector, list) else [selector]))
-    return {"users": [user.describe() for user in users if user is not None]}
-
-
-def _find_user(call: Call, selector: Any) -> User | None:
-    if isinstance(selector, Mapping):
-        for name in ("user", "db"):
-            if list(selector) not in (["user", "db"], ["db", "user"]) or not isinstance(selector[name], str):
-                raise error(2, f"UserName must have the fields 'user' and 'db', and not {selector!r:.60}")
-        return call.cluster.users.find(selector["db"], selector["user"])
-    return call.cluster.users.find(call.request.database, str(selector))
+    names = [key for key in call.cluster.users if key[0] == call.request.database]
+    for key in names:
+        del call.cluster.users[key]
+    return {"n": len(names)}
 
 
 def _roles(call: Call) -> list[Any]:
@@ -93,10 +58,4 @@ def _roles(call: Call) -> list[Any]:
     return [{"role": role, "db": database} if isinstance(role, str) else role for role in call.body["roles"]]
 
 
-COMMANDS = {
-    "createUser": _create_user,
-    "dropAllUsersFromDatabase": _drop_all_users,
-    "dropUser": _drop_user,
-    "updateUser": _update_user,
-    "usersInfo": _users_info,
-}
+COMMANDS = {"createUser": _create_user, "dropAllUsersFromDatabase": _drop_all_users, "dropUser": _drop_user}

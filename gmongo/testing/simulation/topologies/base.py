@@ -13,18 +13,14 @@ if TYPE_CHECKING:
 
 
 class Topology:
-    """A standalone. The class is also the base of the other kinds of deployments.
+    """A standalone. The class is also the base of the other kinds of deployments."""
 
-    :ivar gossips: True if replies contain the cluster time, and the deployment supports transactions.
-    :ivar change: a signal that is sent at each change of a member.
-    :ivar commands: the functions of commands that only this kind of deployment supports, by command name.
-    """
-
-    gossips = False
+    gossips = False  # True if replies contain the cluster time, and the deployment supports transactions
 
     def __init__(self) -> None:
         self.members: list[Member] = []
-        self.change = Change()
+        self.change = Change()  # a signal of each change of a member
+        # The functions of commands that only this kind of deployment supports, by command name.
         self.commands: Mapping[str, Callable[[Call], dict[str, Any]]] = {}
 
     def streams_cursors(self, version: tuple[int, ...]) -> bool:
@@ -51,19 +47,16 @@ class Topology:
         """The number of members that currently replicate writes."""
         return 1
 
-    def lost(self, member: Member) -> None:
+    def handle_fault(self, member: Member) -> None:
         """React to a fault: the other members receive no heartbeats from the member."""
         self.change.announce()
 
-    def restored(self, member: Member) -> None:
+    def handle_recovery(self, member: Member) -> None:
         """React to the end of a fault: the other members receive heartbeats from the member again."""
         self.change.announce()
 
     def step_down(self, member: Member, seconds: float) -> None:
-        """Make the primary a secondary.
-
-        :raises ValueError: the member is not a primary.
-        """
+        """Make the primary a secondary."""
         raise ValueError(f"{member.address} is not the primary of a replica set")
 
     def end(self) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import gevent
 from bson import ObjectId, Timestamp
 
-from gmongo._object_ids import new_object_id
 from gmongo.testing import clock
 from gmongo.testing.command import error
 from gmongo.testing.simulation.access_rules import needs_primary, runs_on_any_member
@@ -27,13 +26,7 @@ NO_PRIMARY = (
 
 
 class ReplicaSet(Topology):
-    """A replica set.
-
-    The traits of the members are ``arbiter``, ``hidden``, ``priority`` and ``tags``.
-
-    :param name: the name of the replica set.
-    :param election_delay: seconds between the loss of a primary and the next election.
-    """
+    """A replica set. `election_delay` is the time in seconds from the loss of a primary to the next election."""
 
     gossips = True
 
@@ -42,11 +35,8 @@ class ReplicaSet(Topology):
         self.name = name
         self.election_delay = election_delay
         self.version, self.term = 1, 0
-        self.id = new_object_id()
         self.primary: Member | None = None
-        self._forbidden_until: dict[
-            Member, float
-        ] = {}  # the time before which a member cannot become primary, by member
+        self._forbidden_until: dict[Member, float] = {}  # the time before which a member cannot become primary
         self._election: gevent.Greenlet | None = None
         self.commands = replication.COMMANDS
 
@@ -97,7 +87,7 @@ class ReplicaSet(Topology):
         return ObjectId(f"7fffffff{self.term:016x}")
 
     def state(self, member: Member) -> int:
-        """Return the state number in ``replSetGetStatus``: 1 for a primary, 2 for a secondary, 7 for an arbiter."""
+        """Return the number of the member state: 1 for a primary, 2 for a secondary, 7 for an arbiter."""
         if _is_arbiter(member):
             return ARBITER
         return PRIMARY if member is self.primary else SECONDARY
@@ -121,16 +111,13 @@ class ReplicaSet(Topology):
     def replicating(self) -> int:
         return sum(member.reachable and not _is_arbiter(member) for member in self.members)
 
-    def lost(self, member: Member) -> None:
-        """React to a fault of a member.
-
-        If the primary or the majority is lost, remove the primary and plan an election.
-        """
+    def handle_fault(self, member: Member) -> None:
+        """If the primary or the majority is lost, remove the primary and plan an election."""
         if self.primary is not None and (member is self.primary or not self._has_majority()):
             self._remove_primary()
         self.change.announce()
 
-    def restored(self, member: Member) -> None:
+    def handle_recovery(self, member: Member) -> None:
         self.change.announce()
         if self.primary is None:
             self._plan_election(self.election_delay)
@@ -206,24 +193,18 @@ class ReplicaSet(Topology):
     def _plan_next_election(self) -> None:
         """Plan an election for the time at which a member can become primary."""
         if not self._has_majority():
-            return  # `restored` plans an election when the majority is reachable
-        ends = [
-            self._forbidden_until.get(member, 0.0)
-            for member in self.members
-            if member.reachable and _is_electable(member)
-        ]
-        if ends:
+            return  # `handle_recovery` plans an election when the majority is reachable
+        if ends := [self._forbidden_until.get(member, 0.0) for member in self._electable()]:
             self._plan_election(max(0.0, min(ends) - clock.monotonic()))
+
+    def _electable(self) -> list[Member]:
+        return [member for member in self.members if member.reachable and _is_electable(member)]
 
     def _candidates(self) -> list[Member]:
         if not self._has_majority():
             return []
         now = clock.monotonic()
-        candidates = [
-            member
-            for member in self.members
-            if member.reachable and _is_electable(member) and self._forbidden_until.get(member, 0.0) <= now
-        ]
+        candidates = [member for member in self._electable() if self._forbidden_until.get(member, 0.0) <= now]
         return sorted(candidates, key=_priority, reverse=True)
 
     def _has_majority(self) -> bool:
