@@ -32,7 +32,7 @@ __all__ = [
     "NoFile",
 ]
 
-_USERS = {"Collection": (storage,), "Database": (bucket, grid_fs), "GridOutCursor": (bucket, grid_fs)}
+_USERS = {"Collection": (storage,), "Database": (bucket, grid_fs), "GridOutCursor": (bucket,)}
 
 
 class _GridFile(ModuleType):
