@@ -19,11 +19,7 @@ Address = tuple[str, int | None]
 
 
 def split_hosts(hosts: str, default_port: int | None) -> list[Address]:
-    """Split a list of hosts such as ``"a.example.com,b.example.com:27018"``, like :func:`parse_host`.
-
-    :param hosts: a comma-separated list.
-    :param default_port: the port of a host without a port.
-    """
+    """Split a comma-separated list of hosts such as ``"a.example.com,b.example.com:27018"`` with :func:`parse_host`."""
     return [parse_host(entity, default_port) for entity in hosts.split(",")]
 
 

@@ -6,7 +6,6 @@ raises :class:`Rejected` with the rule for the error message.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Callable
@@ -73,8 +72,13 @@ def staleness(value: object) -> int:
 def milliseconds(value: object) -> float:
     """Convert a non-negative number of milliseconds to a float in milliseconds."""
     rule = f"a number of milliseconds from 0 to {_TOO_MANY_MILLISECONDS - 1}"
-    number = _as_number(value, rule)
-    if not 0 <= number < _TOO_MANY_MILLISECONDS:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise Rejected(rule, wrong_type=True)
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise Rejected(rule) from None
+    if not 0 <= number < _TOO_MANY_MILLISECONDS:  # also rejects NaN
         raise Rejected(rule)
     return number
 
@@ -161,15 +165,3 @@ def _as_integer(value: object, rule: str) -> int:
     if isinstance(value, str) and not _DIGITS.fullmatch(value):
         raise Rejected(rule)
     return int(value)
-
-
-def _as_number(value: object, rule: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise Rejected(rule, wrong_type=True)
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        raise Rejected(rule) from None
-    if not math.isfinite(number):
-        raise Rejected(rule)
-    return number
