@@ -71,11 +71,11 @@ def create_state_collections(
 def encrypted_fields_of(
     database: Database, name: str, session: SessionHandle | None, *, query_server: bool
 ) -> Document | None:
-    """Return the encrypted fields of a collection from the client options, or if `query_server` from the server."""
+    """Return the encrypted fields from the client options, or if `query_server` is True, from the server."""
     encrypter = internals_of(database.client)._encrypter
     if encrypter is None:
         return None
-    fields: Document | None = encrypter.encrypted_fields(f"{database.name}.{name}")
+    fields: Document | None = encrypter.options._encrypted_fields_map.get(f"{database.name}.{name}")
     if fields is None and query_server:
         for each in database.list_collections(session, {"name": name}):
             fields = (each.get("options") or {}).get("encryptedFields")
