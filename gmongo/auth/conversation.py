@@ -47,6 +47,8 @@ class SaslConversation(Conversation):
     mechanism: str
     options: ClassVar[Document] = {}
     """Additional fields of the command ``saslStart``."""
+    is_answered: bool = False
+    """True if the client has sent its last payload, so that the server must end the conversation."""
 
     def first(self) -> Command:
         return {"saslStart": 1, "mechanism": self.mechanism, "payload": self.begin(), **self.options}
@@ -62,19 +64,22 @@ class SaslConversation(Conversation):
     @abstractmethod
     def begin(self) -> bytes: ...
 
-    @abstractmethod
     def step(self, payload: bytes, done: bool) -> bytes:
         """Check a payload from the server, and return the payload of the next command.
 
-        :param done: True if the server has ended the conversation.
-        :raises ProtocolError: the server ended the conversation too early or too late.
+        `done` is True if the server has ended the conversation. Raise ProtocolError if this is too early or too late.
         """
+        if not self.is_answered:
+            if done:
+                raise ProtocolError(f"{self.mechanism}: the server ended the conversation too early")
+            return self.answer(payload)
+        if not done:
+            raise ProtocolError(f"{self.mechanism}: the server continues after the end of the conversation")
+        return b""
 
-    def too_early_error(self) -> ProtocolError:
-        return ProtocolError(f"{self.mechanism}: the server ended the conversation too early")
-
-    def too_long_error(self) -> ProtocolError:
-        return ProtocolError(f"{self.mechanism}: the server continues after the end of the conversation")
+    def answer(self, payload: bytes) -> bytes:
+        """Return the answer to a payload from the server. Set `is_answered` for the last answer."""
+        raise NotImplementedError
 
 
 def _payload(reply: Reply) -> bytes:

@@ -43,7 +43,13 @@ def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
     if entity.startswith("["):
         host, port = parse_ipv6_literal_host(entity, default_port)
     else:
-        host, port = _split_name_and_port(entity, default_port)
+        host, colon, text = entity.partition(":")
+        if ":" in text:
+            raise InvalidHost(
+                "a host must have at most one ':'; an IPv6 address must be enclosed in '[' and ']', and reserved"
+                " characters of a username or password must be percent-encoded"
+            )
+        port = text if colon else default_port
     if not host:
         raise InvalidHost("a host is empty, or there is a comma too many between hosts")
     return host.lower(), _checked_port(port) if isinstance(port, str) else port
@@ -71,16 +77,6 @@ def is_on_this_machine(address: Address) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _split_name_and_port(entity: str, default_port: int | None) -> tuple[str, str | int | None]:
-    host, colon, port = entity.partition(":")
-    if ":" in port:
-        raise InvalidHost(
-            "a host must have at most one ':'; an IPv6 address must be enclosed in '[' and ']', and reserved"
-            " characters of a username or password must be percent-encoded"
-        )
-    return host, port if colon else default_port
 
 
 def _checked_port(port: str) -> int:

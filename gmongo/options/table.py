@@ -163,7 +163,7 @@ OPTIONS = (
 
 _BY_NAME = {name.lower(): option for option in OPTIONS for name in (option.name, *option.aliases, *option.deprecated)}
 
-SECRET = frozenset(option.name.lower() for option in OPTIONS if option.secret)
+SECRET = frozenset(name for name, option in _BY_NAME.items() if option.secret)
 """The names of the options whose values must never be shown, in lower case."""
 
 
