@@ -5,45 +5,46 @@ from __future__ import annotations
 import json
 import sys
 from itertools import groupby
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from gmongo._documents import DocumentDict
 from gmongo.stable_api.rules import Finding
+
+if TYPE_CHECKING:
+    from gmongo.stable_api.audit import Audit
 
 _HEADER = ("what", "times", "first used at", "")
 
 
-class AuditResults(Protocol):
-    """Attributes of an audit that the report shows."""
-
-    commands: int
-
-    @property
-    def findings(self) -> list[Finding]: ...
-
-    @property
-    def is_clean(self) -> bool: ...
-
-
-def as_text(audit: AuditResults) -> str:
+def as_text(audit: Audit) -> str:
     """Return the report in plain text."""
     lines = [_summary(audit)]
     for verdict, findings in groupby(audit.findings, key=lambda finding: finding.remark.verdict):
         rows = [_row(finding) for finding in findings]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         lines += ["", f"{verdict.value}:"]
-        lines += ["  " + _aligned_line(row, widths) for row in rows]
+        for row in rows:
+            cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
+            lines.append("  " + "  ".join(cells).rstrip())
     return "\n".join(lines)
 
 
-def as_json(audit: AuditResults) -> str:
+def as_json(audit: Audit) -> str:
     """Return the report as a JSON document."""
-    return json.dumps(
-        {"commands": audit.commands, "clean": audit.is_clean, "findings": _finding_documents(audit)}, indent=2
-    )
+    findings = [
+        {
+            "verdict": finding.remark.verdict.name.lower(),
+            "command": finding.remark.command,
+            "part": finding.remark.part,
+            "advice": finding.remark.advice,
+            "count": finding.count,
+            "place": finding.place,
+        }
+        for finding in audit.findings
+    ]
+    return json.dumps({"commands": audit.commands, "clean": audit.is_clean, "findings": findings}, indent=2)
 
 
-def show(audit: AuditResults, stream: TextIO) -> None:
+def show(audit: Audit, stream: TextIO) -> None:
     """Write the report as plain text, or as coloured tables if `stream` is a terminal and ``rich`` is installed."""
     if stream.isatty():
         try:
@@ -53,7 +54,7 @@ def show(audit: AuditResults, stream: TextIO) -> None:
     print(as_text(audit), file=stream)
 
 
-def _show_rich(audit: AuditResults, stream: TextIO) -> None:
+def _show_rich(audit: Audit, stream: TextIO) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -66,7 +67,7 @@ def _show_rich(audit: AuditResults, stream: TextIO) -> None:
         console.print(table)
 
 
-def _summary(audit: AuditResults) -> str:
+def _summary(audit: Audit) -> str:
     prefix = f"API version 1: {audit.commands} command{'s' if audit.commands != 1 else ''} seen"
     hindrances = sum(finding.hinders for finding in audit.findings)
     if audit.is_clean:
@@ -81,26 +82,7 @@ def _row(finding: Finding) -> tuple[str, str, str, str]:
     return label, f"{finding.count}x", finding.place or "(the driver)", remark.advice
 
 
-def _aligned_line(row: tuple[str, str, str, str], widths: list[int]) -> str:
-    cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
-    return "  ".join(cells).rstrip()
-
-
-def _finding_documents(audit: AuditResults) -> list[DocumentDict]:
-    return [
-        {
-            "verdict": finding.remark.verdict.name.lower(),
-            "command": finding.remark.command,
-            "part": finding.remark.part,
-            "advice": finding.remark.advice,
-            "count": finding.count,
-            "place": finding.place,
-        }
-        for finding in audit.findings
-    ]
-
-
-def write(audit: AuditResults, path: str | None, machine_readable: bool) -> None:
+def write(audit: Audit, path: str | None, machine_readable: bool) -> None:
     """Write the report to a file, or for None to standard error, because the program may use standard output."""
     if path is not None:
         with open(path, "w", encoding="utf-8") as stream:
