@@ -23,7 +23,7 @@ from gmongo.wire.message import Buffer
 class Encrypter:
     """Object that encrypts the commands of a client, and decrypts the replies.
 
-    `new_client` creates another client with the `client_arguments`, for the key vault and the schemas of collections.
+    `new_client` creates a second client from `client_arguments`, which reads the key vault and collection schemas.
     `new_silent_client` creates a client without events and logs for mongocryptd, which receives plaintext.
     """
 
@@ -88,7 +88,7 @@ class Encrypter:
         return self._mongocryptd.analyse(database, command)
 
     def _client_for_keys(self) -> Client:
-        """Return the encrypted client if its pool is unlimited, or a second client for the deployment.
+        """Return the encrypted client if its pool is unlimited, otherwise a second client.
 
         An operation reads keys while it uses a connection. If the pool is limited, such operations could check out all
         connections, and wait forever for another connection.

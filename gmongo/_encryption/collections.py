@@ -62,7 +62,7 @@ class _CreateStateCollection(WriteCommand):
 def create_state_collections(
     database: Database, name: str, encrypted_fields: Document, session: SessionHandle | None
 ) -> None:
-    """Create the two state collections of an encrypted collection, before the creation of the encrypted collection."""
+    """Create the two state collections of an encrypted collection. The encrypted collection does not exist yet."""
     for each in state_collections(name, encrypted_fields):
         operation = _CreateStateCollection(database._context, {"create": each, "clusteredIndex": _CLUSTERED})
         database._executor.run(operation, session)

@@ -16,7 +16,7 @@ from gmongo.errors import EncryptionError
 
 T = TypeVar("T")
 
-# A step on fewer bytes takes at most a few milliseconds, and runs in the calling greenlet.
+# A step on fewer than this number of bytes takes at most a few milliseconds, and runs in the calling greenlet.
 IN_GREENLET_BELOW = 16 * 1024
 
 MakeContext = Callable[[Callable[[], Native]], Native]

@@ -33,7 +33,7 @@ _ON_DEMAND = ("aws", "gcp", "azure")
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of libmongocrypt, as the parameters of :class:`~gmongo.encryption_options.AutoEncryptionOpts`."""
+    """Settings of libmongocrypt, from the parameters of :class:`~gmongo.encryption_options.AutoEncryptionOpts`."""
 
     kms_providers: Document = field(repr=False)
     key_expiration_ms: int | None = None
@@ -51,13 +51,13 @@ class Settings:
 
 
 class Handle:
-    """Handle of a ``mongocrypt_t``. After :meth:`close`, the last user frees the ``mongocrypt_t``."""
+    """Handle of a ``mongocrypt_t``. After :meth:`close`, the end of the last context frees the ``mongocrypt_t``."""
 
     def __init__(self, settings: Settings) -> None:
         require_library()
         self.settings = settings
         self._messages: deque[tuple[int, str]] = deque(maxlen=_MAX_MESSAGES)
-        messages = self._messages  # the function below has no reference to this object
+        messages = self._messages  # the function below must not refer to `self`, which refers to the function
 
         def append_message(level: int, message: Native, length: int, _context: Native) -> None:
             messages.append((_LEVELS[level], ffi.buffer(message, length)[:].decode("utf-8", "replace")))

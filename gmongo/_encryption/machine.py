@@ -19,7 +19,7 @@ from gmongo.execution.sessions import without_bound_session
 
 
 class ServerRequests(Protocol):
-    """Requests to servers that the state machine needs."""
+    """Requests of the state machine to servers."""
 
     def collections(self, database: str, filter: bytes) -> list[bytes]:
         """Return the descriptions of the collections that match the encoded query `filter`, as encoded documents."""

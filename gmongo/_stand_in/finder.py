@@ -33,7 +33,7 @@ class StandIn(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the import spec for a PyMongo module name, or None for another name. An unknown module is an error."""
+        """Return the import spec for a PyMongo module name, or None for another name. Refuse an unknown module."""
         if fullname.partition(".")[0] not in ROOTS:
             return None
         if fullname in ALIASES:

@@ -58,7 +58,7 @@ class SlowOperations(Observer):
 
 
 def _phases(trace: OperationTrace, seconds: float) -> dict[str, float]:
-    """Return the duration of each phase in milliseconds. The round trip time of heartbeats estimates "network"."""
+    """Return the duration of each phase in milliseconds. "network" is an estimate from heartbeat round trip times."""
     answering = max(trace.exchanging - trace.decoding, 0.0)
     network = min(trace.round_trip * trace.commands, answering)
     measured = trace.selecting + trace.checking_out + trace.backing_off + trace.exchanging

@@ -49,8 +49,8 @@ class AwsConversation(SaslConversation):
     def begin(self) -> bytes:
         return bson.encode({"r": self._nonce, "p": _NO_CHANNEL_BINDING})
 
-    def answer(self, payload: bytes) -> bytes:
-        self.is_answered = True
+    def respond(self, payload: bytes) -> bytes:
+        self.has_sent_last = True
         nonce, host = self._read(payload)
         credentials = self._find_credentials()
         date = self._now().strftime("%Y%m%dT%H%M%SZ")

@@ -71,11 +71,11 @@ class GssapiConversation(SaslConversation):
         context = gssapi.SecurityContext(name=gssapi.Name(service, kind), creds=rights, usage="initiate")
         return context, context.step()
 
-    def answer(self, payload: bytes) -> bytes:
+    def respond(self, payload: bytes) -> bytes:
         if not self._context.complete:
             token: bytes | None = _run_in_thread(self._context.step, payload)
             return token or b""
-        self.is_answered = True
+        self.has_sent_last = True
         return self._choose_layer(payload)
 
     def _choose_layer(self, payload: bytes) -> bytes:

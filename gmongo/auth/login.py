@@ -37,7 +37,7 @@ class PlainConversation(SaslConversation):
 
     mechanism = "PLAIN"
     can_be_speculative: ClassVar[bool] = False
-    is_answered = True
+    has_sent_last = True
 
     def __init__(self, database: str, username: str, password: str) -> None:
         super().__init__(database)

@@ -25,8 +25,8 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 _VERSION = 1
 _PAUSE = 0.1  # minimum seconds between two calls of the callback
-_FOR_A_HUMAN = 300.0  # seconds
-_FOR_A_MACHINE = 60.0  # seconds
+_HUMAN_TIMEOUT = 300.0  # seconds
+_MACHINE_TIMEOUT = 60.0  # seconds
 
 
 class OidcTokens:
@@ -65,7 +65,7 @@ class OidcTokens:
 
     def _fetch(self, seconds: float | None, provider: OIDCIdPInfo | None) -> OIDCCallbackResult:
         context = OIDCCallbackContext(
-            _FOR_A_HUMAN if self.human else min(_FOR_A_MACHINE, seconds or _FOR_A_MACHINE),
+            _HUMAN_TIMEOUT if self.human else min(_MACHINE_TIMEOUT, seconds or _MACHINE_TIMEOUT),
             self.credential.username or "",
             _VERSION,
             None if provider is not None else self.refresh,
@@ -91,7 +91,7 @@ class TokenConversation(SaslConversation):
     """Conversation with one command, in which the client sends its access token."""
 
     mechanism = "MONGODB-OIDC"
-    is_answered = True
+    has_sent_last = True
 
     def __init__(self, database: str, token: str) -> None:
         super().__init__(database)
@@ -114,15 +114,15 @@ class PrincipalConversation(SaslConversation):
     def begin(self) -> bytes:
         return bson.encode({} if self._username is None else {"n": self._username})
 
-    def answer(self, payload: bytes) -> bytes:
-        self.is_answered = True
+    def respond(self, payload: bytes) -> bytes:
+        self.has_sent_last = True
         return bson.encode({"jwt": self._get_token(_read_provider(payload))})
 
 
 class OidcLogin(Login):
     """Login of a program with MONGODB-OIDC, without the interaction of a human user."""
 
-    extra_login_seconds: ClassVar[float] = _FOR_A_MACHINE
+    extra_login_seconds: ClassVar[float] = _MACHINE_TIMEOUT
 
     def __init__(self, tokens: OidcTokens) -> None:
         self._tokens = tokens
@@ -169,7 +169,7 @@ class OidcLogin(Login):
 class HumanOidcLogin(OidcLogin):
     """Login of a human user with MONGODB-OIDC. The client sends tokens only to hosts in ALLOWED_HOSTS."""
 
-    extra_login_seconds: ClassVar[float] = _FOR_A_HUMAN
+    extra_login_seconds: ClassVar[float] = _HUMAN_TIMEOUT
 
     def __init__(self, tokens: OidcTokens, host: str) -> None:
         super().__init__(tokens)
@@ -191,7 +191,7 @@ class HumanOidcLogin(OidcLogin):
         converse(run, PrincipalConversation(self._source, tokens.credential.username, self._token_for))
 
     def _token_for(self, provider: OIDCIdPInfo) -> str:
-        self._token, _ = self._tokens.get(_FOR_A_HUMAN, provider)
+        self._token, _ = self._tokens.get(_HUMAN_TIMEOUT, provider)
         return self._token
 
 

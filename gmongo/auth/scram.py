@@ -58,12 +58,12 @@ class ScramConversation(SaslConversation):
         return (_NO_CHANNEL_BINDING + self._first_bare).encode()
 
     def step(self, payload: bytes, done: bool) -> bytes:
-        if self._server_signature is None or self.is_answered:
+        if self._server_signature is None or self.has_sent_last:
             return super().step(payload, done)
         self._verify(payload)
         return b""
 
-    def answer(self, server_first: bytes) -> bytes:
+    def respond(self, server_first: bytes) -> bytes:
         nonce, salt, iterations = self._read(server_first)
         channel = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
         without_proof = f"c={channel},r={nonce}"
@@ -109,7 +109,7 @@ class ScramConversation(SaslConversation):
             raise ProtocolError(f"{self.mechanism}: the server's last message is not well formed") from None
         if not hmac.compare_digest(signature, self._server_signature or b""):
             raise OperationFailure(f"{self.mechanism}: the server did not prove that it knows the password")
-        self.is_answered = True
+        self.has_sent_last = True
 
     def _text(self, message: bytes) -> str:
         try:

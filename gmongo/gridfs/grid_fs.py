@@ -147,7 +147,7 @@ class GridFS(_FileFinder):
 
         :param document_or_id: the ``_id`` of the file, or a query; None (the default) matches any file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :param kwargs: fields of the description, with their values. If present, the method ignores `document_or_id`.
+        :param kwargs: fields of the description, with their values. With fields, the method ignores `document_or_id`.
         """
         check_session(session)
         if kwargs:

@@ -24,7 +24,7 @@ def split_hosts(hosts: str, default_port: int | None) -> list[Address]:
 
 
 def split_encoded_hosts(hosts: str, default_port: int | None) -> list[Address]:
-    """Split the hosts part of a URI like :func:`split_hosts`, and decode percent-encoded hosts."""
+    """Split the hosts part of a URI as :func:`split_hosts` does, and decode percent-encoded hosts."""
     return split_hosts(",".join(_decoded(entity) for entity in hosts.split(",")), default_port)
 
 

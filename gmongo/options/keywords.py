@@ -28,7 +28,7 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
 
 
 def overriding_options(keywords: Document, uri: Document) -> DocumentDict:
-    """Return the keyword options that override the options `uri` of a URI.
+    """Return the keyword options that override options in a URI. `uri` contains the options in the URI.
 
     The value None does not override an option that protects the client. A less secure value raises InvalidURI.
     """

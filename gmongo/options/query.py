@@ -37,7 +37,7 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool, has_sl
 
 
 def validated(options: Document, warn: bool) -> Options:
-    """Convert the values of options, like :func:`split_options`."""
+    """Convert the values of options as :func:`split_options` does."""
     return _validated(_without_aliases(Options(options)), {name.lower(): name for name in options}, warn)
 
 
@@ -134,7 +134,7 @@ def _without_aliases(options: Options) -> Options:
 def _validated(
     options: Options, spelling: Mapping[str, str], warn: bool, unquotable: Collection[str] = frozenset()
 ) -> Options:
-    """Convert the values of options. In messages, use the given spelling of names, and omit the names `unquotable`."""
+    """Convert the values of options. In messages, use the names in `spelling`, and omit the names in `unquotable`."""
     result = Options()
     for name, value in options.items():
         try:

@@ -123,7 +123,7 @@ class SrvName:
         return _random.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
     def options(self, validate: bool, warn: bool, normalize: bool, ref: bool = True) -> Options:
-        """Return the options in the TXT record of the host, like :func:`~gmongo.options.query.split_options`."""
+        """Return the options in the TXT record of the host. :func:`~gmongo.options.query.split_options` parses them."""
         records = lookup(self.hostname, "TXT", self.timeout, ref).records
         if not records:
             return Options()

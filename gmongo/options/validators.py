@@ -42,7 +42,7 @@ def boolean(value: object) -> bool:
 
 
 def optional_boolean(value: object) -> bool:
-    """Convert a value like :func:`boolean`. None gives False."""
+    """Convert a value as :func:`boolean` does. None gives False."""
     return False if value is None else boolean(value)
 
 
@@ -97,12 +97,12 @@ def positive_seconds(value: object) -> float:
 
 
 def optional_seconds(value: object) -> float | None:
-    """Convert a value like :func:`seconds`. None stays None and 0 stays 0."""
+    """Convert a value as :func:`seconds` does. None stays None and 0 stays 0."""
     return None if value is None else seconds(value)
 
 
 def limit_in_seconds(value: object) -> float | None:
-    """Convert a value like :func:`seconds`. Convert 0 and None, which mean no limit, to None."""
+    """Convert a value as :func:`seconds` does. Convert 0 and None, which mean no limit, to None."""
     return optional_seconds(value) or None
 
 

@@ -83,7 +83,7 @@ def _row(finding: Finding) -> tuple[str, str, str, str]:
 
 
 def write(audit: Audit, path: str | None, machine_readable: bool) -> None:
-    """Write the report to a file, or for None to standard error, because the program may use standard output."""
+    """Write the report to a file, or to standard error if `path` is None. The program may use standard output."""
     if path is not None:
         with open(path, "w", encoding="utf-8") as stream:
             print(as_json(audit) if machine_readable else as_text(audit), file=stream)

@@ -27,8 +27,8 @@ def process_state(query_text: bool = False) -> DocumentDict:
     """Return the state of the clients in this process as JSON values, without I/O. Any thread may call this function.
 
     The mapping has ``process`` (the process ID), ``version`` (of gmongo), ``requests`` and ``clients``. ``requests`` is
-    the number of sent requests, including heartbeats, and of the calls of this function. An open client has these
-    fields, with times in milliseconds:
+    the number of sent requests (including heartbeats) plus the number of calls of this function. An open client has
+    these fields, with times in milliseconds:
 
     - ``number``: the number of the client, in the order in which the process created its clients.
     - ``application``: the option ``appName``.

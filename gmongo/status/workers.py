@@ -34,7 +34,7 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
     """Publish the states of this process and of its forked children in a directory.
 
     The page and ``python -m gmongo.status DIRECTORY`` read the states. Call this function once, for example where the
-    application creates the client. Later calls with the same directory only enable `query_text`.
+    application creates the client. Later calls with the same directory can only enable `query_text`.
 
     Each process listens on its own Unix socket. Only processes of the same user can open the socket.
 
