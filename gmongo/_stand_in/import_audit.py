@@ -14,17 +14,12 @@ _FINDER = "gmongo._stand_in.finder"
 
 
 class ImportAudit:
-    """Record of the PyMongo names that a program uses: modules, their members, and absent attributes of objects.
-
-    :ivar names: used name -> the modules that used the name.
-    :ivar absent: the names that the program uses and that gmongo does not have.
-    :ivar refused: the names of placeholder classes that the program uses.
-    """
+    """Record of the PyMongo names that a program uses: modules, their members, and absent attributes of objects."""
 
     def __init__(self) -> None:
-        self.names: dict[str, set[str]] = {}
-        self.absent: set[str] = set()
-        self.refused: set[str] = set()
+        self.names: dict[str, set[str]] = {}  # used name -> the modules that used the name
+        self.absent: set[str] = set()  # the names that the program uses and that gmongo does not have
+        self.refused: set[str] = set()  # the names of placeholder classes that the program uses
         self._classes: dict[type, str] = {}
 
     def record_import(self, name: str, module: ModuleType | None, by_program: bool) -> None:

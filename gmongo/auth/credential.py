@@ -78,21 +78,14 @@ def credential_of(
 
 @dataclass(frozen=True)
 class _Rules:
-    """Rules for the credentials of one mechanism. The default values are the rules of SCRAM.
+    """Rules for the credentials of one mechanism. The default values are the rules of SCRAM."""
 
-    :param external: True if ``authSource`` must be ``$external``; ``default`` if ``$external`` is the default.
-    :param password: True requires a password, False forbids a password, None allows both.
-    :param properties: the names of the allowed properties.
-    :param defaults: the default values of properties.
-    :param check: function that returns the reason to reject a credential, or None.
-    """
-
-    external: bool | str = False
+    external: bool | str = False  # True if authSource must be "$external"; "default" if "$external" is the default
     username: bool = True
-    password: bool | None = True
-    properties: tuple[str, ...] = ()
-    defaults: Document = field(default_factory=dict)
-    check: Callable[[Credential], str | None] = lambda credential: None
+    password: bool | None = True  # True requires a password, False forbids a password, None allows both
+    properties: tuple[str, ...] = ()  # the names of the allowed properties
+    defaults: Document = field(default_factory=dict)  # the default values of properties
+    check: Callable[[Credential], str | None] = lambda credential: None  # returns the reason for a rejection, or None
 
     def default_source(self, database: str | None) -> str:
         if self.external is True:

@@ -91,9 +91,7 @@ class GridIn:
         self._chunks: list[DocumentDict] = []  # full chunks that the driver has not sent
         self._next_number = 0  # the number of the next chunk
         self._length = 0
-        self._owns_chunks = (
-            False  # True if the server has stored the first chunk, so no other file has this _id
-        )
+        self._owns_chunks = False  # True if the server has stored the first chunk, so no other file has this _id
         self._unconfirmed: list[Value] = []  # the _id of each chunk that the server may have stored
         self._sent_description: Document | None = None  # the description that the server may have stored
         self._unanswered = False  # True if the last insert has no reply. The server may still perform this insert.

@@ -75,19 +75,14 @@ def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Ans
 
 @dataclass(frozen=True)
 class SrvName:
-    """Host name of a ``mongodb+srv`` URI, and the options for the DNS queries.
-
-    :param allowed_suffix: the option ``srvAllowedHostsSuffix``; None uses the domain of `hostname`.
-    :param host_validator: a function that returns True to accept a host; None checks the domain.
-    :param timeout: the time limit of each DNS query, in seconds.
-    """
+    """Host name of a ``mongodb+srv`` URI, and the options for the DNS queries."""
 
     hostname: str
     service_name: str = DEFAULT_SERVICE_NAME
     max_hosts: int = 0
-    allowed_suffix: str | None = None
-    host_validator: Callable[[str], object] | None = None
-    timeout: float = _DEFAULT_TIMEOUT
+    allowed_suffix: str | None = None  # None uses the domain of `hostname`
+    host_validator: Callable[[str], object] | None = None  # returns True to accept a host; None checks the domain
+    timeout: float = _DEFAULT_TIMEOUT  # the time limit of each DNS query, in seconds
 
     def all_hosts(self, ref: bool = True) -> Answer:
         """Return all hosts in the SRV records, and the time to live. Raise ConfigurationError for a forbidden host."""

@@ -32,27 +32,18 @@ class Repeat(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Option:
-    """One option of a client.
+    """One option of a client. `validate` checks and converts a value."""
 
-    :param name: the name in the spelling of the specifications. The name in lower case is the key of the option.
-    :param validate: a function that checks and converts a value.
-    :param deprecated: old names of the option, which are accepted with a warning.
-    :param secret: True if the value must never be shown.
-    :param protects: True if the client would be less secure without the option. An invalid value in a URI is an error.
-    :param decodes: True if `validate` splits the value at the delimiters, and then percent-decodes the parts.
-    :param insecure: the less secure value of a security flag, which never overrides the other value.
-    """
-
-    name: str
+    name: str  # the name in the spelling of the specifications
     validate: Validator
     aliases: tuple[str, ...] = ()
-    deprecated: tuple[str, ...] = ()
+    deprecated: tuple[str, ...] = ()  # old names, which are accepted with a warning
     source: Source = Source.ANYWHERE
     repeat: Repeat = Repeat.LAST_WINS
-    secret: bool = False
-    protects: bool = False
-    decodes: bool = False
-    insecure: bool | None = None
+    secret: bool = False  # True if the value must never be shown
+    protects: bool = False  # True if the client would be less secure without the option
+    decodes: bool = False  # True if `validate` splits the value at the delimiters, and then percent-decodes the parts
+    insecure: bool | None = None  # the less secure value of a security flag, which never overrides the other value
 
     @property
     def key(self) -> str:
