@@ -25,11 +25,11 @@ class TelemetrySettings:
     """Settings of the observers of a client. A provider that is None means the global provider."""
 
     traces: bool = False
-    query_text_max_length: int = 0  # the maximum length of the command text in a span; 0 shows no text
+    query_text_max_length: int = 0  # the maximum length of the command text in a span. 0 shows no text.
     tracer_provider: TracerProvider | None = None
     metrics: bool = False
     meter_provider: MeterProvider | None = None
-    slow: float | None = None  # the minimum duration of a slow operation in seconds; None disables the log
+    slow: float | None = None  # the minimum duration of a slow operation in seconds. None disables the log.
 
 
 def telemetry_settings(tracing: Document | None, metrics: Document | None, slow: float | None) -> TelemetrySettings:

@@ -80,7 +80,7 @@ def credential_of(
 class _Rules:
     """Rules for the credentials of one mechanism. The default values are the rules of SCRAM."""
 
-    external: bool | str = False  # True if authSource must be "$external"; "default" if "$external" is the default
+    external: bool | str = False  # True if authSource must be "$external". "default" if "$external" is the default.
     username: bool = True
     password: bool | None = True  # True requires a password, False forbids a password, None allows both
     properties: tuple[str, ...] = ()  # the names of the allowed properties

@@ -81,7 +81,7 @@ class SrvName:
     service_name: str = DEFAULT_SERVICE_NAME
     max_hosts: int = 0
     allowed_suffix: str | None = None  # None uses the domain of `hostname`
-    host_validator: Callable[[str], object] | None = None  # returns True to accept a host; None checks the domain
+    host_validator: Callable[[str], object] | None = None  # returns True to accept a host. None checks the domain.
     timeout: float = _DEFAULT_TIMEOUT  # the time limit of each DNS query, in seconds
 
     def all_hosts(self, ref: bool = True) -> Answer:

@@ -5,17 +5,26 @@ from __future__ import annotations
 import json
 import sys
 from itertools import groupby
-from typing import TYPE_CHECKING, TextIO
+from typing import Protocol, TextIO
 
 from gmongo.stable_api.rules import Finding
-
-if TYPE_CHECKING:
-    from gmongo.stable_api.audit import Audit
 
 _HEADER = ("what", "times", "first used at", "")
 
 
-def as_text(audit: Audit) -> str:
+class AuditResults(Protocol):
+    """Attributes of an audit that the report shows."""
+
+    commands: int
+
+    @property
+    def findings(self) -> list[Finding]: ...
+
+    @property
+    def is_clean(self) -> bool: ...
+
+
+def as_text(audit: AuditResults) -> str:
     """Return the report in plain text."""
     lines = [_summary(audit)]
     for verdict, findings in groupby(audit.findings, key=lambda finding: finding.remark.verdict):
@@ -28,7 +37,7 @@ def as_text(audit: Audit) -> str:
     return "\n".join(lines)
 
 
-def as_json(audit: Audit) -> str:
+def as_json(audit: AuditResults) -> str:
     """Return the report as a JSON document."""
     findings = [
         {
@@ -44,7 +53,7 @@ def as_json(audit: Audit) -> str:
     return json.dumps({"commands": audit.commands, "clean": audit.is_clean, "findings": findings}, indent=2)
 
 
-def show(audit: Audit, stream: TextIO) -> None:
+def show(audit: AuditResults, stream: TextIO) -> None:
     """Write the report as plain text, or as coloured tables if `stream` is a terminal and ``rich`` is installed."""
     if stream.isatty():
         try:
@@ -54,7 +63,7 @@ def show(audit: Audit, stream: TextIO) -> None:
     print(as_text(audit), file=stream)
 
 
-def _show_rich(audit: Audit, stream: TextIO) -> None:
+def _show_rich(audit: AuditResults, stream: TextIO) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -67,7 +76,7 @@ def _show_rich(audit: Audit, stream: TextIO) -> None:
         console.print(table)
 
 
-def _summary(audit: Audit) -> str:
+def _summary(audit: AuditResults) -> str:
     prefix = f"API version 1: {audit.commands} command{'s' if audit.commands != 1 else ''} seen"
     hindrances = sum(finding.hinders for finding in audit.findings)
     if audit.is_clean:
@@ -82,7 +91,7 @@ def _row(finding: Finding) -> tuple[str, str, str, str]:
     return label, f"{finding.count}x", finding.place or "(the driver)", remark.advice
 
 
-def write(audit: Audit, path: str | None, machine_readable: bool) -> None:
+def write(audit: AuditResults, path: str | None, machine_readable: bool) -> None:
     """Write the report to a file, or to standard error if `path` is None. The program may use standard output."""
     if path is not None:
         with open(path, "w", encoding="utf-8") as stream:
