@@ -25,7 +25,7 @@ def error_type_of(error: BaseException) -> str:
 def exception_of(error: BaseException, text_length: int) -> dict[str, str]:
     """Return the attributes of a span for an error.
 
-    A server or an encoder may quote a document in an error message. Therefore the attributes contain the message only if
+    A server or an encoder may quote a document in an error message. So the attributes contain the message only if
     `text_length` is not 0, or if the driver wrote the message about a connection.
     """
     if text_length:
