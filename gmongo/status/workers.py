@@ -107,12 +107,15 @@ class Publisher:
         unfinished.rename(path)
         if self._server is not None:
             self._server.close()  # this process is a forked child, and the server belongs to the parent
-        self._server = _Server(listener, self._send_state, spawn=_MAX_CONCURRENT)
+        self._server = _Server(
+            listener, lambda sock, _address: _send_state(sock, self.query_text), spawn=_MAX_CONCURRENT
+        )
         self._server.start()
 
-    def _send_state(self, sock: socket.socket, _address: object) -> None:
-        with sock, gevent.Timeout(_REPLY_TIMEOUT, False):
-            sock.sendall(json.dumps(process_state(self.query_text)).encode())
+
+def _send_state(sock: socket.socket, query_text: bool) -> None:
+    with sock, gevent.Timeout(_REPLY_TIMEOUT, False):
+        sock.sendall(json.dumps(process_state(query_text)).encode())
 
 
 def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -> list[DocumentDict]:
