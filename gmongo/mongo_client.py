@@ -266,7 +266,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         """Create an executor with encryption and telemetry only if the options enable them."""
         kind: type[Executor] = Executor
         if self._encrypter is not None:
-            from gmongo._encryption.executor import EncryptingExecutor
+            from gmongo._encryption.operation import EncryptingExecutor
 
             kind = EncryptingExecutor
         encrypters = () if self._encrypter is None else (self._encrypter,)

@@ -12,7 +12,7 @@ from gmongo._documents import Document
 from gmongo._encryption.explicit import open_handle
 from gmongo._encryption.key_vault import Client, KeyVault, key_vault, split_namespace
 from gmongo._encryption.kms import Kms
-from gmongo._encryption.library import Native, contexts
+from gmongo._encryption.library import contexts
 from gmongo._encryption.machine import Machine
 from gmongo._encryption.query_analysis import Mongocryptd
 from gmongo.encryption_options import AutoEncryptionOpts
@@ -23,10 +23,8 @@ from gmongo.wire.message import Buffer
 class Encrypter:
     """Object that encrypts the commands of a client, and decrypts the replies.
 
-    :param new_client: a function that creates another client, which reads the key vault and the schemas of collections.
-    :param new_silent_client: a function that creates a client without events and logs for mongocryptd, which receives
-        plaintext.
-    :param client_arguments: the arguments with which the application created `client`.
+    `new_client` creates a second client from `client_arguments`, which reads the key vault and collection schemas.
+    `new_silent_client` creates a client without events and logs for mongocryptd, which receives plaintext.
     """
 
     def __init__(
@@ -49,47 +47,51 @@ class Encrypter:
         self._encrypts = not options._bypass_auto_encryption
         if options._settings.analyses and self._encrypts and self._handle.crypt_shared_version is None:
             self._mongocryptd = Mongocryptd(options, new_silent_client)
-        self._machine = Machine(
-            self._handle, _ServerRequests(self), Kms(options._kms_tls, options._kms_connect_callback)
-        )
+        kms = Kms(options._kms_tls, options._kms_connect_callback)
+        self._machine = Machine(self._handle, weakref.proxy(self), kms)
 
     def encrypt(self, database: str, command: bytes, deadline: float | None) -> bytes:
         """Encrypt a command, or return the command unchanged if no field needs encryption."""
         if not self._encrypts:
             return command
-
-        def make_context(new_pointer: Callable[[], Native]) -> Native:
-            return contexts.EncryptionContext(new_pointer(), self._machine.kms_providers, database, command)
-
-        encrypted = self._machine.run(make_context, len(command), deadline)
+        providers = self._machine.kms_providers
+        encrypted = self._machine.run(
+            lambda new_pointer: contexts.EncryptionContext(new_pointer(), providers, database, command),
+            len(command),
+            deadline,
+        )
         return command if encrypted is None else encrypted
 
     def decrypt(self, reply: Buffer, deadline: float | None) -> bytes | None:
         """Decrypt a reply, or return None if the reply contains no encrypted values."""
-
-        def make_context(new_pointer: Callable[[], Native]) -> Native:
-            return contexts.DecryptionContext(new_pointer(), self._machine.kms_providers, reply)
-
-        decrypted = self._machine.run(make_context, len(reply), deadline)
+        providers = self._machine.kms_providers
+        decrypted = self._machine.run(
+            lambda new_pointer: contexts.DecryptionContext(new_pointer(), providers, reply), len(reply), deadline
+        )
         return None if decrypted == reply else decrypted
 
-    def encrypted_fields(self, namespace: str) -> Document | None:
-        """Return the encrypted fields of a collection from ``encrypted_fields_map``, or None."""
-        fields: Document | None = self.options._encrypted_fields_map.get(namespace)
-        return fields
+    # Requests to servers for the state machine
 
-    # Clients
+    def keys(self, filter: bytes) -> list[bytes]:
+        client = self.options._key_vault_client or self._client_for_keys()
+        return KeyVault(key_vault(client, self.options._key_vault_namespace)).keys(filter)
 
-    def key_vault(self) -> KeyVault:
-        """Return the key vault, with the client that the options name or with :meth:`client_for_keys`."""
-        client = self.options._key_vault_client or self.client_for_keys()
-        return KeyVault(key_vault(client, self.options._key_vault_namespace))
+    def collections(self, database: str, filter: bytes) -> list[bytes]:
+        with self._client_for_keys()[database].list_collections(filter=RawBSONDocument(filter)) as cursor:
+            return [bson.encode(each) for each in cursor]
 
-    def client_for_keys(self) -> Client:
-        """Return the encrypted client if its pool is unlimited, or a second client for the deployment.
+    def analyse(self, database: str, command: bytes) -> bytes:
+        if self._mongocryptd is None:
+            raise EncryptionError(
+                RuntimeError("libmongocrypt requests an analysis, but the options disable the analysis")
+            )
+        return self._mongocryptd.analyse(database, command)
 
-        An operation reads keys while the operation uses a connection. In a limited pool, such operations could check
-        out all connections, and wait forever for another connection.
+    def _client_for_keys(self) -> Client:
+        """Return the encrypted client if its pool is unlimited, otherwise a second client.
+
+        An operation reads keys while it uses a connection. If the pool is limited, such operations could check out all
+        connections, and wait forever for another connection.
         """
         client = self._client()
         if client is None:
@@ -102,13 +104,6 @@ class Encrypter:
             self._internal = self._new_client(**arguments, minPoolSize=0)
         return self._internal
 
-    def analyse(self, database: str, command: bytes) -> bytes:
-        if self._mongocryptd is None:
-            raise EncryptionError(
-                RuntimeError("libmongocrypt requests an analysis, but the options disable the analysis")
-            )
-        return self._mongocryptd.analyse(database, command)
-
     def close(self) -> None:
         """Discard the data keys, and close the clients that this object created."""
         self._handle.close()
@@ -116,21 +111,3 @@ class Encrypter:
         for each in (internal, self._mongocryptd):
             if each is not None:
                 each.close()
-
-
-class _ServerRequests:
-    def __init__(self, encrypter: Encrypter) -> None:
-        self._encrypter = weakref.proxy(encrypter)
-
-    def keys(self, filter: bytes) -> list[bytes]:
-        keys: list[bytes] = self._encrypter.key_vault().keys(filter)
-        return keys
-
-    def collections(self, database: str, filter: bytes) -> list[bytes]:
-        client = self._encrypter.client_for_keys()
-        with client[database].list_collections(filter=RawBSONDocument(filter)) as cursor:
-            return [bson.encode(each) for each in cursor]
-
-    def analyse(self, database: str, command: bytes) -> bytes:
-        reply: bytes = self._encrypter.analyse(database, command)
-        return reply

@@ -62,7 +62,7 @@ class _CreateStateCollection(WriteCommand):
 def create_state_collections(
     database: Database, name: str, encrypted_fields: Document, session: SessionHandle | None
 ) -> None:
-    """Create the two state collections of an encrypted collection, before the creation of the encrypted collection."""
+    """Create the two state collections of an encrypted collection. The encrypted collection does not exist yet."""
     for each in state_collections(name, encrypted_fields):
         operation = _CreateStateCollection(database._context, {"create": each, "clusteredIndex": _CLUSTERED})
         database._executor.run(operation, session)
@@ -71,11 +71,11 @@ def create_state_collections(
 def encrypted_fields_of(
     database: Database, name: str, session: SessionHandle | None, *, query_server: bool
 ) -> Document | None:
-    """Return the encrypted fields of a collection from the client options, or if `query_server` from the server."""
+    """Return the encrypted fields from the client options, or if `query_server` is True, from the server."""
     encrypter = internals_of(database.client)._encrypter
     if encrypter is None:
         return None
-    fields: Document | None = encrypter.encrypted_fields(f"{database.name}.{name}")
+    fields: Document | None = encrypter.options._encrypted_fields_map.get(f"{database.name}.{name}")
     if fields is None and query_server:
         for each in database.list_collections(session, {"name": name}):
             fields = (each.get("options") or {}).get("encryptedFields")

@@ -150,7 +150,7 @@ def _default_context() -> ssl.SSLContext:
 
 
 def _bridge_to_plain_socket(secure: socket.socket) -> socket.socket:
-    """Return a plain socket for TLS with the service, whose bytes travel through the TLS socket of the proxy."""
+    """Return a plain socket whose bytes travel through `secure`, the TLS socket of the proxy."""
     near_end, far_end = socket.socketpair()
 
     def forward(source: socket.socket, target: socket.socket) -> None:

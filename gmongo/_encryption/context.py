@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import TypeVar
 
 from bson.errors import BSONError
@@ -17,9 +16,8 @@ from gmongo.errors import EncryptionError
 
 T = TypeVar("T")
 
-# A step on fewer bytes takes at most a few milliseconds, and runs in the calling greenlet.
+# A step on fewer than this number of bytes takes at most a few milliseconds, and runs in the calling greenlet.
 IN_GREENLET_BELOW = 16 * 1024
-
 
 MakeContext = Callable[[Callable[[], Native]], Native]
 
@@ -27,57 +25,46 @@ MakeContext = Callable[[Callable[[], Native]], Native]
 class Context:
     """Context of libmongocrypt for one task, such as the encryption of one command.
 
-    The context is closed once, when neither a greenlet nor a thread uses the context.
+    The last greenlet or thread that uses the context closes the context. `size` is the size of the input in bytes.
 
-    :param make_context: a function that creates the pymongocrypt context. The argument of `make_context` is a function
-        that returns a new ``mongocrypt_ctx_t``, which the pymongocrypt context frees. `make_context` must call this
-        function after all work that may fail.
-    :param size: the size of the input in bytes.
+    `make_context` creates the pymongocrypt context. Its argument is a function that returns a new ``mongocrypt_ctx_t``,
+    which the pymongocrypt context frees. `make_context` must call this function after all work that may fail.
     """
 
     def __init__(self, handle: Handle, make_context: MakeContext, size: int) -> None:
         self._handle = handle
         self._crypt = handle.crypt()  # this reference keeps the mongocrypt_t alive until the context is closed
         self._make_context = make_context
-        self._native: Native = None
+        self.native: Native = None
         self._pointer: Native = None
         self._left_to_thread = False
         self.runs_in_thread = size >= IN_GREENLET_BELOW
 
     def __enter__(self) -> Context:
+        def create_native() -> None:
+            self.native = self._make_context(self._new_pointer)
+
         try:
-            self.step(self._create_native)
+            self.step(create_native)
         except BaseException:
-            self._end()
+            self.__exit__()
             raise
         return self
-
-    def _create_native(self) -> None:
-        self._native = self._make_context(self._new_pointer)
 
     def _new_pointer(self) -> Native:
         self._pointer = self._handle.context(self._crypt)
         return self._pointer
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end()
-
-    def _end(self) -> None:
+    def __exit__(self, *_exception: object) -> None:
         if not self._left_to_thread:
             self.close()
         self._handle.log()
 
     def close(self) -> None:
         """Close the context, in the last greenlet or thread that uses the context."""
-        native, self._native = self._native, None
+        native, self.native = self.native, None
         if native is not None:
             native._close()
-
-    @property
-    def native(self) -> Native:
-        return self._native
 
     @property
     def database(self) -> str:

@@ -12,14 +12,14 @@ from gmongo.errors import ConfigurationError
 from gmongo.wire.timeout import remaining
 
 _TIMEOUT = 10.0  # seconds for each request
-_VALID_FOR = 60.0  # the minimum remaining lifetime of a cached token that the driver uses, in seconds
+_VALID_FOR = 60.0  # seconds. The driver uses a cached token only if the remaining lifetime of the token is longer.
 _AZURE = "http://169.254.169.254"
 _AZURE_QUERY = "api-version=2018-02-01&resource=https%3A%2F%2Fvault.azure.net"
 _GOOGLE = "metadata.google.internal"
 
 
 class OnDemandCredentials:
-    """Cache and source of the credentials of some KMS providers."""
+    """Source of the credentials of KMS providers, with a cache."""
 
     def __init__(self, providers: tuple[str, ...]) -> None:
         self._providers = providers

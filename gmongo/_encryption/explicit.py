@@ -56,22 +56,20 @@ class ExplicitEncryption:
     ) -> bytes:
         """Encrypt the value in an encoded document ``{"v": value}``."""
         name = None if key_alt_name is None else bson.encode({"keyAltName": key_alt_name})
+        algorithm_name, providers = str(getattr(algorithm, "value", algorithm)), self._machine.kms_providers
 
         def make_context(new_pointer: Callable[[], Native]) -> Native:
-            encrypt_options = ExplicitEncryptOpts(_algorithm_name(algorithm), key_id, name, **options)
-            return contexts.ExplicitEncryptionContext(
-                new_pointer(), self._machine.kms_providers, value, encrypt_options
-            )
+            encrypt_options = ExplicitEncryptOpts(algorithm_name, key_id, name, **options)
+            return contexts.ExplicitEncryptionContext(new_pointer(), providers, value, encrypt_options)
 
         return self._run(make_context, len(value), is_slow=algorithm not in _FAST_ALGORITHMS)
 
     def decrypt(self, value: bytes) -> bytes:
         """Decrypt the ciphertext in an encoded document ``{"v": ciphertext}``."""
-
-        def make_context(new_pointer: Callable[[], Native]) -> Native:
-            return contexts.ExplicitDecryptionContext(new_pointer(), self._machine.kms_providers, value)
-
-        return self._run(make_context, len(value))
+        providers = self._machine.kms_providers
+        return self._run(
+            lambda new_pointer: contexts.ExplicitDecryptionContext(new_pointer(), providers, value), len(value)
+        )
 
     def create_data_key(
         self,
@@ -86,11 +84,9 @@ class ExplicitEncryption:
             names = [bson.encode({"keyAltName": each}) for each in key_alt_names or ()]
             material = None if key_material is None else bson.encode({"keyMaterial": key_material})
             key_options = DataKeyOpts(None if master_key is None else dict(master_key), names, material)
-            return contexts.DataKeyContext(
-                new_pointer(), self._machine.kms_providers, kms_provider, key_options, _Encoder
-            )
+            return contexts.DataKeyContext(new_pointer(), providers, kms_provider, key_options, _Encoder)
 
-        deadline = self._executor.deadline()
+        providers, deadline = self._machine.kms_providers, self._executor.deadline()
         key = self._run(make_context, 0, deadline=deadline)
         try:
             with until(deadline):
@@ -122,7 +118,3 @@ def open_handle(settings: Settings) -> Handle:
         return Handle(settings)
     except MongoCryptError as error:
         raise EncryptionError(error) from error
-
-
-def _algorithm_name(algorithm: str) -> str:
-    return str(getattr(algorithm, "value", algorithm))

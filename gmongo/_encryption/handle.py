@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import bson
 
-from gmongo._documents import Document, DocumentDict
+from gmongo._documents import Document
 from gmongo._encryption import hooks
 from gmongo._encryption.library import (
     MongoCryptBinaryIn,
@@ -33,24 +33,14 @@ _ON_DEMAND = ("aws", "gcp", "azure")
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of libmongocrypt.
-
-    :param kms_providers: the credentials of each KMS provider, by the name of the provider.
-    :param key_expiration_ms: the lifetime of a cached data key in milliseconds; 0 means no limit, None means 60,000 ms.
-    :param schema_map: a mapping of namespaces to the JSON schemas of collections; None by default.
-    :param encrypted_fields_map: a mapping of namespaces to the encrypted fields of collections; None by default.
-    :param bypass_query_analysis: True disables the analysis of commands; False by default.
-    :param analyses: True searches for the query analysis library (crypt_shared); False by default.
-    :param crypt_shared_lib_path: the path of crypt_shared; None (the default) uses the system's search path.
-    :param crypt_shared_lib_required: True raises an error if crypt_shared is missing; False by default.
-    """
+    """Settings of libmongocrypt, from the parameters of :class:`~gmongo.encryption_options.AutoEncryptionOpts`."""
 
     kms_providers: Document = field(repr=False)
     key_expiration_ms: int | None = None
     schema_map: Document | None = None
     encrypted_fields_map: Document | None = None
     bypass_query_analysis: bool = False
-    analyses: bool = False
+    analyses: bool = False  # True searches for the query analysis library (crypt_shared)
     crypt_shared_lib_path: str | None = None
     crypt_shared_lib_required: bool = False
 
@@ -61,13 +51,18 @@ class Settings:
 
 
 class Handle:
-    """Handle of a ``mongocrypt_t``. After :meth:`close`, the last user frees the ``mongocrypt_t``."""
+    """Handle of a ``mongocrypt_t``. After :meth:`close`, the end of the last context frees the ``mongocrypt_t``."""
 
     def __init__(self, settings: Settings) -> None:
         require_library()
         self.settings = settings
         self._messages: deque[tuple[int, str]] = deque(maxlen=_MAX_MESSAGES)
-        self._log_function: Native = ffi.callback(_LOG_FUNCTION, _log_handler(self._messages))
+        messages = self._messages  # the function below must not refer to `self`, which refers to the function
+
+        def append_message(level: int, message: Native, length: int, _context: Native) -> None:
+            messages.append((_LEVELS[level], ffi.buffer(message, length)[:].decode("utf-8", "replace")))
+
+        self._log_function: Native = ffi.callback(_LOG_FUNCTION, append_message)
         # In a forked child, this reference keeps the mongocrypt_t of the parent alive.
         self._crypt_of_parent: Native = None
         self._crypt: Native = self._open()
@@ -114,14 +109,15 @@ class Handle:
 
     def _open(self) -> Native:
         settings = self.settings
-        checked = MongoCryptOptions(
-            _without_access_tokens(settings.kms_providers),
-            schema_map=None if settings.schema_map is None else bson.encode(settings.schema_map),
-            encrypted_fields_map=None
-            if settings.encrypted_fields_map is None
-            else bson.encode(settings.encrypted_fields_map),
-            key_expiration_ms=settings.key_expiration_ms,
+        schemas, encrypted_fields = (
+            None if each is None else bson.encode(each) for each in (settings.schema_map, settings.encrypted_fields_map)
         )
+        providers = {  # pymongocrypt rejects access tokens
+            name: {} if isinstance(fields, Mapping) and "accessToken" in fields else fields
+            for name, fields in settings.kms_providers.items()
+        }
+        lifetime = settings.key_expiration_ms
+        checked = MongoCryptOptions(providers, schemas, encrypted_fields, key_expiration_ms=lifetime)
         crypt = ffi.gc(lib.mongocrypt_new(), lib.mongocrypt_destroy)
         self._configure(crypt, checked)
         _check_success(crypt, lib.mongocrypt_init(crypt))
@@ -173,21 +169,6 @@ class Handle:
 def _check_success(crypt: Native, success: object) -> None:
     if not success:
         raise _error_of(crypt)
-
-
-def _without_access_tokens(kms_providers: Document) -> DocumentDict:
-    """Return the providers without access tokens, because pymongocrypt rejects access tokens."""
-    return {
-        name: {} if isinstance(fields, Mapping) and "accessToken" in fields else fields
-        for name, fields in kms_providers.items()
-    }
-
-
-def _log_handler(messages: deque[tuple[int, str]]) -> Callable[..., None]:
-    def append_message(level: int, message: Native, length: int, _context: Native) -> None:
-        messages.append((_LEVELS[level], ffi.buffer(message, length)[:].decode("utf-8", "replace")))
-
-    return append_message
 
 
 def _error_of(crypt: Native) -> Exception:

@@ -1,4 +1,4 @@
-"""The key vault: the collection of the data keys, with the read concern and the write concern majority."""
+"""The key vault: the collection of the data keys. Its read concern and its write concern are majority."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def key_vault(client: Client, namespace: str) -> Any:
 
 
 class KeyVault:
-    """Requests to a key vault that the state machine needs."""
+    """Requests of the state machine to a key vault."""
 
     def __init__(self, collection: Keys) -> None:
         self.collection = collection

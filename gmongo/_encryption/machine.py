@@ -19,7 +19,7 @@ from gmongo.execution.sessions import without_bound_session
 
 
 class ServerRequests(Protocol):
-    """Requests to servers that the state machine needs."""
+    """Requests of the state machine to servers."""
 
     def collections(self, database: str, filter: bytes) -> list[bytes]:
         """Return the descriptions of the collections that match the encoded query `filter`, as encoded documents."""
@@ -44,13 +44,9 @@ class Machine:
     def run(
         self, make_context: MakeContext, size: int, deadline: float | None, *, is_slow: bool = False
     ) -> bytes | None:
-        """Run a context until libmongocrypt has finished the task.
+        """Run a :class:`Context` until libmongocrypt has finished the task. Return None if the task changed nothing.
 
-        :param make_context: a function that creates the pymongocrypt context, as for :class:`Context`.
-        :param size: the size of the input in bytes.
-        :param deadline: the deadline of the task. Each request to a service also has its own time limit.
-        :param is_slow: True if the task takes long even for a small input; False by default.
-        :returns: the encrypted or decrypted document. None if libmongocrypt changed nothing.
+        Each request to a service also has its own time limit. `is_slow` is True if even a small input takes long.
         """
         with Context(self.handle, make_context, size) as context:
             context.runs_in_thread = context.runs_in_thread or is_slow
@@ -70,12 +66,18 @@ class Machine:
         native, requests = context.native, self._requests
 
         def supply(fetch: Callable[[], list[bytes]]) -> None:
-            self._supply_documents(context, deadline, fetch)
+            with _convert_errors(), without_bound_session(), until(deadline):
+                for each in fetch():
+                    context.step(native.add_mongo_operation_result, each)
+            context.step(native.complete_mongo_operation)
 
         if state == lib.MONGOCRYPT_CTX_NEED_MONGO_KEYS:
             supply(lambda: requests.keys(native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS:
-            self._complete_kms_requests(context, deadline)
+            for request in native.kms_contexts():
+                with request, _convert_errors():
+                    self._kms.complete(request, deadline)
+            context.step(native.complete_kms)
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS_CREDENTIALS:
             with _convert_errors():
                 credentials = self._on_demand.fetch(deadline)
@@ -90,20 +92,6 @@ class Machine:
             context.runs_in_thread = True
         else:
             raise EncryptionError(ValueError(f"libmongocrypt is in state {state}, which gmongo does not support"))
-
-    def _supply_documents(self, context: Context, deadline: float | None, fetch: Callable[[], list[bytes]]) -> None:
-        native = context.native
-        with _convert_errors(), without_bound_session(), until(deadline):
-            for each in fetch():
-                context.step(native.add_mongo_operation_result, each)
-        context.step(native.complete_mongo_operation)
-
-    def _complete_kms_requests(self, context: Context, deadline: float | None) -> None:
-        native = context.native
-        for request in native.kms_contexts():
-            with request, _convert_errors():
-                self._kms.complete(request, deadline)
-        context.step(native.complete_kms)
 
 
 @contextmanager

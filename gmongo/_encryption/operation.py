@@ -1,4 +1,7 @@
-"""Operation that encrypts its command and decrypts its reply. Events and logs show the encrypted documents."""
+"""Executor and operations of a client with automatic encryption. Events and logs show the encrypted documents.
+
+Clients without automatic encryption do not import this module.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,24 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, DatetimeConv
 from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Document, DocumentDict, Value
+from gmongo._encryption.automatic import Encrypter
 from gmongo._encryption.encoding import command_document
+from gmongo._traceback_scrub import clears_locals
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import PyMongoError
+from gmongo.events.command import CommandEvents
+from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation, Result
+from gmongo.execution.retry import ExecutionSettings
+from gmongo.execution.sessions import SessionHandle
 from gmongo.sdam.selection import Selector
+from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import WHOLE_BELOW
 
 if TYPE_CHECKING:
-    from gmongo._encryption.automatic import Encrypter
     from gmongo.execution.transaction import Transaction
 
 # The maximum size of the commands of a bulk write before encryption, in bytes. Encryption makes commands larger.
@@ -32,11 +41,30 @@ _ENCODED: CodecOptions[Value] = CodecOptions(
 )
 
 
-class EncryptedOperation(Operation):
-    """Wrapper that adds encryption to an operation.
+class EncryptingExecutor(Executor):
+    def __init__(
+        self, topology: Topology, options: ExecutionSettings, events: CommandEvents, encrypter: Encrypter
+    ) -> None:
+        super().__init__(topology, options, events)
+        self._encrypter = encrypter
 
-    The wrapper calls each method of the operation explicitly, so that no new method of Operation can bypass the
-    encryption.
+    @clears_locals
+    def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
+        if deadline is None:
+            deadline = self.deadline()
+        encrypted = EncryptedOperation(operation, self._encrypter, deadline)
+        result = super().run(encrypted, session, deadline)
+        try:
+            return encrypted.decrypted(result)
+        except BaseException:
+            self.reap(operation, result)
+            raise
+
+
+class EncryptedOperation(Operation):
+    """Operation that encrypts the command of another operation, and decrypts the reply.
+
+    This class defines each method of Operation explicitly, so that no method can bypass the encryption.
     """
 
     def __init__(self, inner: Operation, encrypter: Encrypter, deadline: float | None) -> None:

@@ -61,7 +61,7 @@ class Mongocryptd:
         spawn_detached(self._command)
 
     def close(self) -> None:
-        """Close the connections. Send no command to mongocryptd, which ends itself when idle."""
+        """Close the connections. Send no command to mongocryptd, which ends when idle."""
         self._client.close()
 
 
@@ -80,7 +80,7 @@ class _AnalyseCommand(RunCommand):
 
 
 def spawn_detached(command: Sequence[str]) -> None:
-    """Start a process that is not a child of this process, without blocking the event loop.
+    """Start a process that is not a child of this process. Do not block the event loop.
 
     The function starts a shell, which starts the process and ends. The shell and the process have no standard streams.
     """

@@ -30,8 +30,8 @@ LET_OF_WRITES = 13
 SNAPSHOT_READS = 13
 # MongoDB 5.0. CRUD specification: a secondary forwards the output of $out and $merge to the primary.
 AGGREGATE_WRITES_ON_SECONDARY = 13
-# MongoDB 6.0. SDAM specification, "updateRSFromPrimary": to find the newer primary, the driver
-# compares first the election ID, then the set version.
+# MongoDB 6.0. SDAM specification, "updateRSFromPrimary": the newer primary has the larger election ID. If the IDs are
+# equal, the newer primary has the larger set version.
 ELECTION_ID_FIRST = 17
 # MongoDB 7.0. Client Side Encryption specification, "Create Collection Helper".
 QUERYABLE_ENCRYPTION = 21

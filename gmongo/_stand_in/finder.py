@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -10,7 +11,6 @@ from importlib.util import spec_from_file_location, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
-from gmongo._stand_in.loggers import adopt_loggers
 from gmongo._stand_in.module_aliases import ADDED_PLACEHOLDERS, ALIASES, LOADED_WITH, PACKAGES, ROOTS
 from gmongo._stand_in.pymongo import asynchronous
 
@@ -22,10 +22,8 @@ class StandIn(MetaPathFinder):
     """Import finder that returns gmongo's modules for PyMongo's module names.
 
     In ``sys.meta_path``, this finder precedes the finder of PyMongo's own files. Finders that hook imports, such as New
-    Relic's finder, precede this finder.
-
-    :ivar on_import: a function that is called for each imported name, or None. The arguments are the name, the module
-        or None, and False if gmongo loads the module together with its package.
+    Relic's finder, precede this finder. For each imported name, the finder calls `on_import`, if not None. Its
+    arguments are the name, the module or None, and False if gmongo loads the module together with its package.
     """
 
     def __init__(self) -> None:
@@ -35,7 +33,7 @@ class StandIn(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the import spec for a PyMongo module name, or None for another name. An unknown module is an error."""
+        """Return the import spec for a PyMongo module name, or None for another name. Refuse an unknown module."""
         if fullname.partition(".")[0] not in ROOTS:
             return None
         if fullname in ALIASES:
@@ -97,6 +95,13 @@ class _FileLoader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
         self._finder.adapt_module(module.__name__, module)
+
+
+def adopt_loggers(module: ModuleType) -> None:
+    """Replace the loggers of a gmongo module by PyMongo's loggers, with the application's levels and handlers."""
+    for name, value in list(vars(module).items()):
+        if isinstance(value, logging.Logger) and value.name.partition(".")[0] == "gmongo":
+            setattr(module, name, logging.getLogger(value.name.replace("gmongo", "pymongo", 1)))
 
 
 def _load_under(name: str) -> None:

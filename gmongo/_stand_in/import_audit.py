@@ -6,7 +6,7 @@ import sys
 from types import FrameType, ModuleType
 
 from gmongo._stand_in.module_aliases import ALIASES, ROOTS
-from gmongo._stand_in.placeholders import Placeholder
+from gmongo._stand_in.pymongo.asynchronous import Placeholder
 from gmongo._stand_in.pymongo_introspection import existing_in_pymongo
 
 _DRIVER_PACKAGES = frozenset({"gmongo", *ROOTS})
@@ -14,28 +14,23 @@ _FINDER = "gmongo._stand_in.finder"
 
 
 class ImportAudit:
-    """Record of the PyMongo names that a program uses: modules, their members, and absent attributes of objects.
-
-    :ivar names: used name -> the modules that used the name.
-    :ivar absent: the names that the program uses and that gmongo does not have.
-    :ivar refused: the names of placeholder classes that the program uses.
-    """
+    """Record of the PyMongo names that a program uses: modules, their members, and absent attributes of objects."""
 
     def __init__(self) -> None:
-        self.names: dict[str, set[str]] = {}
-        self.absent: set[str] = set()
-        self.refused: set[str] = set()
+        self.names: dict[str, set[str]] = {}  # used name -> the modules that used the name
+        self.absent: set[str] = set()  # the names that the program uses and that gmongo does not have
+        self.refused: set[str] = set()  # the names of placeholder classes that the program uses
         self._classes: dict[type, str] = {}
 
     def record_import(self, name: str, module: ModuleType | None, by_program: bool) -> None:
-        """Record the import of a module, which is None if gmongo does not have the module.
+        """Record the import of a module. `module` is None if gmongo does not have the module.
 
-        :param by_program: False if gmongo loaded the module together with a package.
+        `by_program` is False if gmongo loaded the module together with a package.
         """
         if by_program:
             self._record_use(name, module is None, _FINDER)
         if module is not None:
-            self._watch(_shortest_name(name), module)
+            self._watch(min(_names_of_module(name), key=len), module)
 
     def missing(self) -> dict[str, str]:
         """Return the absent names that the installed PyMongo has, with their names in PyMongo.
@@ -105,10 +100,6 @@ class ImportAudit:
         setattr(kind, "__getattr__", __getattr__)  # noqa: B010 - a method is assigned
 
 
-def _shortest_name(name: str) -> str:
-    return min(_names_of_module(name), key=len)
-
-
 def _names_of_module(name: str) -> list[str]:
     target = ALIASES.get(name)
     return [alias for alias in ALIASES if ALIASES[alias] == target] if target else [name]
@@ -125,10 +116,7 @@ def _all_names(name: str) -> list[str]:
 
 
 def _user_module(ignored_module: str) -> str | None:
-    """Return the module whose code uses a name, or None for a gmongo module.
-
-    Ignore the frames of this module, of :mod:`importlib` and of `ignored_module`.
-    """
+    """Return the module whose code uses a name, or None for a gmongo module. Ignore frames of `ignored_module`."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = str(frame.f_globals.get("__name__"))

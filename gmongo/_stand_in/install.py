@@ -7,8 +7,7 @@ import sys
 from importlib.machinery import PathFinder
 from types import BuiltinFunctionType, FunctionType, ModuleType
 
-from gmongo._stand_in.finder import StandIn
-from gmongo._stand_in.loggers import adopt_loggers
+from gmongo._stand_in.finder import StandIn, adopt_loggers
 from gmongo._stand_in.module_aliases import ROOTS
 
 _NAMED = 5  # maximum number of modules in the message
@@ -26,17 +25,12 @@ def install() -> StandIn:
     _refuse_if_pymongo_is_imported()
     importlib.import_module("gmongo")
     stand_in = StandIn()
-    sys.meta_path.insert(_finder_position(), stand_in)
+    finders: list[object] = [*sys.meta_path]
+    sys.meta_path.insert(finders.index(PathFinder) if PathFinder in finders else len(finders), stand_in)
     for name, module in list(sys.modules.items()):
         if _root(name) == "gmongo":
             adopt_loggers(module)
     return stand_in
-
-
-def _finder_position() -> int:
-    """Return the position in ``sys.meta_path`` before the finder that searches ``sys.path``."""
-    finders: list[object] = [*sys.meta_path]
-    return finders.index(PathFinder) if PathFinder in finders else len(finders)
 
 
 def _refuse_if_pymongo_is_imported() -> None:

@@ -89,16 +89,9 @@ class Instruments:
         self.wait_time = histogram("connection.wait_time", "Time to check out a connection")
         self.use_time = histogram("connection.use_time", "Time between check-out and check-in of a connection")
         self.timeouts = meter.create_counter("db.client.connection.timeouts", "{timeout}", "Check-outs that timed out")
-        self._observe_pools(meter)
-        self._observe_retries(meter)
-
-    def _observe_pools(self, meter: Meter) -> None:
-        for name, unit, description, count in _POOL_INSTRUMENTS:
-            meter.create_observable_up_down_counter(
-                f"db.client.connection.{name}", [self._pool_callback(count)], unit, description
-            )
-
-    def _observe_retries(self, meter: Meter) -> None:
+        for name, unit, description, pool_count in _POOL_INSTRUMENTS:
+            callback = self._pool_callback(pool_count)
+            meter.create_observable_up_down_counter(f"db.client.connection.{name}", [callback], unit, description)
         for name, unit, description, count in _CLIENT_INSTRUMENTS:
             meter.create_observable_counter(f"gmongo.client.{name}", [self._client_callback(count)], unit, description)
         tokens = self._client_callback(lambda executor: {"": executor.overload.bucket.tokens})
@@ -109,10 +102,9 @@ class Instruments:
     def _pool_callback(
         self, count: Callable[[Pool], dict[str, int]]
     ) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        """Return a callback that reports, for each server, the sum of the counts of all clients' pools.
+        """Return a callback that reports, for each server, the sum of the counts of the pools of all clients.
 
-        :param count: a function that returns the counts of a pool by connection state. Without states, the key is
-            empty.
+        `count` returns the counts of a pool by connection state. If a count has no state, its key is empty.
         """
 
         def observe(_options: CallbackOptions) -> Iterator[Observation]:

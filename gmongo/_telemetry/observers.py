@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def observers_of(settings: TelemetrySettings) -> Observers | None:
     """Return the observers that the client options enable, or None."""
     observers: list[Observer] = []
-    if settings.slow is not None:  # as the first observer, because the log line must precede the end of the span
+    if settings.slow is not None:  # the first observer, because the log line must precede the end of the span
         observers.append(SlowOperations(settings.slow, settings.query_text_max_length))
     if settings.traces:
         # The modules are imported only here, because OpenTelemetry may not be installed.

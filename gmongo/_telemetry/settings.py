@@ -22,29 +22,18 @@ _REQUIRED = "the package opentelemetry-api, which is not installed (pip install 
 
 @dataclass(frozen=True)
 class TelemetrySettings:
-    """Settings of the observers of a client.
-
-    :param traces: True to trace operations.
-    :param query_text_max_length: the maximum length of the command text in a span, in characters; 0 shows no text.
-    :param tracer_provider: the tracer provider; None uses the global provider.
-    :param metrics: True to record metrics.
-    :param meter_provider: the meter provider; None uses the global provider.
-    :param slow: the minimum duration of a slow operation, in seconds; None disables the log of slow operations.
-    """
+    """Settings of the observers of a client. A provider that is None means the global provider."""
 
     traces: bool = False
-    query_text_max_length: int = 0
+    query_text_max_length: int = 0  # the maximum length of the command text in a span. 0 shows no text.
     tracer_provider: TracerProvider | None = None
     metrics: bool = False
     meter_provider: MeterProvider | None = None
-    slow: float | None = None
+    slow: float | None = None  # the minimum duration of a slow operation in seconds. None disables the log.
 
 
 def telemetry_settings(tracing: Document | None, metrics: Document | None, slow: float | None) -> TelemetrySettings:
-    """Return the settings from client options. Environment variables set the default values.
-
-    :raises ConfigurationError: an option requires a package that is not installed.
-    """
+    """Return the settings from client options. Environment variables set the default values."""
     tracing, metrics = tracing or {}, metrics or {}
     length = tracing.get("query_text_max_length")
     return TelemetrySettings(

@@ -23,8 +23,8 @@ _MAX_ENTRIES = 50
 class SlowOperations(Observer):
     """Observer that logs the slow operations of one client at level WARNING, and keeps the last 50 slow operations.
 
-    :param limit: the minimum duration of a slow operation, in seconds.
-    :param query_text_max_length: the maximum length of a kept command, in characters. The log contains no commands.
+    `limit` is the minimum duration of a slow operation, in seconds. `query_text_max_length` is the maximum length of
+    the text of a kept command, in characters. The log contains no commands.
     """
 
     times_decoding = True
@@ -58,7 +58,7 @@ class SlowOperations(Observer):
 
 
 def _phases(trace: OperationTrace, seconds: float) -> dict[str, float]:
-    """Return the duration of each phase in milliseconds. The round trip time of heartbeats estimates "network"."""
+    """Return the duration of each phase in milliseconds. "network" is an estimate from heartbeat round trip times."""
     answering = max(trace.exchanging - trace.decoding, 0.0)
     network = min(trace.round_trip * trace.commands, answering)
     measured = trace.selecting + trace.checking_out + trace.backing_off + trace.exchanging

@@ -25,10 +25,8 @@ def error_type_of(error: BaseException) -> str:
 def exception_of(error: BaseException, text_length: int) -> dict[str, str]:
     """Return the attributes of a span for an error.
 
-    A server or an encoder may quote a document in an error message. Therefore the attributes contain an error message
-    only if spans show the command text, or if the driver wrote the message about a connection.
-
-    :param text_length: the maximum length of the command text in the span, in characters; 0 shows no text.
+    A server or an encoder may quote a document in an error message. So the attributes contain the message only if
+    `text_length` is not 0, or if the driver wrote the message about a connection.
     """
     if text_length:
         message = str(error)[:text_length]

@@ -69,17 +69,14 @@ _NAMES_COLLECTION = frozenset(
 
 
 class Traces(Observer):
-    """Observer that creates the spans of one client.
+    """Observer that creates the spans of one client. If `provider` is None, the observer uses the global provider.
 
-    :param provider: the tracer provider; None waits until the application sets the global provider.
-    :param query_text_max_length: the maximum length of the command text in a span, in characters; 0 shows no text.
+    `query_text_max_length` is the maximum length of the command text in a span, in characters. 0 shows no text.
     """
 
     def __init__(self, provider: TracerProvider | None, query_text_max_length: int) -> None:
         self._text_length = query_text_max_length
-        self._tracer: Tracer | None = None
-        if provider is not None:
-            self._tracer = _tracer_of(provider)
+        self._tracer = None if provider is None else _tracer_of(provider)
 
     def is_enabled(self) -> bool:
         if self._tracer is None:
@@ -245,7 +242,7 @@ def _record_error(span: Span, error: BaseException, text_length: int) -> None:
 
 
 def _has_no_provider() -> bool:
-    """Return True if the application has set no provider, without :func:`get_tracer_provider`, which takes 1 µs."""
+    """Return True if the application has set no provider. Avoid :func:`get_tracer_provider`, which takes 1 µs."""
     return getattr(trace, "_TRACER_PROVIDER", _UNKNOWN) is None and not _PROVIDER_IN_ENVIRONMENT
 
 

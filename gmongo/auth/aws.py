@@ -45,26 +45,19 @@ class AwsConversation(SaslConversation):
         self._find_credentials = find_credentials
         self._nonce = make_nonce() if make_nonce else _random.urandom(_NONCE_SIZE)
         self._now = now or (lambda: datetime.now(timezone.utc))
-        self._signed = False
 
     def begin(self) -> bytes:
         return bson.encode({"r": self._nonce, "p": _NO_CHANNEL_BINDING})
 
-    def step(self, payload: bytes, done: bool) -> bytes:
-        if self._signed:
-            if not done:
-                raise self.too_long_error()
-            return b""
-        if done:
-            raise self.too_early_error()
-        self._signed = True
+    def respond(self, payload: bytes) -> bytes:
+        self.has_sent_last = True
         nonce, host = self._read(payload)
         credentials = self._find_credentials()
         date = self._now().strftime("%Y%m%dT%H%M%SZ")
-        answer = {"a": authorization(credentials, nonce, host, date), "d": date}
+        fields = {"a": authorization(credentials, nonce, host, date), "d": date}
         if credentials.token:
-            answer["t"] = credentials.token
-        return bson.encode(answer)
+            fields["t"] = credentials.token
+        return bson.encode(fields)
 
     def _read(self, payload: bytes) -> tuple[bytes, str]:
         try:

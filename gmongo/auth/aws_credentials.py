@@ -39,7 +39,7 @@ class AwsCredentials:
 
 
 class AwsCredentialsCache:
-    """Finds AWS credentials for one client, and caches credentials from a service."""
+    """Source of AWS credentials for one client, with a cache of the credentials from a service."""
 
     def __init__(self) -> None:
         self._cached: AwsCredentials | None = None

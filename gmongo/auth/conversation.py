@@ -47,34 +47,38 @@ class SaslConversation(Conversation):
     mechanism: str
     options: ClassVar[Document] = {}
     """Additional fields of the command ``saslStart``."""
+    has_sent_last: bool = False
+    """True if the client has sent its last payload. The next reply of the server must end the conversation."""
 
     def first(self) -> Command:
         return {"saslStart": 1, "mechanism": self.mechanism, "payload": self.begin(), **self.options}
 
     def next(self, reply: Reply) -> Command | None:
         done = bool(reply.get("done"))
-        answer = self.step(_payload(reply), done)
+        payload = self.step(_payload(reply), done)
         if done:
             return None
-        identifier = reply.get("conversationId")
-        return {"saslContinue": 1, "conversationId": identifier, "payload": answer}
+        return {"saslContinue": 1, "conversationId": reply.get("conversationId"), "payload": payload}
 
     @abstractmethod
     def begin(self) -> bytes: ...
 
-    @abstractmethod
     def step(self, payload: bytes, done: bool) -> bytes:
         """Check a payload from the server, and return the payload of the next command.
 
-        :param done: True if the server has ended the conversation.
-        :raises ProtocolError: the server ended the conversation too early or too late.
+        `done` is True if the server has ended the conversation. A too early or too late end raises ProtocolError.
         """
+        if not self.has_sent_last:
+            if done:
+                raise ProtocolError(f"{self.mechanism}: the server ended the conversation too early")
+            return self.respond(payload)
+        if not done:
+            raise ProtocolError(f"{self.mechanism}: the server continues after the end of the conversation")
+        return b""
 
-    def too_early_error(self) -> ProtocolError:
-        return ProtocolError(f"{self.mechanism}: the server ended the conversation too early")
-
-    def too_long_error(self) -> ProtocolError:
-        return ProtocolError(f"{self.mechanism}: the server continues after the end of the conversation")
+    def respond(self, payload: bytes) -> bytes:
+        """Return the next payload of the client. For the last payload, set `has_sent_last`."""
+        raise NotImplementedError
 
 
 def _payload(reply: Reply) -> bytes:

@@ -26,23 +26,20 @@ CANONICALIZATIONS = ("none", "forward", "forwardAndReverse", "true", "false")
 # Value of ENVIRONMENT (MONGODB-OIDC) -> True if TOKEN_RESOURCE is required, False if TOKEN_RESOURCE is forbidden.
 _OIDC_ENVIRONMENTS = {"test": False, "k8s": False, "azure": True, "gcp": True}
 
-_Properties = Document
-
 
 @dataclass(frozen=True)
 class Credential:
     """Credential of a client.
 
-    :param mechanism: name of the mechanism; ``DEFAULT`` means the strongest SCRAM mechanism of the server.
-    :param source: the database that stores the user.
-    :param properties: the properties of the mechanism, with names in upper case.
+    The mechanism ``DEFAULT`` means the strongest SCRAM mechanism of the server. The names of properties are in upper
+    case.
     """
 
     mechanism: str
-    source: str
+    source: str  # the database that stores the user
     username: str | None = None
     password: str | None = field(default=None, repr=False)
-    properties: _Properties = field(default_factory=dict, repr=False)
+    properties: Document = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("cannot pickle a credential, because it contains a password")
@@ -57,9 +54,7 @@ def credential_of(
 ) -> Credential | None:
     """Return the credential from the client options, or None if the client does not authenticate.
 
-    :param options: values of the client options by their names in lower case.
-    :param database: the default database of the URI, or None.
-    :raises ConfigurationError: an option that the mechanism needs is missing or invalid. The message names the option.
+    The names in `options` are in lower case. `database` is the default database of the URI, or None.
     """
     mechanism = options.get("authmechanism")
     if mechanism is None and (username is None or (username == "" and not password)):
@@ -72,7 +67,7 @@ def credential_of(
         mechanism,
         options.get("authsource") or rules.default_source(database),
         username or None,
-        (password or None) if rules.empty_is_none else password,
+        password if rules.password is True else password or None,
         {**rules.defaults, **application_properties},
     )
     reason = _rejection_reason(credential, rules, application_properties, username)
@@ -83,26 +78,14 @@ def credential_of(
 
 @dataclass(frozen=True)
 class _Rules:
-    """Rules for the credentials of one mechanism. The default values are the rules of SCRAM.
+    """Rules for the credentials of one mechanism. The default values are the rules of SCRAM."""
 
-    :param external: True if ``authSource`` must be ``$external``; ``default`` if ``$external`` is the default.
-    :param password: True requires a password, False forbids a password, None allows both.
-    :param properties: the names of the allowed properties.
-    :param defaults: the default values of properties.
-    :param check: function that returns the reason to reject a credential, or None.
-    """
-
-    external: bool | str = False
+    external: bool | str = False  # True if authSource must be "$external". "default" if "$external" is the default.
     username: bool = True
-    password: bool | None = True
-    properties: tuple[str, ...] = ()
-    defaults: _Properties = field(default_factory=dict)
-    check: Callable[[Credential], str | None] = lambda credential: None
-
-    @property
-    def empty_is_none(self) -> bool:
-        """True if the mechanism treats an empty password as a missing password."""
-        return self.password is not True
+    password: bool | None = True  # True requires a password, False forbids a password, None allows both
+    properties: tuple[str, ...] = ()  # the names of the allowed properties
+    defaults: Document = field(default_factory=dict)  # the default values of properties
+    check: Callable[[Credential], str | None] = lambda credential: None  # returns the reason for a rejection, or None
 
     def default_source(self, database: str | None) -> str:
         if self.external is True:
@@ -111,7 +94,7 @@ class _Rules:
 
 
 def _rejection_reason(
-    credential: Credential, rules: _Rules, application_properties: _Properties, username: str | None
+    credential: Credential, rules: _Rules, application_properties: Document, username: str | None
 ) -> str | None:
     """Return the reason to reject a credential, or None. `application_properties` excludes default values."""
     if username == "" or (rules.username and username is None):

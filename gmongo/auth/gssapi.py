@@ -48,7 +48,6 @@ class GssapiConversation(SaslConversation):
         self._credential = credential
         self._host = host
         self._context: SecurityContext = None
-        self._answered = False
 
     def begin(self) -> bytes:
         properties = self._credential.properties
@@ -72,17 +71,11 @@ class GssapiConversation(SaslConversation):
         context = gssapi.SecurityContext(name=gssapi.Name(service, kind), creds=rights, usage="initiate")
         return context, context.step()
 
-    def step(self, payload: bytes, done: bool) -> bytes:
-        if self._answered:
-            if not done:
-                raise self.too_long_error()
-            return b""
-        if done:
-            raise self.too_early_error()
+    def respond(self, payload: bytes) -> bytes:
         if not self._context.complete:
             token: bytes | None = _run_in_thread(self._context.step, payload)
             return token or b""
-        self._answered = True
+        self.has_sent_last = True
         return self._choose_layer(payload)
 
     def _choose_layer(self, payload: bytes) -> bytes:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from gmongo.auth.aws import AwsConversation
 from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
-from gmongo.auth.conversation import Command, Conversation, Reply, Run, converse
+from gmongo.auth.conversation import Command, Conversation, Reply, Run, SaslConversation, converse
 from gmongo.auth.credential import DEFAULT, Credential
 from gmongo.auth.scram import ScramConversation
 from gmongo.auth.scram_keys import ScramKeys
@@ -30,6 +30,39 @@ class Login(ABC):
     @abstractmethod
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
         """Authenticate the connection again, because the server requires reauthentication."""
+
+
+class PlainConversation(SaslConversation):
+    """PLAIN (RFC 4616): LDAP authentication with an unencrypted password. Without TLS, the client warns."""
+
+    mechanism = "PLAIN"
+    can_be_speculative: ClassVar[bool] = False
+    has_sent_last = True
+
+    def __init__(self, database: str, username: str, password: str) -> None:
+        super().__init__(database)
+        self._username = username
+        self._password = password
+
+    def begin(self) -> bytes:
+        return f"\0{self._username}\0{self._password}".encode()
+
+
+class X509Conversation(Conversation):
+    """MONGODB-X509: the client certificate of the TLS handshake identifies the user. The username is optional."""
+
+    def __init__(self, database: str, username: str | None) -> None:
+        super().__init__(database)
+        self._username = username
+
+    def first(self) -> Command:
+        command: Command = {"authenticate": 1, "mechanism": "MONGODB-X509"}
+        if self._username is not None:
+            command["user"] = self._username
+        return command
+
+    def next(self, reply: Reply) -> Command | None:
+        return None
 
 
 class SimpleLogin(Login):
@@ -74,7 +107,9 @@ class ScramLogin(Login):
     def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
         speculative = speculative_reply(hello)
         if speculative is None and self._negotiates:
-            self._mechanism = _strongest_mechanism(hello.get("saslSupportedMechs"))
+            mechanisms = hello.get("saslSupportedMechs")
+            has_sha_256 = isinstance(mechanisms, list) and "SCRAM-SHA-256" in mechanisms
+            self._mechanism = "SCRAM-SHA-256" if has_sha_256 else "SCRAM-SHA-1"
             self._conversation = self._make_conversation()
         converse(run, self._conversation, speculative)
 
@@ -116,9 +151,3 @@ def speculative_reply(hello: Reply) -> Reply | None:
     """Return the reply to the speculative authentication, or None if the server sent no such reply."""
     reply: object = hello.get("speculativeAuthenticate")
     return reply if isinstance(reply, dict) else None
-
-
-def _strongest_mechanism(mechanisms: object) -> str:
-    """Return the strongest SCRAM mechanism in ``saslSupportedMechs``, or SCRAM-SHA-1."""
-    has_sha_256 = isinstance(mechanisms, list) and "SCRAM-SHA-256" in mechanisms
-    return "SCRAM-SHA-256" if has_sha_256 else "SCRAM-SHA-1"

@@ -25,8 +25,8 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 _VERSION = 1
 _PAUSE = 0.1  # minimum seconds between two calls of the callback
-_FOR_A_HUMAN = 300.0  # seconds
-_FOR_A_MACHINE = 60.0  # seconds
+_HUMAN_TIMEOUT = 300.0  # seconds
+_MACHINE_TIMEOUT = 60.0  # seconds
 
 
 class OidcTokens:
@@ -48,8 +48,7 @@ class OidcTokens:
     def get(self, seconds: float | None, provider: OIDCIdPInfo | None = None) -> tuple[str, bool]:
         """Return an access token, and True if the token comes from the cache.
 
-        :param provider: a new identity provider, which receives no refresh token; None uses the stored provider and
-            the stored refresh token.
+        A new identity `provider` receives no refresh token. None uses the stored provider and the stored refresh token.
         """
         with self._turn:
             if self.access is not None:
@@ -66,7 +65,7 @@ class OidcTokens:
 
     def _fetch(self, seconds: float | None, provider: OIDCIdPInfo | None) -> OIDCCallbackResult:
         context = OIDCCallbackContext(
-            _FOR_A_HUMAN if self.human else min(_FOR_A_MACHINE, seconds or _FOR_A_MACHINE),
+            _HUMAN_TIMEOUT if self.human else min(_MACHINE_TIMEOUT, seconds or _MACHINE_TIMEOUT),
             self.credential.username or "",
             _VERSION,
             None if provider is not None else self.refresh,
@@ -92,6 +91,7 @@ class TokenConversation(SaslConversation):
     """Conversation with one command, in which the client sends its access token."""
 
     mechanism = "MONGODB-OIDC"
+    has_sent_last = True
 
     def __init__(self, database: str, token: str) -> None:
         super().__init__(database)
@@ -99,11 +99,6 @@ class TokenConversation(SaslConversation):
 
     def begin(self) -> bytes:
         return bson.encode({"jwt": self._token})
-
-    def step(self, payload: bytes, done: bool) -> bytes:
-        if not done:
-            raise self.too_long_error()
-        return b""
 
 
 class PrincipalConversation(SaslConversation):
@@ -115,26 +110,19 @@ class PrincipalConversation(SaslConversation):
         super().__init__(database)
         self._username = username
         self._get_token = get_token
-        self._answered = False
 
     def begin(self) -> bytes:
         return bson.encode({} if self._username is None else {"n": self._username})
 
-    def step(self, payload: bytes, done: bool) -> bytes:
-        if self._answered:
-            if not done:
-                raise self.too_long_error()
-            return b""
-        if done:
-            raise self.too_early_error()
-        self._answered = True
+    def respond(self, payload: bytes) -> bytes:
+        self.has_sent_last = True
         return bson.encode({"jwt": self._get_token(_read_provider(payload))})
 
 
 class OidcLogin(Login):
     """Login of a program with MONGODB-OIDC, without the interaction of a human user."""
 
-    extra_login_seconds: ClassVar[float] = _FOR_A_MACHINE
+    extra_login_seconds: ClassVar[float] = _MACHINE_TIMEOUT
 
     def __init__(self, tokens: OidcTokens) -> None:
         self._tokens = tokens
@@ -181,7 +169,7 @@ class OidcLogin(Login):
 class HumanOidcLogin(OidcLogin):
     """Login of a human user with MONGODB-OIDC. The client sends tokens only to hosts in ALLOWED_HOSTS."""
 
-    extra_login_seconds: ClassVar[float] = _FOR_A_HUMAN
+    extra_login_seconds: ClassVar[float] = _HUMAN_TIMEOUT
 
     def __init__(self, tokens: OidcTokens, host: str) -> None:
         super().__init__(tokens)
@@ -195,31 +183,23 @@ class HumanOidcLogin(OidcLogin):
         tokens = self._tokens
         if tokens.access is not None and self._try_token(run, tokens.access):
             return
-        if tokens.refresh is not None and self._refresh(run, seconds):
-            return
-        username = tokens.credential.username
-        converse(run, PrincipalConversation(self._source, username, self._token_for))
-
-    def _refresh(self, run: Run, seconds: float | None) -> bool:
-        """Authenticate with a refreshed access token. Return False if the server rejects the access token."""
-        token, _ = self._tokens.get(seconds)
-        if self._try_token(run, token):
-            return True
-        self._tokens.refresh = None
-        return False
+        if tokens.refresh is not None:
+            refreshed_token, _ = tokens.get(seconds)
+            if self._try_token(run, refreshed_token):
+                return
+            tokens.refresh = None
+        converse(run, PrincipalConversation(self._source, tokens.credential.username, self._token_for))
 
     def _token_for(self, provider: OIDCIdPInfo) -> str:
-        self._token, _ = self._tokens.get(_FOR_A_HUMAN, provider)
+        self._token, _ = self._tokens.get(_HUMAN_TIMEOUT, provider)
         return self._token
 
 
 def is_allowed(host: str, patterns: list[str]) -> bool:
     """Return True if a pattern matches the host. ``*.example.com`` matches all hosts below example.com."""
     host = host.lower()
-    return any(
-        host.endswith(pattern[1:].lower()) if pattern.startswith("*.") else host == pattern.lower()
-        for pattern in patterns
-    )
+    lower = map(str.lower, patterns)
+    return any(host.endswith(each[1:]) if each.startswith("*.") else host == each for each in lower)
 
 
 def _read_provider(payload: bytes) -> OIDCIdPInfo:

@@ -18,10 +18,9 @@ _GCP = "metadata"
 
 
 class FileToken(OIDCCallback):
-    """Callback that reads the token from a file. The platform, such as Kubernetes, renews the token.
+    """Callback that reads the token from a file, which the platform, such as Kubernetes, renews.
 
-    The path is the value of the first environment variable in `variables` that is set. If no variable is set, the path
-    is `default`.
+    The path is the value of the first environment variable in `variables` that is set, otherwise `default`.
     """
 
     def __init__(self, variables: tuple[str, ...], default: str | None = None) -> None:

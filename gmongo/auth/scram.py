@@ -50,27 +50,20 @@ class ScramConversation(SaslConversation):
         self._password = prepared_password(mechanism, username, password)
         self._keys = keys
         escaped = username.replace("=", "=3D").replace(",", "=2C")
-        self._nonce = (make_nonce or _random_nonce)()
+        self._nonce = make_nonce() if make_nonce else base64.b64encode(_random.urandom(_NONCE_SIZE)).decode()
         self._first_bare = f"n={escaped},r={self._nonce}"
         self._server_signature: bytes | None = None  # expected signature of the server
-        self._verified = False
 
     def begin(self) -> bytes:
         return (_NO_CHANNEL_BINDING + self._first_bare).encode()
 
     def step(self, payload: bytes, done: bool) -> bytes:
-        if self._verified:
-            if not done:
-                raise self.too_long_error()
-            return b""
-        if self._server_signature is None:
-            if done:
-                raise self.too_early_error()
-            return self._prove(payload)
+        if self._server_signature is None or self.has_sent_last:
+            return super().step(payload, done)
         self._verify(payload)
         return b""
 
-    def _prove(self, server_first: bytes) -> bytes:
+    def respond(self, server_first: bytes) -> bytes:
         nonce, salt, iterations = self._read(server_first)
         channel = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
         without_proof = f"c={channel},r={nonce}"
@@ -116,7 +109,7 @@ class ScramConversation(SaslConversation):
             raise ProtocolError(f"{self.mechanism}: the server's last message is not well formed") from None
         if not hmac.compare_digest(signature, self._server_signature or b""):
             raise OperationFailure(f"{self.mechanism}: the server did not prove that it knows the password")
-        self._verified = True
+        self.has_sent_last = True
 
     def _text(self, message: bytes) -> str:
         try:
@@ -134,7 +127,3 @@ def prepared_password(mechanism: str, username: str, password: str) -> bytes:
         return saslprep(password).encode()
     except ValueError as error:
         raise ConfigurationError(f"the password cannot be used with {mechanism}: {error}") from None
-
-
-def _random_nonce() -> str:
-    return base64.b64encode(_random.urandom(_NONCE_SIZE)).decode()

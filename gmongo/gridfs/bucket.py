@@ -1,4 +1,4 @@
-"""The class GridFSBucket, whose methods are the methods in the GridFS specification."""
+"""The class GridFSBucket, with the methods of the GridFS specification."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
+from gmongo.collection import Collection
 from gmongo.database import Database
 from gmongo.gridfs.errors import NoFile
 from gmongo.gridfs.grid_in import GridIn, checked_size
@@ -21,7 +22,36 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 
-class GridFSBucket:
+class _FileFinder:
+    """Base class of :class:`GridFSBucket` and :class:`~gmongo.gridfs.GridFS`, with their common method."""
+
+    _collection: Collection[Value]
+
+    def find(
+        self,
+        filter: Document | None = None,
+        skip: int = 0,
+        limit: int = 0,
+        no_cursor_timeout: bool = False,
+        sort: KeyOrList | None = None,
+        batch_size: int = 0,
+        session: ClientSession | None = None,
+    ) -> GridOutCursor:
+        """Return a cursor over the files whose descriptions match `filter`.
+
+        :param filter: a query such as ``{"metadata.owner": "ann"}``; None (the default) matches every file.
+        :param skip: the number of files that the server skips; 0 by default.
+        :param limit: the maximum number of files; 0 (the default) means no limit.
+        :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
+        :param sort: a list of pairs (field, direction), or a mapping; None (the default) does not sort the files.
+        :param batch_size: the number of descriptions in each batch; 0 (the default) lets the server choose.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :returns: a cursor whose items are :class:`GridOut` objects.
+        """
+        return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
+
+
+class GridFSBucket(_FileFinder):
     """Bucket of files in a database.
 
         >>> bucket = GridFSBucket(database)
@@ -70,8 +100,6 @@ class GridFSBucket:
     ) -> GridIn:
         """Open a new file for writing. Readers see the file after the file is closed.
 
-        Specification: GridFS, "File Upload".
-
         :param filename: the name of the file.
         :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
         :param metadata: a mapping that GridFS stores in the description of the file; None by default.
@@ -91,8 +119,6 @@ class GridFSBucket:
         session: ClientSession | None = None,
     ) -> GridIn:
         """Open a new file with a given ``_id`` for writing. Readers see the file after the file is closed.
-
-        Specification: GridFS, "File Upload".
 
         :param file_id: the ``_id`` of the file.
         :param filename: the name of the file.
@@ -132,8 +158,6 @@ class GridFSBucket:
     ) -> Value:
         """Upload a file, and return its ``_id``. If the upload fails, the driver removes the stored chunks.
 
-        Specification: GridFS, "File Upload".
-
         :param filename: the name of the file.
         :param source: the contents: bytes, or a readable file, which the driver reads to its end.
         :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
@@ -156,8 +180,6 @@ class GridFSBucket:
     ) -> None:
         """Upload a file with a given ``_id``. If the upload fails, the driver removes the stored chunks.
 
-        Specification: GridFS, "File Upload".
-
         :param file_id: the ``_id`` of the file.
         :param filename: the name of the file.
         :param source: the contents: bytes, or a readable file, which the driver reads to its end.
@@ -175,8 +197,6 @@ class GridFSBucket:
     def open_download_stream(self, file_id: Value, session: ClientSession | None = None) -> GridOut:
         """Open a file for reading.
 
-        Specification: GridFS, "File Download".
-
         :param file_id: the ``_id`` of the file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises NoFile: no file has this ``_id``.
@@ -190,8 +210,6 @@ class GridFSBucket:
     ) -> GridOut:
         """Open a revision of a file for reading.
 
-        Specification: GridFS, "File Download by Filename".
-
         :param filename: the name of the file.
         :param revision: 0 is the oldest revision, 1 the next, -1 (the default) the newest, -2 the second newest.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
@@ -201,21 +219,16 @@ class GridFSBucket:
         _check_name("filename", filename)
         with self._storage.time_limit():
             document = revision_of(self._storage, {"filename": filename}, "revision", revision, session)
-            if document is None:
-                raise self._no_revision(filename, revision, session)
-            return GridOut(self._collection, file_document=document, session=session)
-
-    def _no_revision(self, filename: str, revision: int, session: ClientSession | None) -> NoFile:
-        if self._storage.files.find_one({"filename": filename}, {"_id": 1}, session=session) is None:
-            return NoFile(f"no file with the name {filename!r}")
-        return NoFile(f"no version {revision} for filename {filename!r}")
+            if document is not None:
+                return GridOut(self._collection, file_document=document, session=session)
+            if self._storage.files.find_one({"filename": filename}, {"_id": 1}, session=session) is None:
+                raise NoFile(f"no file with the name {filename!r}")
+            raise NoFile(f"no version {revision} for filename {filename!r}")
 
     def download_to_stream(
         self, file_id: Value, destination: SupportsWrite[bytes], session: ClientSession | None = None
     ) -> None:
         """Write the contents of a file to `destination`, and leave `destination` open.
-
-        Specification: GridFS, "File Download".
 
         :param file_id: the ``_id`` of the file.
         :param destination: an object with a ``write`` method, which receives bytes.
@@ -232,51 +245,21 @@ class GridFSBucket:
     ) -> None:
         """Write the contents of a revision of a file to `destination`, and leave `destination` open.
 
-        Specification: GridFS, "File Download by Filename".
-
         :param filename: the name of the file.
         :param destination: an object with a ``write`` method, which receives bytes.
         :param revision: 0 is the oldest revision, 1 the next, -1 (the default) the newest, -2 the second newest.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :raises TypeError: `filename` is not a string, `revision` is not an integer, or `destination` has no ``write``
-            method.
+        :raises TypeError: the type of an argument is wrong, or `destination` has no ``write`` method.
         :raises NoFile: the file or the revision does not exist.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         """
         with self._storage.time_limit(), self.open_download_stream_by_name(filename, revision, session) as file:
             _copy(file, destination)
 
-    def find(
-        self,
-        filter: Document | None = None,
-        skip: int = 0,
-        limit: int = 0,
-        no_cursor_timeout: bool = False,
-        sort: KeyOrList | None = None,
-        batch_size: int = 0,
-        session: ClientSession | None = None,
-    ) -> GridOutCursor:
-        """Return a cursor over the files whose descriptions match `filter`.
-
-        Specification: GridFS, "Generic Find on Files Collection".
-
-        :param filter: a query such as ``{"metadata.owner": "ann"}``; None (the default) matches every file.
-        :param skip: the number of files that the server skips; 0 by default.
-        :param limit: the maximum number of files; 0 (the default) means no limit.
-        :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
-        :param sort: a list of pairs (field, direction), or a mapping; None (the default) does not sort the files.
-        :param batch_size: the number of descriptions in each batch; 0 (the default) lets the server choose.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :returns: a cursor whose items are :class:`GridOut` objects.
-        """
-        return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
-
     # Changes of files
 
     def delete(self, file_id: Value, session: ClientSession | None = None) -> None:
         """Remove a file and its chunks.
-
-        Specification: GridFS, "File Deletion".
 
         :param file_id: the ``_id`` of the file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
@@ -291,8 +274,6 @@ class GridFSBucket:
 
     def delete_by_name(self, filename: str, session: ClientSession | None = None) -> None:
         """Remove all revisions of a file, and their chunks.
-
-        Specification: GridFS, "File Deletion".
 
         :param filename: the name of the file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
@@ -312,8 +293,6 @@ class GridFSBucket:
     def rename(self, file_id: Value, new_filename: str, session: ClientSession | None = None) -> None:
         """Change the name of a file.
 
-        Specification: GridFS, "Renaming Stored Files".
-
         :param file_id: the ``_id`` of the file.
         :param new_filename: the new name of the file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
@@ -329,8 +308,6 @@ class GridFSBucket:
 
     def rename_by_name(self, filename: str, new_filename: str, session: ClientSession | None = None) -> None:
         """Change the name of all revisions of a file.
-
-        Specification: GridFS, "Renaming Stored Files".
 
         :param filename: the current name of the file.
         :param new_filename: the new name of the file.

@@ -10,11 +10,7 @@ from gmongo.errors import InvalidOperation
 
 
 class ExclusiveUse:
-    """Context manager that refuses a second greenlet while a first greenlet is in the block. Blocks may be nested.
-
-    :param kind: the name of the class that uses this object, for the error message.
-    :raises InvalidOperation: another greenlet is in the block. The message names both greenlets.
-    """
+    """Context manager that refuses a second greenlet while a first greenlet is in the block. Blocks may be nested."""
 
     __slots__ = ("_depth", "_kind", "_user")
 

@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from gmongo._documents import Document, Value
 from gmongo.client_session import ClientSession
 from gmongo.database import Database
-from gmongo.gridfs.bucket import revision_of
+from gmongo.gridfs.bucket import _FileFinder, revision_of
 from gmongo.gridfs.errors import NoFile
 from gmongo.gridfs.grid_in import GridIn
 from gmongo.gridfs.grid_out import GridOut
-from gmongo.gridfs.grid_out_cursor import GridOutCursor
 from gmongo.gridfs.storage import Storage, check_acknowledged, check_session, id_query
 from gmongo.operations.keys import KeyOrList
 
 
-class GridFS:
+class GridFS(_FileFinder):
     """Older interface to the files of a database. New programs should use :class:`GridFSBucket`.
 
     :param database: the database that contains the files.
@@ -133,7 +132,7 @@ class GridFS:
         :param filter: a query for the description, or the ``_id`` of the file. None (the default) matches every file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :param skip: the number of files that the server skips; 0 by default.
-        :param limit: a parameter that the method ignores. The limit is always 1.
+        :param limit: a parameter that the method ignores, because the limit is 1.
         :param no_cursor_timeout: a parameter that the method ignores.
         :param sort: a list of pairs (field, direction), or a mapping; None (the default) does not sort the files.
         :param batch_size: a parameter that the method ignores.
@@ -143,35 +142,12 @@ class GridFS:
         with self.find(filter, skip, limit, no_cursor_timeout, sort, batch_size, session) as cursor:
             return next(cursor.limit(-1), None)
 
-    def find(
-        self,
-        filter: Document | None = None,
-        skip: int = 0,
-        limit: int = 0,
-        no_cursor_timeout: bool = False,
-        sort: KeyOrList | None = None,
-        batch_size: int = 0,
-        session: ClientSession | None = None,
-    ) -> GridOutCursor:
-        """Return a cursor over the files whose descriptions match `filter`.
-
-        :param filter: a query such as ``{"metadata.owner": "ann"}``; None (the default) matches every file.
-        :param skip: the number of files that the server skips; 0 by default.
-        :param limit: the maximum number of files; 0 (the default) means no limit.
-        :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
-        :param sort: a list of pairs (field, direction), or a mapping; None (the default) does not sort the files.
-        :param batch_size: the number of descriptions in each batch; 0 (the default) lets the server choose.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :returns: a cursor whose items are :class:`GridOut` objects.
-        """
-        return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
-
     def exists(self, document_or_id: Value = None, session: ClientSession | None = None, **kwargs: Value) -> bool:
         """Return True if a file matches the parameters, or if any file exists and no parameter is set.
 
         :param document_or_id: the ``_id`` of the file, or a query; None (the default) matches any file.
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :param kwargs: fields of the description, with their values. If present, the method ignores `document_or_id`.
+        :param kwargs: fields of the description, with their values. With fields, the method ignores `document_or_id`.
         """
         check_session(session)
         if kwargs:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime
 import io
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import TracebackType
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from bson.binary import Binary
 from bson.int64 import Int64
@@ -49,9 +49,7 @@ _READ_ONLY = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_
 
 
 class GridIn:
-    """File that the application writes.
-
-    :meth:`GridFSBucket.open_upload_stream` and :meth:`GridFS.new_file` open a file.
+    """File that the application writes, from :meth:`GridFSBucket.open_upload_stream` or :meth:`GridFS.new_file`.
 
     Readers see the file after the file is closed. The end of a ``with`` block closes the file. If an exception leaves
     the block, the driver removes the stored chunks. After a kill, a timeout, or a lost connection, the driver removes
@@ -93,7 +91,7 @@ class GridIn:
         self._chunks: list[DocumentDict] = []  # full chunks that the driver has not sent
         self._next_number = 0  # the number of the next chunk
         self._length = 0
-        self._owns_chunks = False  # True if the server has stored the first chunk, so no other file has these chunks
+        self._owns_chunks = False  # True if the server has stored the first chunk, so no other file has this _id
         self._unconfirmed: list[Value] = []  # the _id of each chunk that the server may have stored
         self._sent_description: Document | None = None  # the description that the server may have stored
         self._unanswered = False  # True if the last insert has no reply. The server may still perform this insert.
@@ -107,7 +105,7 @@ class GridIn:
     def write(self, data: object) -> None:
         """Write bytes, text, or the rest of a readable file.
 
-        If the driver cannot read the file, the driver removes the stored chunks.
+        If reading from the file fails, the driver removes the stored chunks.
 
         :param data: bytes, text (if `encoding` is set), or an object with a ``read`` method.
         :raises ValueError: the file is closed.
@@ -124,10 +122,9 @@ class GridIn:
             content = b"" if read is not None else self._bytes_of(data)
             try:
                 with until(self._deadline):
-                    if read is not None:
-                        self._write_file(read)
-                    else:
-                        self._write_bytes(content)
+                    self._write_bytes(content)
+                    while read is not None and (part := read(self.chunk_size)):
+                        self._write_bytes(self._bytes_of(part))
             except BaseException as error:
                 self._record_failure(error)
                 if read is not None:
@@ -142,10 +139,6 @@ class GridIn:
         if self._encoding is None:
             raise TypeError("must specify an encoding for file in order to write str")
         return data.encode(self._encoding)
-
-    def _write_file(self, read: Callable[[int], object]) -> None:
-        while data := read(self.chunk_size):
-            self._write_bytes(self._bytes_of(data))
 
     def _write_bytes(self, data: Buffer) -> None:
         view = memoryview(data).cast("B")
@@ -192,7 +185,7 @@ class GridIn:
         except OperationFailure as error:
             self._unanswered = False
             if isinstance(error, BulkWriteError):
-                if _is_duplicate(error):
+                if any(each.get("code") == codes.DUPLICATE_KEY for each in error.details["writeErrors"]):
                     raise self._file_exists_error() from error
                 if not error.details["writeErrors"]:
                     raise_write_concern_error({"writeConcernError": error.details["writeConcernErrors"][-1]})
@@ -229,7 +222,8 @@ class GridIn:
         if self._buffer:
             self._cut_chunk()
         self._flush()
-        description = {**self._file, "length": Int64(self._length), "uploadDate": _now()}
+        upload_date = datetime.datetime.now(tz=datetime.timezone.utc)
+        description = {**self._file, "length": Int64(self._length), "uploadDate": upload_date}
         self._sent_description = description
         self._unanswered = True
         try:
@@ -397,14 +391,12 @@ class GridIn:
     @property
     def length(self) -> int:
         """The size of the file in bytes. Before the file is closed, the property raises AttributeError."""
-        length: int = self._field_when_closed("length")
-        return length
+        return cast("int", self._field_when_closed("length"))
 
     @property
     def upload_date(self) -> datetime.datetime:
         """The time at which the file was closed, in UTC. Before that time, the property raises AttributeError."""
-        date: datetime.datetime = self._field_when_closed("uploadDate")
-        return date
+        return cast("datetime.datetime", self._field_when_closed("uploadDate"))
 
     @property
     def md5(self) -> str | None:
@@ -428,7 +420,6 @@ class GridIn:
         """Raise UnsupportedOperation, because the file does not support this method.
 
         :param size: a parameter that the method ignores.
-        :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("read")
 
@@ -452,13 +443,3 @@ def checked_size(option: str, size: object) -> int:
     if size < 1:
         raise ValueError(f"{option} must be at least 1 byte, not {size}")
     return size
-
-
-def _is_duplicate(error: Exception) -> bool:
-    """Return True if the chunks collection already contained chunks with the ``_id`` of the file."""
-    errors = error.details["writeErrors"] if isinstance(error, BulkWriteError) else ()
-    return any(each.get("code") == codes.DUPLICATE_KEY for each in errors)
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(tz=datetime.timezone.utc)

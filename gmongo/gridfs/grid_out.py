@@ -29,11 +29,11 @@ from gmongo.gridfs.storage import Storage, check_session, chunk_data, id_conditi
 class GridOut(io.IOBase):
     """File that the application reads. :meth:`GridFSBucket.open_download_stream` and :meth:`GridFS.get` open a file.
 
-    Each field of the file's description is an attribute. An iteration over the file yields its lines.
+    Each field of the file's description is an attribute. An iteration over the file yields its lines. After an error or
+    an interruption, the position is unchanged. Only one greenlet may use the file at a time.
 
     If the server has lost the cursor (after a restart, or because the session expired), the driver opens a new cursor
-    at the next chunk. After an error or an interruption, the position is unchanged. Only one greenlet may use the file
-    at a time.
+    at the next chunk.
 
     Specification: GridFS, "File Download".
 
@@ -112,22 +112,22 @@ class GridOut(io.IOBase):
 
     @property
     def upload_date(self) -> datetime.datetime:
-        """The time of the upload, in UTC. None if another program stored no time."""
+        """The time of the upload in UTC, or None if another program stored no time."""
         return cast("datetime.datetime", self._description().get("uploadDate"))
 
     @property
     def aliases(self) -> list[str] | None:
-        """Other names of the file that the writer stored, or None."""
+        """The other names that the writer stored with the file, or None."""
         return self._description().get("aliases")
 
     @property
     def metadata(self) -> Document | None:
-        """Metadata of the file that the writer stored, or None."""
+        """The metadata that the writer stored with the file, or None."""
         return self._description().get("metadata")
 
     @property
     def md5(self) -> str | None:
-        """The MD5 digest of the file that the writer stored, or None."""
+        """The MD5 digest that the writer stored with the file, or None."""
         return self._description().get("md5")
 
     def __getattr__(self, name: str) -> Value:
@@ -140,9 +140,9 @@ class GridOut(io.IOBase):
     # Reading
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> GridOut:
-        """Fetch the next batches of chunks while the application uses the current batch.
+        """Fetch the next batches of chunks in the background while the application uses the current batch.
 
-        The setting applies to later queries, at the first read and after :meth:`seek`. See
+        The setting applies to later queries: at the first read, and at the first read after :meth:`seek`. See
         :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
 
         :param batches: the maximum number of batches in advance; 1 by default. A batch has up to 16 MB.
@@ -261,11 +261,9 @@ class GridOut(io.IOBase):
             raise CorruptGridFile(f"no chunk #{number}")
         if chunk.get("n") != number:
             raise CorruptGridFile(f"missing chunk: expected chunk #{number} but found chunk with n={chunk.get('n')}")
-        expected, data = min(self.chunk_size, self.length - number * self.chunk_size), chunk_data(chunk)
-        if len(data) != expected:
-            raise CorruptGridFile(
-                f"chunk #{number} has the wrong size: expected {expected} bytes but found {len(data)}"
-            )
+        size, data = min(self.chunk_size, self.length - number * self.chunk_size), chunk_data(chunk)
+        if len(data) != size:
+            raise CorruptGridFile(f"chunk #{number} has the wrong size: expected {size} bytes but found {len(data)}")
         self._chunk = bytes(data[offset:] if offset else data)
 
     def _next_chunk(self, number: int) -> Value:
@@ -274,7 +272,8 @@ class GridOut(io.IOBase):
             try:
                 return self._advance(self._cursor, number)
             except PyMongoError as error:
-                if error.timeout or not (may_retry_read(error) or _has_lost_cursor(error)):
+                is_cursor_lost = isinstance(error, OperationFailure) and error.code in codes.CURSOR_GONE
+                if error.timeout or not (is_cursor_lost or may_retry_read(error)):
                     raise
         else:
             self._close_cursor()
@@ -384,7 +383,6 @@ class GridOut(io.IOBase):
         """Raise UnsupportedOperation, because the file does not support this method.
 
         :param value: a parameter that the method ignores.
-        :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("write")
 
@@ -392,7 +390,6 @@ class GridOut(io.IOBase):
         """Raise UnsupportedOperation, because the file does not support this method.
 
         :param lines: a parameter that the method ignores.
-        :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("writelines")
 
@@ -404,15 +401,11 @@ class GridOut(io.IOBase):
         """Raise UnsupportedOperation, because the file does not support this method.
 
         :param size: a parameter that the method ignores.
-        :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("truncate")
 
     def fileno(self) -> NoReturn:
-        """Raise UnsupportedOperation, because the file does not support this method.
-
-        :raises io.UnsupportedOperation: always.
-        """
+        """Raise UnsupportedOperation, because the file does not support this method."""
         raise io.UnsupportedOperation("fileno")
 
     def flush(self) -> None:
@@ -421,7 +414,3 @@ class GridOut(io.IOBase):
     def isatty(self) -> bool:
         """Return False."""
         return False
-
-
-def _has_lost_cursor(error: PyMongoError) -> bool:
-    return isinstance(error, OperationFailure) and error.code in codes.CURSOR_GONE

@@ -15,9 +15,9 @@ from gmongo.operations.keys import KeyOrList
 
 
 class GridOutCursor(Cursor[Value]):
-    """Cursor over the files whose descriptions match a query.
+    """Cursor over the files whose descriptions match a query. :meth:`GridFSBucket.find` creates the cursor.
 
-    :meth:`GridFSBucket.find` creates the cursor. Each item is a :class:`GridOut`.
+    Each item is a :class:`GridOut`.
 
     :param collection: the root collection of the bucket, such as ``database.fs``.
     :param filter: a query such as ``{"metadata.owner": "ann"}``; None (the default) matches every file.
@@ -59,12 +59,8 @@ class GridOutCursor(Cursor[Value]):
         return self
 
     def __next__(self) -> GridOut:
-        """Wait for the next file, and return the file.
-
-        :raises StopIteration: no file remains.
-        """
-        document = super().__next__()
-        return GridOut(self._root_collection, file_document=document, session=self.session)
+        """Wait for the next file, and return the file. Raise StopIteration if no file remains."""
+        return GridOut(self._root_collection, file_document=super().__next__(), session=self.session)
 
     next = __next__
 
@@ -72,14 +68,7 @@ class GridOutCursor(Cursor[Value]):
         """Raise NotImplementedError, because a cursor over files does not support flags.
 
         :param mask: a parameter that the method ignores.
-        :raises NotImplementedError: always.
         """
         raise NotImplementedError("Method does not exist for GridOutCursor")
 
-    def remove_option(self, mask: int) -> NoReturn:
-        """Raise NotImplementedError, because a cursor over files does not support flags.
-
-        :param mask: a parameter that the method ignores.
-        :raises NotImplementedError: always.
-        """
-        raise NotImplementedError("Method does not exist for GridOutCursor")
+    remove_option = add_option

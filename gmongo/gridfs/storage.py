@@ -46,9 +46,8 @@ class Storage:
         # does not apply, because GridFS defines the types of the other fields.
         options = root.codec_options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
         self.files: Collection[Value] = root.files.with_options(codec_options=options)
-        self.chunks: Collection[Value] = root.chunks.with_options(
-            codec_options=options.with_options(document_class=dict)
-        )
+        chunk_options = options.with_options(document_class=dict)
+        self.chunks: Collection[Value] = root.chunks.with_options(codec_options=chunk_options)
 
     def deadline(self) -> float | None:
         """Return the deadline of an operation that starts now. None means no limit."""

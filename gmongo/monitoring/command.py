@@ -10,8 +10,6 @@ from bson.objectid import ObjectId
 from gmongo._documents import Document
 from gmongo.monitoring.event import Event
 
-__all__ = ["CommandFailedEvent", "CommandStartedEvent", "CommandSucceededEvent"]
-
 # The repr of an event omits the command and the reply, which may be large and may contain data of the application.
 
 
@@ -23,13 +21,11 @@ class CommandStartedEvent(Event):
     :param database_name: the database of the command.
     :param request_id: the request ID in the message header.
     :param connection_id: the address (host, port) of the server.
-    :param operation_id: the ID of the operation. All commands of an operation have this ID, such as all batches of a
-        bulk write.
+    :param operation_id: the ID of the operation. All commands of an operation, such as a bulk write, have this ID.
     :param service_id: the ID of the service behind a load balancer, or None.
     :param server_connection_id: the ID that the server assigned to the connection, or None.
 
-    Raises :class:`ValueError` if `command` is empty. The driver removes the content of a sensitive command after the
-    construction of the event.
+    :raises ValueError: `command` is empty. The driver removes the content of a sensitive command later.
     """
 
     command: Document = field(repr=False)
@@ -54,7 +50,7 @@ class _CommandEnd(Event):
     @property
     def duration_micros(self) -> int:
         """The duration of the command in microseconds."""
-        return self.duration // _MICROSECOND
+        return self.duration // timedelta(microseconds=1)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -105,6 +101,3 @@ class CommandFailedEvent(_CommandEnd):
     service_id: ObjectId | None = None
     database_name: str = ""
     server_connection_id: int | None = None
-
-
-_MICROSECOND = timedelta(microseconds=1)

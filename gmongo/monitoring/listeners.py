@@ -8,43 +8,7 @@ from typing import TypeVar
 
 from gmongo._safe_log import safely
 from gmongo._truncated_repr import short
-from gmongo.monitoring.command import CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent
-from gmongo.monitoring.pool import (
-    ConnectionCheckedInEvent,
-    ConnectionCheckedOutEvent,
-    ConnectionCheckOutFailedEvent,
-    ConnectionCheckOutStartedEvent,
-    ConnectionClosedEvent,
-    ConnectionCreatedEvent,
-    ConnectionReadyEvent,
-    PoolClearedEvent,
-    PoolClosedEvent,
-    PoolCreatedEvent,
-    PoolReadyEvent,
-)
-from gmongo.monitoring.server import (
-    ServerClosedEvent,
-    ServerDescriptionChangedEvent,
-    ServerHeartbeatFailedEvent,
-    ServerHeartbeatStartedEvent,
-    ServerHeartbeatSucceededEvent,
-    ServerOpeningEvent,
-    TopologyClosedEvent,
-    TopologyDescriptionChangedEvent,
-    TopologyOpenedEvent,
-)
-
-__all__ = [
-    "CommandListener",
-    "ConnectionPoolListener",
-    "EventListeners",
-    "ServerHeartbeatListener",
-    "ServerListener",
-    "TopologyListener",
-    "global_listeners",
-    "publish",
-    "register",
-]
+from gmongo.monitoring import command, pool, server
 
 _log = logging.getLogger("gmongo.monitoring")
 
@@ -72,21 +36,21 @@ class CommandListener(_Listener):
     Specification: Command Logging and Monitoring.
     """
 
-    def started(self, event: CommandStartedEvent) -> None:
+    def started(self, event: command.CommandStartedEvent) -> None:
         """Handle the start of a command.
 
         :param event: the event with the command, its request ID and the address of the server.
         """
         raise NotImplementedError
 
-    def succeeded(self, event: CommandSucceededEvent) -> None:
+    def succeeded(self, event: command.CommandSucceededEvent) -> None:
         """Handle the success of a command.
 
         :param event: the event with the reply and the duration.
         """
         raise NotImplementedError
 
-    def failed(self, event: CommandFailedEvent) -> None:
+    def failed(self, event: command.CommandFailedEvent) -> None:
         """Handle the failure of a command.
 
         :param event: the event with the error and the duration.
@@ -100,77 +64,77 @@ class ConnectionPoolListener(_Listener):
     Specification: Connection Monitoring and Pooling, "Connection Pool Monitoring".
     """
 
-    def pool_created(self, event: PoolCreatedEvent) -> None:
+    def pool_created(self, event: pool.PoolCreatedEvent) -> None:
         """Handle the creation of a pool.
 
-        :param event: the event with the address of the pool's server, and the options of the pool.
+        :param event: the event with the address of the server, and the options of the pool.
         """
         raise NotImplementedError
 
-    def pool_ready(self, event: PoolReadyEvent) -> None:
+    def pool_ready(self, event: pool.PoolReadyEvent) -> None:
         """Handle a pool that has become ready for check-outs.
 
-        :param event: the event with the address of the pool's server.
+        :param event: the event with the address of the server.
         """
         raise NotImplementedError
 
-    def pool_cleared(self, event: PoolClearedEvent) -> None:
+    def pool_cleared(self, event: pool.PoolClearedEvent) -> None:
         """Handle the clearing of a pool.
 
-        :param event: the event with the address of the pool's server, and the ID of the service behind a load balancer.
+        :param event: the event with the address of the server, and the ID of the service behind a load balancer.
         """
         raise NotImplementedError
 
-    def pool_closed(self, event: PoolClosedEvent) -> None:
+    def pool_closed(self, event: pool.PoolClosedEvent) -> None:
         """Handle the closing of a pool.
 
-        :param event: the event with the address of the pool's server.
+        :param event: the event with the address of the server.
         """
         raise NotImplementedError
 
-    def connection_created(self, event: ConnectionCreatedEvent) -> None:
+    def connection_created(self, event: pool.ConnectionCreatedEvent) -> None:
         """Handle the creation of a connection object. The driver has not yet connected the socket.
 
         :param event: the event with the ID of the connection.
         """
         raise NotImplementedError
 
-    def connection_ready(self, event: ConnectionReadyEvent) -> None:
+    def connection_ready(self, event: pool.ConnectionReadyEvent) -> None:
         """Handle the establishment of a connection, after handshake and authentication.
 
         :param event: the event with the ID of the connection, and the time to establish the connection.
         """
         raise NotImplementedError
 
-    def connection_closed(self, event: ConnectionClosedEvent) -> None:
+    def connection_closed(self, event: pool.ConnectionClosedEvent) -> None:
         """Handle the closing of a connection.
 
         :param event: the event with the ID of the connection, and the reason.
         """
         raise NotImplementedError
 
-    def connection_check_out_started(self, event: ConnectionCheckOutStartedEvent) -> None:
+    def connection_check_out_started(self, event: pool.ConnectionCheckOutStartedEvent) -> None:
         """Handle the start of a check-out.
 
         :param event: the event with the address of the server.
         """
         raise NotImplementedError
 
-    def connection_check_out_failed(self, event: ConnectionCheckOutFailedEvent) -> None:
+    def connection_check_out_failed(self, event: pool.ConnectionCheckOutFailedEvent) -> None:
         """Handle a failed check-out.
 
         :param event: the event with the reason and the duration.
         """
         raise NotImplementedError
 
-    def connection_checked_out(self, event: ConnectionCheckedOutEvent) -> None:
+    def connection_checked_out(self, event: pool.ConnectionCheckedOutEvent) -> None:
         """Handle a successful check-out.
 
         :param event: the event with the ID of the connection, and the duration.
         """
         raise NotImplementedError
 
-    def connection_checked_in(self, event: ConnectionCheckedInEvent) -> None:
+    def connection_checked_in(self, event: pool.ConnectionCheckedInEvent) -> None:
         """Handle a check-in.
 
         :param event: the event with the ID of the connection.
@@ -184,21 +148,21 @@ class ServerHeartbeatListener(_Listener):
     Specification: SDAM Logging and Monitoring.
     """
 
-    def started(self, event: ServerHeartbeatStartedEvent) -> None:
+    def started(self, event: server.ServerHeartbeatStartedEvent) -> None:
         """Handle the start of a heartbeat.
 
         :param event: the event with the address of the server.
         """
         raise NotImplementedError
 
-    def succeeded(self, event: ServerHeartbeatSucceededEvent) -> None:
+    def succeeded(self, event: server.ServerHeartbeatSucceededEvent) -> None:
         """Handle a successful heartbeat.
 
         :param event: the event with the reply and the duration.
         """
         raise NotImplementedError
 
-    def failed(self, event: ServerHeartbeatFailedEvent) -> None:
+    def failed(self, event: server.ServerHeartbeatFailedEvent) -> None:
         """Handle a failed heartbeat.
 
         :param event: the event with the reason and the duration.
@@ -212,21 +176,21 @@ class ServerListener(_Listener):
     Specification: SDAM Logging and Monitoring.
     """
 
-    def opened(self, event: ServerOpeningEvent) -> None:
+    def opened(self, event: server.ServerOpeningEvent) -> None:
         """Handle a server that joins the topology.
 
         :param event: the event with the address of the server.
         """
         raise NotImplementedError
 
-    def description_changed(self, event: ServerDescriptionChangedEvent) -> None:
+    def description_changed(self, event: server.ServerDescriptionChangedEvent) -> None:
         """Handle a changed server description.
 
         :param event: the event with the server descriptions before and after the change.
         """
         raise NotImplementedError
 
-    def closed(self, event: ServerClosedEvent) -> None:
+    def closed(self, event: server.ServerClosedEvent) -> None:
         """Handle a server that leaves the topology.
 
         :param event: the event with the address of the server.
@@ -240,21 +204,21 @@ class TopologyListener(_Listener):
     Specification: SDAM Logging and Monitoring.
     """
 
-    def opened(self, event: TopologyOpenedEvent) -> None:
+    def opened(self, event: server.TopologyOpenedEvent) -> None:
         """Handle the opening of a topology: a client begins to discover the servers.
 
         :param event: the event with the ID of the topology.
         """
         raise NotImplementedError
 
-    def description_changed(self, event: TopologyDescriptionChangedEvent) -> None:
+    def description_changed(self, event: server.TopologyDescriptionChangedEvent) -> None:
         """Handle a changed topology description.
 
         :param event: the event with the topology descriptions before and after the change.
         """
         raise NotImplementedError
 
-    def closed(self, event: TopologyClosedEvent) -> None:
+    def closed(self, event: server.TopologyClosedEvent) -> None:
         """Handle the closing of a client.
 
         :param event: the event with the ID of the client's topology.

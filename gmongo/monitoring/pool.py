@@ -10,22 +10,6 @@ from bson.objectid import ObjectId
 from gmongo._documents import DocumentDict
 from gmongo.monitoring.event import Event
 
-__all__ = [
-    "ConnectionCheckOutFailedEvent",
-    "ConnectionCheckOutFailedReason",
-    "ConnectionCheckOutStartedEvent",
-    "ConnectionCheckedInEvent",
-    "ConnectionCheckedOutEvent",
-    "ConnectionClosedEvent",
-    "ConnectionClosedReason",
-    "ConnectionCreatedEvent",
-    "ConnectionReadyEvent",
-    "PoolClearedEvent",
-    "PoolClosedEvent",
-    "PoolCreatedEvent",
-    "PoolReadyEvent",
-]
-
 
 class ConnectionClosedReason:
     """Reason for the closing of a connection."""

@@ -14,19 +14,6 @@ if TYPE_CHECKING:
     from gmongo.sdam.server_description import ServerDescription
     from gmongo.sdam.topology_description import TopologyDescription
 
-__all__ = [
-    "ServerClosedEvent",
-    "ServerDescriptionChangedEvent",
-    "ServerHeartbeatFailedEvent",
-    "ServerHeartbeatStartedEvent",
-    "ServerHeartbeatSucceededEvent",
-    "ServerOpeningEvent",
-    "TopologyClosedEvent",
-    "TopologyDescriptionChangedEvent",
-    "TopologyEvent",
-    "TopologyOpenedEvent",
-]
-
 
 @dataclass(slots=True, eq=False, repr=False)
 class ServerHeartbeatStartedEvent(Event):
@@ -45,11 +32,9 @@ class ServerHeartbeatSucceededEvent(Event):
     """A heartbeat succeeded.
 
     :param duration: the duration of the heartbeat in seconds.
-    :param reply: the reply of the server, a document with the attributes of PyMongo's ``Hello``, such as ``document``,
-        ``is_writable`` and ``server_type``.
+    :param reply: the reply of the server, with the attributes of PyMongo's ``Hello``, such as ``is_writable``.
     :param connection_id: the address of the server.
-    :param awaited: True if the server waited for a change of its state, so that `duration` is not a
-        round trip time.
+    :param awaited: True if the server waited for a change of its state. Then `duration` is not a round trip time.
     """
 
     duration: float

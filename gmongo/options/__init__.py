@@ -7,14 +7,10 @@ from gmongo.options.keywords import overriding_options, validate_keyword_options
 from gmongo.options.mapping import Options
 from gmongo.options.rules import check_combination
 from gmongo.options.srv import srv_name
-from gmongo.options.table import OPTIONS, Option, Source
 from gmongo.options.tls import tls_context
 
 __all__ = [
-    "OPTIONS",
-    "Option",
     "Options",
-    "Source",
     "check_combination",
     "codec_options",
     "overriding_options",

@@ -19,16 +19,12 @@ Address = tuple[str, int | None]
 
 
 def split_hosts(hosts: str, default_port: int | None) -> list[Address]:
-    """Split a list of hosts such as ``"a.example.com,b.example.com:27018"``, like :func:`parse_host`.
-
-    :param hosts: a comma-separated list.
-    :param default_port: the port of a host without a port.
-    """
+    """Split a comma-separated list of hosts such as ``"a.example.com,b.example.com:27018"`` with :func:`parse_host`."""
     return [parse_host(entity, default_port) for entity in hosts.split(",")]
 
 
 def split_encoded_hosts(hosts: str, default_port: int | None) -> list[Address]:
-    """Split the hosts part of a URI like :func:`split_hosts`, and decode percent-encoded hosts."""
+    """Split the hosts part of a URI as :func:`split_hosts` does, and decode percent-encoded hosts."""
     return split_hosts(",".join(_decoded(entity) for entity in hosts.split(",")), default_port)
 
 
@@ -47,7 +43,13 @@ def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
     if entity.startswith("["):
         host, port = parse_ipv6_literal_host(entity, default_port)
     else:
-        host, port = _split_name_and_port(entity, default_port)
+        host, colon, text = entity.partition(":")
+        if ":" in text:
+            raise InvalidHost(
+                "a host must have at most one ':'; an IPv6 address must be enclosed in '[' and ']', and reserved"
+                " characters of a username or password must be percent-encoded"
+            )
+        port = text if colon else default_port
     if not host:
         raise InvalidHost("a host is empty, or there is a comma too many between hosts")
     return host.lower(), _checked_port(port) if isinstance(port, str) else port
@@ -75,16 +77,6 @@ def is_on_this_machine(address: Address) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _split_name_and_port(entity: str, default_port: int | None) -> tuple[str, str | int | None]:
-    host, colon, port = entity.partition(":")
-    if ":" in port:
-        raise InvalidHost(
-            "a host must have at most one ':'; an IPv6 address must be enclosed in '[' and ']', and reserved"
-            " characters of a username or password must be percent-encoded"
-        )
-    return host, port if colon else default_port
 
 
 def _checked_port(port: str) -> int:

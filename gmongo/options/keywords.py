@@ -8,13 +8,10 @@ from gmongo.options.table import find_option, unknown_option
 
 
 def validate_keyword_options(keywords: Document) -> DocumentDict:
-    """Check and convert the keyword arguments of MongoClient. The last spelling of a name takes effect.
+    """Check and convert the keyword arguments of MongoClient. Return the options by lower-case name.
 
-    :returns: the options by lower-case name. Times are in seconds, except ``localthresholdms`` in milliseconds.
-    :raises gmongo.errors.ConfigurationError: an option is unknown, or rejects a value (this error is also a ValueError
-        or a TypeError).
-    :raises gmongo.errors.InvalidURI: a name and its alias have different values, or several spellings of a security
-        flag, such as ``tlsInsecure``, have different values.
+    If several keywords differ only in the case of the name, the last keyword takes effect. Different values of a name
+    and its alias, or of a security flag such as ``tlsInsecure``, raise InvalidURI.
     """
     options: DocumentDict = {}
     names: dict[str, str] = {}
@@ -31,11 +28,9 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
 
 
 def overriding_options(keywords: Document, uri: Document) -> DocumentDict:
-    """Return the keyword options that override the options `uri` of a URI.
+    """Return the keyword options that override options in a URI. `uri` contains the options in the URI.
 
-    If the URI has an option that protects the client, the value None of the keyword does not override the option.
-
-    :raises gmongo.errors.InvalidURI: the value of a keyword is less secure than the value in the URI.
+    The value None does not override an option that protects the client. A less secure value raises InvalidURI.
     """
     effective = {}
     for key, value in keywords.items():

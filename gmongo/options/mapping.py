@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from gmongo._documents import Document, DocumentDict
-from gmongo.options.table import find_option
+from gmongo.options.table import SECRET
 
 
 class Options(MutableMapping[str, Any]):
@@ -44,13 +44,8 @@ class Options(MutableMapping[str, Any]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return repr({name: "<hidden>" if _is_secret(name) else value for name, value in self._items.items()})
+        return repr({name: "<hidden>" if name in SECRET else value for name, value in self._items.items()})
 
     def copy(self) -> Options:
         """Return a shallow copy."""
         return Options(self._items)
-
-
-def _is_secret(name: str) -> bool:
-    option = find_option(name)
-    return option is not None and option.secret

@@ -8,11 +8,7 @@ import warnings
 
 def notice(message: str, kind: type[Warning] = UserWarning) -> None:
     """Show a warning whose location is the line of the first caller outside of gmongo."""
-    warnings.warn(message, kind, stacklevel=_stack_level_of_application())
-
-
-def _stack_level_of_application() -> int:
-    frame, level = sys._getframe(1), 1
+    frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("gmongo."):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(message, kind, stacklevel=level)

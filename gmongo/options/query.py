@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from urllib.parse import unquote_plus
 
 from gmongo._documents import Document
@@ -20,18 +20,10 @@ Pairs = list[tuple[str, str]]
 
 
 def split_options(opts: str, validate: bool, warn: bool, normalize: bool, has_slash: bool = True) -> Options:
-    """Parse the options part of a connection string.
+    """Parse the options part of a connection string, as :func:`gmongo.uri_parser.split_options` describes.
 
-    :param opts: the part after the question mark. The separators are all ``&`` or all ``;``.
-    :param validate: True to convert values and to reject unknown options; False to keep the values as strings.
-    :param warn: True to omit an invalid option with a warning. An invalid option that protects the client, such as
-        ``tls`` or ``authMechanism``, is always an error.
-    :param normalize: True to replace aliases by canonical names, such as ``ssl`` by ``tls``.
-    :param has_slash: True if a slash precedes the question mark. Otherwise the question mark may belong to a password.
-    :returns: the options. Times are in seconds, except ``localThresholdMS`` in milliseconds.
-    :raises gmongo.errors.InvalidURI: the text is malformed, or has options that exclude each other.
-    :raises gmongo.errors.ConfigurationError: `warn` is False, and an option is unknown or rejects its value (then also
-        a ValueError).
+    If `warn` is True, an invalid option that protects the client, such as ``tls`` or ``authMechanism``, is still an
+    error. `has_slash` is False if no slash precedes the question mark, which may then belong to a password.
     """
     pairs = _split_pairs(opts)
     unquotable = _secret_names(pairs, has_slash and "@" not in opts)
@@ -45,7 +37,7 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool, has_sl
 
 
 def validated(options: Document, warn: bool) -> Options:
-    """Convert the values of options, like :func:`split_options`."""
+    """Convert the values of options as :func:`split_options` does."""
     return _validated(_without_aliases(Options(options)), {name.lower(): name for name in options}, warn)
 
 
@@ -67,10 +59,10 @@ def _split_pairs(opts: str) -> Pairs:
 
 
 def _secret_names(pairs: Pairs, quotable: bool) -> frozenset[str]:
-    """Return the names, in lower case, that messages must not quote, because the names may be a part of a secret.
+    """Return the lower-case names that messages must not quote, because these names may be parts of a secret.
 
-    After an unencoded '?' in a password or '&' in a secret option, the rest of the secret is parsed as an option.
-    `quotable` is False if the question mark before the options may belong to a password.
+    If a password contains an unencoded '?', or a secret option contains an unencoded '&', the parser takes the rest of
+    the secret for an option. `quotable` is False if the question mark before the options may belong to a password.
     """
     names = set()
     for name, _ in pairs:
@@ -92,22 +84,17 @@ def refuse_hidden_options(text: str) -> None:
 
 
 def _refuse_contradictions(pairs: Pairs) -> None:
-    names = {name.lower() for name, _ in pairs}
-    complaint = exclusive_tls_options(names)
+    complaint = exclusive_tls_options({name.lower() for name, _ in pairs})
     if complaint:
         raise InvalidURI(complaint)
-    _refuse_flags_with_two_values(pairs)
-    if any(name.lower() == "authsource" and not value for name, value in pairs):
-        raise InvalidURI("authSource must not be empty")
-
-
-def _refuse_flags_with_two_values(pairs: Pairs) -> None:
     flags: dict[str, str] = {}
     for name, value in pairs:
         option = find_option(name)
         if option is not None and option.insecure is not None and flags.setdefault(option.name, value) != value:
             names = f"{option.name} and its alias {option.aliases[0]}" if option.aliases else option.name
             raise InvalidURI(f"{names} must have the same value wherever given")
+    if any(name.lower() == "authsource" and not value for name, value in pairs):
+        raise InvalidURI("authSource must not be empty")
 
 
 def _options_of_pairs(pairs: Pairs, unquotable: Collection[str]) -> Options:
@@ -134,27 +121,20 @@ def _without_aliases(options: Options) -> Options:
         option = find_option(name)
         canonical_name = option.name if option else name
         if option and name in option.deprecated:
-            _warn_of_deprecated_name(name, canonical_name, ignored=canonical_name in options)
+            if canonical_name in options:
+                remedy = f" and ignored, as its replacement {canonical_name!r} is given too"
+            else:
+                remedy = f"; use {canonical_name!r}"
+            notice(f"The option {name!r} is deprecated{remedy}")
         if name == canonical_name.lower() or canonical_name not in options:
             result[canonical_name] = value
     return result
 
 
-def _warn_of_deprecated_name(name: str, canonical_name: str, ignored: bool) -> None:
-    if ignored:
-        notice(f"The option {name!r} is deprecated and ignored, as its replacement {canonical_name!r} is given too")
-    else:
-        notice(f"The option {name!r} is deprecated; use {canonical_name!r}")
-
-
 def _validated(
     options: Options, spelling: Mapping[str, str], warn: bool, unquotable: Collection[str] = frozenset()
 ) -> Options:
-    """Convert the values of options.
-
-    :param spelling: the spelling of each lower-case name, for messages.
-    :param unquotable: the lower-case names that messages must not quote.
-    """
+    """Convert the values of options. In messages, use the names in `spelling`, and omit the names in `unquotable`."""
     result = Options()
     for name, value in options.items():
         try:
@@ -170,17 +150,8 @@ def _validated(
 def _option_for_uri(name: str, quoted: bool) -> Option:
     option = find_option(name)
     if option is None:
-        raise ConfigurationError(
-            unknown_option(name, in_uri=True)
-            if quoted
-            else "Unknown option, whose name is not shown because it may belong to a secret that is not percent-encoded"
-        )
+        hidden = "Unknown option, whose name is not shown because it may belong to a secret that is not percent-encoded"
+        raise ConfigurationError(unknown_option(name, in_uri=True) if quoted else hidden)
     if option.source is Source.KEYWORD:
         raise InvalidOption(f"{option.name} must be a keyword argument; it cannot be given in a URI")
     return option
-
-
-def documented_names(options: Iterable[str]) -> str:
-    """Return the documented names of options with commas between them, for messages."""
-    options_by_key = ((find_option(key), key) for key in options)
-    return ", ".join(sorted(option.name if option else key for option, key in options_by_key))

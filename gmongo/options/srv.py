@@ -16,7 +16,7 @@ from gmongo._native_threads import run_in_native_thread
 from gmongo._safe_log import printable, safely
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.mapping import Options
-from gmongo.options.query import documented_names, split_options
+from gmongo.options.query import split_options
 from gmongo.options.table import find_option
 
 _log = logging.getLogger("gmongo.topology")
@@ -45,18 +45,21 @@ class Answer(NamedTuple):
 
 
 def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Answer:
-    """Send a DNS query in a native thread. Tests may replace this function.
+    """Send a DNS query in a native thread. If the name or the records do not exist, the answer has no records.
 
-    :param timeout: the time limit of the query with all retries, in seconds.
-    :param ref: True if the query keeps the event loop alive.
-    :returns: the answer, which has no records if the name or the records do not exist.
-    :raises gmongo.errors.ConfigurationError: the query failed.
+    The query and all its retries may take `timeout` seconds. If `ref` is True, the query keeps the event loop alive.
     """
     import dns.resolver
 
     def job() -> Answer:
+        records: list[Any]
         try:
-            return _to_answer(record_type, dns.resolver.resolve(name, record_type, lifetime=timeout))
+            reply: Any = dns.resolver.resolve(name, record_type, lifetime=timeout)
+            if record_type == "SRV":
+                records = [(str(record.target), record.port) for record in reply]
+            else:
+                records = [b"".join(record.strings).decode("utf-8") for record in reply]
+            return Answer(records, reply.rrset.ttl)
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
             return Answer([])
         finally:
@@ -70,37 +73,19 @@ def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Ans
     raise ConfigurationError(f"DNS gave no {record_type} records of {name}: {outcome}") from outcome
 
 
-def _to_answer(record_type: str, reply: Any) -> Answer:
-    records: list[Any]
-    if record_type == "SRV":
-        records = [(str(record.target), record.port) for record in reply]
-    else:
-        records = [b"".join(record.strings).decode("utf-8") for record in reply]
-    return Answer(records, reply.rrset.ttl)
-
-
 @dataclass(frozen=True)
 class SrvName:
-    """Host name of a ``mongodb+srv`` URI, and the options for the DNS queries.
-
-    :param allowed_suffix: the option ``srvAllowedHostsSuffix``; None uses the domain of `hostname`.
-    :param host_validator: a function that returns True to accept a host; None checks the domain.
-    :param timeout: the time limit of each DNS query, in seconds.
-    """
+    """Host name of a ``mongodb+srv`` URI, and the options for the DNS queries."""
 
     hostname: str
     service_name: str = DEFAULT_SERVICE_NAME
     max_hosts: int = 0
-    allowed_suffix: str | None = None
-    host_validator: Callable[[str], object] | None = None
-    timeout: float = _DEFAULT_TIMEOUT
+    allowed_suffix: str | None = None  # None uses the domain of `hostname`
+    host_validator: Callable[[str], object] | None = None  # returns True to accept a host. None checks the domain.
+    timeout: float = _DEFAULT_TIMEOUT  # the time limit of each DNS query, in seconds
 
     def all_hosts(self, ref: bool = True) -> Answer:
-        """Return all hosts in the SRV records, and the time to live.
-
-        :param ref: True if the query keeps the event loop alive.
-        :raises gmongo.errors.ConfigurationError: the query failed, there are no records, or a host is not allowed.
-        """
+        """Return all hosts in the SRV records, and the time to live. Raise ConfigurationError for a forbidden host."""
         answer = self._look_up(ref)
         for host, _ in answer.records:
             if not self._accepts(host):
@@ -108,10 +93,7 @@ class SrvName:
         return answer
 
     def verified_hosts(self) -> Answer:
-        """Return the allowed hosts in the SRV records, and log a warning for each other host.
-
-        :raises gmongo.errors.ConfigurationError: the query failed, or no host is allowed.
-        """
+        """Return the allowed hosts in the SRV records, and log a warning for each other host."""
         answer = self._look_up(ref=False)
         accepted = []
         for host, port in answer.records:
@@ -136,33 +118,35 @@ class SrvName:
         return _random.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
     def options(self, validate: bool, warn: bool, normalize: bool, ref: bool = True) -> Options:
-        """Return the options in the TXT record of the host, like :func:`~gmongo.options.query.split_options`.
-
-        :raises gmongo.errors.ConfigurationError: the query failed, there are several records, or the record contains an
-            option other than authSource, replicaSet and loadBalanced.
-        """
+        """Return the options in the TXT record of the host. :func:`~gmongo.options.query.split_options` parses them."""
         records = lookup(self.hostname, "TXT", self.timeout, ref).records
         if not records:
             return Options()
         if len(records) > 1:
             raise ConfigurationError(f"{self.hostname} must have one TXT record at most, not {len(records)}")
         options = split_options(records[0], validate, warn, normalize)
-        forbidden = options.keys() - _OPTIONS_IN_TXT
+        forbidden = {key: find_option(key) for key in options.keys() - _OPTIONS_IN_TXT}
         if forbidden:
+            names = ", ".join(sorted(option.name if option else key for key, option in forbidden.items()))
             raise ConfigurationError(
-                f"the TXT record of {self.hostname} may have only authSource, replicaSet and loadBalanced,"
-                f" not {documented_names(forbidden)}"
+                f"the TXT record of {self.hostname} may have only authSource, replicaSet and loadBalanced, not {names}"
             )
         return options
 
     def _accepts(self, host: str) -> bool:
-        if self.host_validator is not None:
-            return bool(_validate(self.host_validator, host))
-        return host.endswith(f".{self._domain}")
+        if self.host_validator is None:
+            return host.endswith(f".{self._domain}")
+        try:
+            return bool(self.host_validator(host))
+        except Exception as error:
+            raise ConfigurationError(f"srv_host_validator failed for the host {host!r}: {error}") from error
 
     @property
     def _domain(self) -> str:
-        return self.allowed_suffix or own_domain(self.hostname)
+        """The domain that hosts in SRV records must have."""
+        # A hostname of three or more labels loses its first label.
+        own_domain = self.hostname.partition(".")[2] if self.hostname.count(".") >= 2 else self.hostname
+        return self.allowed_suffix or own_domain
 
     def _refusal_text(self, host: str) -> str:
         validator = self._domain if self.host_validator is None else "srv_host_validator"
@@ -172,7 +156,7 @@ class SrvName:
 def srv_name(hostname: str, options: Document, timeout: float | None = None) -> SrvName:
     """Return the host name of a URI, with the client options for the DNS queries. Convert options that are strings.
 
-    :param timeout: the time limit of each DNS query, in seconds; None uses connectTimeoutMS, or 20 seconds.
+    The time limit of each DNS query is `timeout` in seconds. None means connectTimeoutMS, or 20 seconds.
     """
     fields: DocumentDict = {}
     for key, field in _FIELDS.items():
@@ -195,24 +179,9 @@ def srv_hostname(hosts: str) -> str:
     return hosts.lower().rstrip(".")
 
 
-def own_domain(hostname: str) -> str:
-    """Return the domain that hosts in SRV records must have.
-
-    A hostname of three or more labels loses its first label. Any other hostname stays unchanged.
-    """
-    return hostname.partition(".")[2] if hostname.count(".") >= 2 else hostname
-
-
 def _is_ip_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
     except ValueError:
         return False
     return True
-
-
-def _validate(validator: Callable[[str], object], host: str) -> object:
-    try:
-        return validator(host)
-    except Exception as error:
-        raise ConfigurationError(f"srv_host_validator failed for the host {host!r}: {error}") from error

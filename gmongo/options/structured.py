@@ -55,7 +55,7 @@ _DATETIME_CONVERSIONS = {conversion.name: conversion for conversion in DatetimeC
 
 def write_acknowledgement(value: object) -> int | str:
     """Check the option ``w``: a number of members, or the name of a mode such as ``majority``."""
-    if isinstance(value, str) and not _looks_like_a_number(value):
+    if isinstance(value, str) and not value.removeprefix("-").isdecimal():
         return value
     try:
         number: int = integer(0)(value)
@@ -158,7 +158,3 @@ def _pairs(text: str, rule: str) -> list[tuple[str, str]]:
     if any(not name or not colon for name, colon, _ in pairs):
         raise Rejected(rule)
     return [(name, value) for name, _, value in pairs]
-
-
-def _looks_like_a_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()

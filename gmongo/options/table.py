@@ -32,27 +32,18 @@ class Repeat(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Option:
-    """One option of a client.
+    """One option of a client. `validate` checks and converts a value."""
 
-    :param name: the name in the spelling of the specifications. The name in lower case is the key of the option.
-    :param validate: a function that checks and converts a value.
-    :param deprecated: old names of the option, which are accepted with a warning.
-    :param secret: True if the value must never be shown.
-    :param protects: True if the client would be less secure without the option. An invalid value in a URI is an error.
-    :param decodes: True if `validate` itself percent-decodes the value, after a split at the delimiters.
-    :param insecure: the less secure value of a security flag, which never overrides the other value.
-    """
-
-    name: str
+    name: str  # the name in the spelling of the specifications
     validate: Validator
     aliases: tuple[str, ...] = ()
-    deprecated: tuple[str, ...] = ()
+    deprecated: tuple[str, ...] = ()  # old names, which are accepted with a warning
     source: Source = Source.ANYWHERE
     repeat: Repeat = Repeat.LAST_WINS
-    secret: bool = False
-    protects: bool = False
-    decodes: bool = False
-    insecure: bool | None = None
+    secret: bool = False  # True if the value must never be shown
+    protects: bool = False  # True if the client would be less secure without the option
+    decodes: bool = False  # True if `validate` splits the value at the delimiters, and then percent-decodes the parts
+    insecure: bool | None = None  # the less secure value of a security flag, which never overrides the other value
 
     @property
     def key(self) -> str:
@@ -74,7 +65,8 @@ def _keyword(name: str, validate: Validator, secret: bool = False) -> Option:
     return Option(name, validate, source=Source.KEYWORD, secret=secret, protects=secret)
 
 
-_POOL = (
+OPTIONS = (
+    # Connection pools
     Option("maxPoolSize", integer(0, optional=True)),
     Option("minPoolSize", integer(0)),
     Option("maxIdleTimeMS", validators.limit_in_seconds),
@@ -83,18 +75,14 @@ _POOL = (
     Option("drainLateReplies", validators.boolean),
     Option("drainLateRepliesMS", validators.positive_seconds),
     Option("drainLateRepliesBytes", integer(1)),
-)
-
-_TIMES = (
+    # Times
     Option("connectTimeoutMS", validators.limit_in_seconds),
     Option("socketTimeoutMS", validators.limit_in_seconds),
     Option("timeoutMS", validators.optional_seconds),
     Option("serverSelectionTimeoutMS", validators.seconds),
     Option("heartbeatFrequencyMS", validators.positive_seconds),
     Option("localThresholdMS", validators.milliseconds),
-)
-
-_TOPOLOGY = (
+    # Topology
     Option("replicaSet", validators.optional_string),
     Option("directConnection", validators.boolean),
     Option("loadBalanced", validators.boolean),
@@ -105,9 +93,7 @@ _TOPOLOGY = (
     _keyword("srv_host_validator", objects.callable_or_none),
     _keyword("server_selector", objects.callable_or_none),
     Option("connect", validators.optional_boolean),
-)
-
-_CONNECTION = (
+    # Connections
     Option("appName", validators.appname),
     Option("compressors", structured.compressors),
     Option("zlibCompressionLevel", integer(-1, 9)),
@@ -118,9 +104,7 @@ _CONNECTION = (
     _keyword("driver", objects.instance_of("DriverInfo")),
     _keyword("server_api", objects.instance_of("ServerApi")),
     _keyword("event_listeners", objects.event_listeners),
-)
-
-_TLS = (
+    # TLS
     Option("tls", validators.boolean, aliases=("ssl",), protects=True, insecure=False),
     Option("tlsInsecure", validators.boolean, insecure=True),
     Option("tlsAllowInvalidCertificates", validators.boolean, insecure=True),
@@ -131,18 +115,14 @@ _TLS = (
     Option("tlsCertificateKeyFilePassword", validators.optional_string, secret=True, protects=True),
     Option("tlsDisableCertificateRevocationCheck", validators.boolean, insecure=True),
     Option("tlsDisableOCSPEndpointCheck", validators.boolean, insecure=True),
-)
-
-_AUTHENTICATION = (
+    # Authentication
     Option("authMechanism", one_of(*structured.MECHANISMS), protects=True),
     Option("authMechanismProperties", structured.mechanism_properties, secret=True),
     Option("authSource", validators.string, protects=True),
     _keyword("username", validators.optional_string, secret=True),
     _keyword("password", validators.optional_string, secret=True),
     _keyword("auto_encryption_opts", objects.instance_of("AutoEncryptionOpts"), secret=True),
-)
-
-_READS_AND_WRITES = (
+    # Reads and writes
     Option("retryReads", validators.boolean),
     Option("retryWrites", validators.boolean),
     Option("maxAdaptiveRetries", integer(0), aliases=("max_adaptive_retries",)),
@@ -157,9 +137,7 @@ _READS_AND_WRITES = (
     Option("wTimeoutMS", integer(0, INT64_MAX), deprecated=("wtimeout",)),
     Option("journal", validators.boolean, deprecated=("j",)),
     Option("fsync", validators.boolean),
-)
-
-_DOCUMENTS = (
+    # Documents
     Option("tz_aware", validators.optional_boolean),
     Option("uuidRepresentation", structured.uuid_representation),
     Option("unicode_decode_error_handler", one_of("strict", "replace", "ignore")),
@@ -167,31 +145,16 @@ _DOCUMENTS = (
     _keyword("document_class", objects.document_class),
     _keyword("type_registry", objects.type_registry),
     _keyword("tzinfo", objects.tzinfo),
-)
-
-_OBSERVATION = (
+    # Observability
     _keyword("tracing", objects.tracing),
     _keyword("metrics", objects.metrics),
     _keyword("slow_operation_ms", validators.optional_seconds),
-)
-
-OPTIONS = (
-    *_POOL,
-    *_TIMES,
-    *_TOPOLOGY,
-    *_CONNECTION,
-    *_TLS,
-    *_AUTHENTICATION,
-    *_READS_AND_WRITES,
-    *_DOCUMENTS,
-    *_OBSERVATION,
 )
 """All options of a client."""
 
 _BY_NAME = {name.lower(): option for option in OPTIONS for name in (option.name, *option.aliases, *option.deprecated)}
 
-
-SECRET = frozenset(option.name.lower() for option in OPTIONS if option.secret)
+SECRET = frozenset(name for name, option in _BY_NAME.items() if option.secret)
 """The names of the options whose values must never be shown, in lower case."""
 
 
@@ -200,7 +163,7 @@ def find_option(name: str) -> Option | None:
     return _BY_NAME.get(name.lower())
 
 
-# If an unknown option name contains one of these words, the name probably means a security option.
+# An unknown name that contains one of these words is probably a misspelled name of a security option.
 _PROTECTIVE = ("tls", "ssl", "auth", "cert", "crypt", "secur")
 # Option that PyMongo 4 removed -> option that replaces it.
 _SUCCESSORS = {
@@ -218,8 +181,8 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 def protects(name: str) -> bool:
     """Return True if the client may be less secure without the option `name`.
 
-    An unknown name with a word such as ``tls`` gives True. An unknown name that resembles the name of a protective
-    option also gives True. The comparison ignores percent-encoding, case, spaces and punctuation.
+    The result is also True for an unknown name that contains a word such as ``tls``, or resembles the name of a
+    security option. The comparison ignores percent-encoding, case, spaces and punctuation.
     """
     option = find_option(name)
     if option is not None:
@@ -234,9 +197,7 @@ def unknown_option(name: str, in_uri: bool) -> str:
     successor = _SUCCESSORS.get(name.lower())
     if successor is not None:
         return f"Unknown option {name!r} of PyMongo 3: use {successor}"
-    match = nearest(
-        unquote_plus(name).strip().lower(),
-        (key for key, option in _BY_NAME.items() if not in_uri or option.source is Source.ANYWHERE),
-    )
+    known = (key for key, option in _BY_NAME.items() if not in_uri or option.source is Source.ANYWHERE)
+    match = nearest(unquote_plus(name).strip().lower(), known)
     hint = f" (did you mean {_BY_NAME[match].name!r}?)" if match else ""
     return f"Unknown option {name!r}{hint}"

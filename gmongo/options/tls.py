@@ -27,10 +27,7 @@ class _NoPassword(Exception):
 
 
 def tls_context(options: Document) -> ssl.SSLContext | None:
-    """Return the TLS context, or None if the client does not use TLS.
-
-    :raises ConfigurationError: a file cannot be read or is invalid. The message names the option.
-    """
+    """Return the TLS context, or None if the client does not use TLS."""
     if not tls_enabled(options):
         return None
     # The SSLContext of gevent works with and without monkey-patching.

@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 
 from gmongo._documents import DocumentDict
 from gmongo.errors import InvalidURI
-from gmongo.options.hosts import DEFAULT_PORT, split_encoded_hosts
+from gmongo.options.hosts import DEFAULT_PORT, Address, split_encoded_hosts
 from gmongo.options.mapping import Options
 from gmongo.options.query import refuse_hidden_options, split_options
 from gmongo.options.rules import check_uri
 from gmongo.options.srv import srv_hostname, srv_name
 from gmongo.options.table import find_option
 from gmongo.options.uri_parts import parse_namespace, parse_userinfo, split_uri
-
-_Node = tuple[str, int | None]
 
 
 def read_uri(
@@ -51,7 +49,7 @@ def read_uri(
         srv_host_validator=srv_host_validator,
     )
     fqdn = srv_hostname(parts.hosts) if parts.srv else None
-    nodes: Sequence[_Node] = [(fqdn, None)] if fqdn else split_encoded_hosts(parts.hosts, default_port)
+    nodes: Sequence[Address] = [(fqdn, None)] if fqdn else split_encoded_hosts(parts.hosts, default_port)
     if validate:
         check_uri({**options, **arguments}, len(nodes), parts.srv)
     if fqdn is not None and resolve:

@@ -67,10 +67,7 @@ def parse_userinfo(userinfo: str) -> tuple[str, str]:
 
 
 def parse_namespace(path: str) -> tuple[str | None, str | None]:
-    """Decode the path ``database`` or ``database.collection``. A missing name is None.
-
-    :raises gmongo.errors.InvalidURI: the database name is empty or contains a forbidden character.
-    """
+    """Decode the path ``database`` or ``database.collection``. A missing name is None."""
     if not path:
         return None, None
     database, dot, collection = unquote(path).partition(".")

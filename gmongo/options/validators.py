@@ -6,7 +6,6 @@ raises :class:`Rejected` with the rule for the error message.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Callable
@@ -43,7 +42,7 @@ def boolean(value: object) -> bool:
 
 
 def optional_boolean(value: object) -> bool:
-    """Convert a value like :func:`boolean`. None gives False."""
+    """Convert a value as :func:`boolean` does. None gives False."""
     return False if value is None else boolean(value)
 
 
@@ -73,8 +72,13 @@ def staleness(value: object) -> int:
 def milliseconds(value: object) -> float:
     """Convert a non-negative number of milliseconds to a float in milliseconds."""
     rule = f"a number of milliseconds from 0 to {_TOO_MANY_MILLISECONDS - 1}"
-    number = _as_number(value, rule)
-    if not 0 <= number < _TOO_MANY_MILLISECONDS:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise Rejected(rule, wrong_type=True)
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise Rejected(rule) from None
+    if not 0 <= number < _TOO_MANY_MILLISECONDS:  # also rejects NaN
         raise Rejected(rule)
     return number
 
@@ -93,12 +97,12 @@ def positive_seconds(value: object) -> float:
 
 
 def optional_seconds(value: object) -> float | None:
-    """Convert a value like :func:`seconds`. None stays None and 0 stays 0."""
+    """Convert a value as :func:`seconds` does. None stays None and 0 stays 0."""
     return None if value is None else seconds(value)
 
 
 def limit_in_seconds(value: object) -> float | None:
-    """Convert a value like :func:`seconds`. Convert 0 and None, which mean no limit, to None."""
+    """Convert a value as :func:`seconds` does. Convert 0 and None, which mean no limit, to None."""
     return optional_seconds(value) or None
 
 
@@ -161,15 +165,3 @@ def _as_integer(value: object, rule: str) -> int:
     if isinstance(value, str) and not _DIGITS.fullmatch(value):
         raise Rejected(rule)
     return int(value)
-
-
-def _as_number(value: object, rule: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise Rejected(rule, wrong_type=True)
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        raise Rejected(rule) from None
-    if not math.isfinite(number):
-        raise Rejected(rule)
-    return number

@@ -7,7 +7,6 @@ import sys
 from itertools import groupby
 from typing import Protocol, TextIO
 
-from gmongo._documents import DocumentDict
 from gmongo.stable_api.rules import Finding
 
 _HEADER = ("what", "times", "first used at", "")
@@ -32,15 +31,26 @@ def as_text(audit: AuditResults) -> str:
         rows = [_row(finding) for finding in findings]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         lines += ["", f"{verdict.value}:"]
-        lines += ["  " + _aligned_line(row, widths) for row in rows]
+        for row in rows:
+            cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
+            lines.append("  " + "  ".join(cells).rstrip())
     return "\n".join(lines)
 
 
 def as_json(audit: AuditResults) -> str:
     """Return the report as a JSON document."""
-    return json.dumps(
-        {"commands": audit.commands, "clean": audit.is_clean, "findings": _finding_documents(audit)}, indent=2
-    )
+    findings = [
+        {
+            "verdict": finding.remark.verdict.name.lower(),
+            "command": finding.remark.command,
+            "part": finding.remark.part,
+            "advice": finding.remark.advice,
+            "count": finding.count,
+            "place": finding.place,
+        }
+        for finding in audit.findings
+    ]
+    return json.dumps({"commands": audit.commands, "clean": audit.is_clean, "findings": findings}, indent=2)
 
 
 def show(audit: AuditResults, stream: TextIO) -> None:
@@ -81,27 +91,8 @@ def _row(finding: Finding) -> tuple[str, str, str, str]:
     return label, f"{finding.count}x", finding.place or "(the driver)", remark.advice
 
 
-def _aligned_line(row: tuple[str, str, str, str], widths: list[int]) -> str:
-    cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
-    return "  ".join(cells).rstrip()
-
-
-def _finding_documents(audit: AuditResults) -> list[DocumentDict]:
-    return [
-        {
-            "verdict": finding.remark.verdict.name.lower(),
-            "command": finding.remark.command,
-            "part": finding.remark.part,
-            "advice": finding.remark.advice,
-            "count": finding.count,
-            "place": finding.place,
-        }
-        for finding in audit.findings
-    ]
-
-
 def write(audit: AuditResults, path: str | None, machine_readable: bool) -> None:
-    """Write the report to a file, or for None to standard error, because the program may use standard output."""
+    """Write the report to a file, or to standard error if `path` is None. The program may use standard output."""
     if path is not None:
         with open(path, "w", encoding="utf-8") as stream:
             print(as_json(audit) if machine_readable else as_text(audit), file=stream)

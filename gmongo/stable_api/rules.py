@@ -149,7 +149,7 @@ def _operators_in(*fields: str) -> Callable[[str, Document], Iterator[Remark]]:
 
 
 def _filters_in(field: str) -> Callable[[str, Document], Iterator[Remark]]:
-    """Return a function that checks the filters in the statements of a write command. `field` has the statements."""
+    """Return a function that checks the filters in a write command. The parameter `field` contains the statements."""
 
     def check(name: str, command: Document) -> Iterator[Remark]:
         for statement in _documents(command.get(field)):

@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         from rich.console import Console
 
         from gmongo.status.screen import watch
-        from gmongo.status.terminal import Tables
+        from gmongo.status.terminal import overview
     except ImportError:
         print("python -m gmongo.status needs the package rich (pip install gmongo[status])", file=sys.stderr)
         return 1
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     console = Console()
     try:
         if options.once or not console.is_terminal:
-            console.print(Tables(worker_states(options.directory)))
+            console.print(overview(worker_states(options.directory), console.width))
         else:
             watch(console, lambda: worker_states(options.directory))
         return 0

@@ -56,7 +56,7 @@ const table = (name, caption, key, columns) => {
     element("th", {scope: "row", role: "rowheader", "data-head": head}, element("span")) :
     element("td", {role: "cell", "data-head": head}, element("span"))));
   const fill = (node, item) => columns.forEach(([, kind, value], index) => {
-    const found = value(item), [text, look] = Array.isArray(found) ? found : [found, ""];
+    const cell = value(item), [text, look] = Array.isArray(cell) ? cell : [cell, ""];
     put(node.cells[index].firstChild, String(text));
     mark(node.cells[index], [kind, look, text === "" ? "empty" : ""].filter(Boolean).join(" "));
   });
@@ -70,7 +70,7 @@ const table = (name, caption, key, columns) => {
 };
 
 const look = {RSPrimary: "good", Standalone: "good", Mongos: "good", LoadBalancer: "good", Unknown: "bad"};
-const of = (pool, value) => pool ? value(pool) : "";
+const ifPool = (pool, value) => pool ? value(pool) : "";
 const wrongs = () => table("wrong", "Problems, the most serious first", each => JSON.stringify([each.what, each.server, each.error]), [
   ["what", "", each => [each.what, "bad"]], ["where", "", each => each.server], ["for", "number", each => time(each.sinceMS)],
   ["since", "", each => each.event], ["in process", "wide", each => each.in.join(", ")], ["times", "number", each => each.count],
@@ -78,12 +78,12 @@ const wrongs = () => table("wrong", "Problems, the most serious first", each => 
 const servers = () => table("servers", "Servers and their pools", each => each.address, [
   ["server", "", each => each.address], ["type", "", each => [each.type, look[each.type] || ""]],
   ["round trip", "number", each => time(each.roundTripMS)],
-  ["pool", "", ({pool}) => of(pool, () => [pool.state, pool.state === "ready" ? "" : "wait"])],
-  ["in use", "number", ({pool}) => of(pool, () => `${pool.inUse} of ${pool.maxPoolSize || "∞"}`)],
-  ["available", "number", ({pool}) => of(pool, () => pool.available)],
-  ["connecting", "number", ({pool}) => of(pool, () => pool.pending)],
-  ["waiting", "number", ({pool}) => of(pool, () => [pool.waiting, pool.waiting ? "bad" : ""])],
-  ["longest wait", "number", ({pool}) => of(pool, () => time(pool.oldestWaitMS))],
+  ["pool", "", ({pool}) => ifPool(pool, () => [pool.state, pool.state === "ready" ? "" : "wait"])],
+  ["in use", "number", ({pool}) => ifPool(pool, () => `${pool.inUse} of ${pool.maxPoolSize || "∞"}`)],
+  ["available", "number", ({pool}) => ifPool(pool, () => pool.available)],
+  ["connecting", "number", ({pool}) => ifPool(pool, () => pool.pending)],
+  ["waiting", "number", ({pool}) => ifPool(pool, () => [pool.waiting, pool.waiting ? "bad" : ""])],
+  ["longest wait", "number", ({pool}) => ifPool(pool, () => time(pool.oldestWaitMS))],
   ["error", "wide", each => each.error]]);
 const operations = () => table("operations", "Operations that use a connection or wait, the longest first",
   each => JSON.stringify([each.greenlet, each.phase, each.connection, each.operation, each.server]), [
@@ -119,15 +119,15 @@ const retries = each => `Retries: ${each.retries} after overload (${each.slept.t
   `token, ${each.tokens} tokens left), ${each.others} others. Failed attempts: ${each.errors}.`;
 
 const client = () => {
-  const heading = element("h3"), told = element("p", {class: "quiet", "data-table": "retries"});
+  const heading = element("h3"), counters = element("p", {class: "quiet", "data-table": "retries"});
   const lists = {operations: folded("Operations", operations()), slow: folded("Slow operations", slow()), history: folded("Events", events())};
   const pools = servers();
-  const made = element("section", null, heading, pools, told, ...Object.values(lists));
+  const made = element("section", null, heading, pools, counters, ...Object.values(lists));
   made.show = each => {
     made.dataset.client = each.number;
     put(heading, [`Client ${each.number}`, each.application, `${each.topology} ${each.replicaSet}`].filter(text => text.trim()).join(" · "));
     pools.show(each.servers);
-    put(told, retries(each.retries));
+    put(counters, retries(each.retries));
     for (const [name, list] of Object.entries(lists)) list.show(each[name]);
   };
   return made;
@@ -140,7 +140,7 @@ const process = () => {
   made.show = each => {
     made.dataset.process = each.process;
     put(title, `Process ${each.process}`);
-    const wrong = latest.summary.wrong.filter(found => found.in.includes(each.process)).map(found => found.what);
+    const wrong = latest.summary.wrong.filter(problem => problem.in.includes(each.process)).map(problem => problem.what);
     put(words, [counted(each.clients.length, "client", "clients"), ...new Set(wrong)].join(" · "));
     put(error, each.error || "");
     if (folds.open) keep(clients, each.clients, item => item.number, client, (node, item) => node.show(item));
@@ -208,9 +208,9 @@ const refresh = async () => {
   try {
     const reply = await fetch("?format=json", {cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(5000)});
     if (!reply.ok) throw new Error(`HTTP ${reply.status}`);
-    const found = await reply.json();
-    show(found);
-    follow(found);
+    const state = await reply.json();
+    show(state);
+    follow(state);
     put(find("time"), `as of ${new Date().toLocaleTimeString()}`);
     put(find("trouble"), "");
   } catch (error) {

@@ -56,10 +56,6 @@ class StatusPage:
         except (ConfigurationError, OSError) as error:  # the directory was changed after the construction of the page
             return [unavailable_state("", str(error))]
 
-    def _content(self) -> DocumentDict:
-        states = self.states()
-        return {"summary": summary(states), "processes": states}
-
     def __call__(self, environ: DocumentDict, start_response: StartResponse) -> Iterable[bytes]:
         """Answer an HTTP request.
 
@@ -71,7 +67,8 @@ class StatusPage:
             return []
         requested = parse_qs(environ.get("QUERY_STRING", "")).get("format", [""])[-1]
         if requested == "json":
-            kind, body = "application/json", json.dumps(self._content()).encode()
+            states = self.states()
+            kind, body = "application/json", json.dumps({"summary": summary(states), "processes": states}).encode()
         else:
             kind, body = "text/html; charset=utf-8", _PAGE
         start_response("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body))), *_HEADERS])
@@ -83,16 +80,11 @@ def _source_hash(text: str, tag: str) -> str:
     return f"'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'"
 
 
-def _page_text() -> str:
-    html, css, js = (
-        files("gmongo.status").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
-    )
-    return html.replace("<style></style>", f"<style>\n{css}</style>").replace(
-        "<script></script>", f"<script>\n{js}</script>"
-    )
-
-
-_TEXT = _page_text()
+_HTML, _CSS, _JS = (
+    files("gmongo.status").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
+)
+_STYLED = _HTML.replace("<style></style>", f"<style>\n{_CSS}</style>")
+_TEXT = _STYLED.replace("<script></script>", f"<script>\n{_JS}</script>")
 _PAGE = _TEXT.encode()
 _POLICY = (
     f"default-src 'none'; connect-src 'self'; script-src {_source_hash(_TEXT, 'script')}; "

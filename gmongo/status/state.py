@@ -27,8 +27,8 @@ def process_state(query_text: bool = False) -> DocumentDict:
     """Return the state of the clients in this process as JSON values, without I/O. Any thread may call this function.
 
     The mapping has ``process`` (the process ID), ``version`` (of gmongo), ``requests`` and ``clients``. ``requests`` is
-    the number of sent requests, including heartbeats, and of the calls of this function. An open client has these
-    fields, with times in milliseconds:
+    the number of sent requests (including heartbeats) plus the number of calls of this function. An open client has
+    these fields, with times in milliseconds:
 
     - ``number``: the number of the client, in the order in which the process created its clients.
     - ``application``: the option ``appName``.
@@ -58,7 +58,6 @@ def _client_state(executor: Executor) -> DocumentDict:
     topology, overload = executor.topology, executor.overload
     description = topology.description
     application = topology.settings.connection.metadata.get("application") or {}
-    events = list(topology.history.events)
     return {
         "number": executor.number,
         "application": application.get("name", ""),
@@ -69,8 +68,13 @@ def _client_state(executor: Executor) -> DocumentDict:
             for address, each in sorted(description.server_descriptions().items(), key=lambda item: str(item[0]))
         ],
         "operations": _operations(executor)[:_MAX_OPERATIONS],
-        "slow": [_slow_state(each) for each in _slow_operations(executor)],
-        "history": [_event_state(each) for each in reversed(events)],
+        "slow": [
+            {**entry, "agoMS": _milliseconds_since(entry["moment"])}
+            for observer in (() if executor.observers is None else executor.observers.all)
+            if isinstance(observer, SlowOperations)
+            for entry in reversed(list(observer.last))
+        ],
+        "history": [_event_state(each) for each in reversed(list(topology.history.events))],
         "retries": {**overload.stats(), "others": overload.others, "errors": overload.errors},
     }
 
@@ -139,15 +143,6 @@ def _operation_state(
         "sinceMS": _milliseconds(seconds),
         "connection": connection,
     }
-
-
-def _slow_operations(executor: Executor) -> list[DocumentDict]:
-    observers = () if executor.observers is None else executor.observers.all
-    return [entry for each in observers if isinstance(each, SlowOperations) for entry in reversed(list(each.last))]
-
-
-def _slow_state(entry: DocumentDict) -> DocumentDict:
-    return {**entry, "agoMS": _milliseconds_since(entry["moment"])}
 
 
 def _event_state(event: SdamEvent) -> DocumentDict:

@@ -22,24 +22,15 @@ def summary(states: list[DocumentDict]) -> DocumentDict:
     """Return the summary of all processes as JSON values.
 
     The field ``wrong`` is the list of problems, the most serious problem first. The other fields are totals of all
-    processes:
-
-    - ``processes`` and ``clients``: the number of processes and clients.
-    - ``inUse`` and ``total``: the number of connections in use, and of all connections.
-    - ``waiting``: the number of operations that wait for a connection.
-    - ``errors``: the number of failed attempts of operations.
-
-    A problem has these fields:
+    processes. ``waiting`` is the number of operations that wait for a connection, and ``errors`` is the number of
+    failed attempts of operations. A problem has these fields:
 
     - ``what``: the kind of the problem.
-    - ``server``: the address of the server, or the name of the replica set, that has the problem.
+    - ``server``: the address of the server, or the name of the replica set.
     - ``in``: the IDs of the processes that have the problem.
     - ``count``: the number of clients or operations that have the problem.
     - ``sinceMS``: the age of the problem in milliseconds, or None if unknown.
-    - ``event``: the event that began the problem.
-    - ``error``: the error that caused the problem.
-
-    :param states: the result of :func:`~gmongo.status.worker_states`.
+    - ``event`` and ``error``: the event that began the problem, and the error that caused the problem.
     """
     clients = [client for state in states for client in state["clients"]]
     pools = [server["pool"] for client in clients for server in client["servers"] if server["pool"]]
@@ -97,9 +88,8 @@ def _unknown_servers(client: DocumentDict) -> Iterator[DocumentDict]:
         if server["type"] == "Unknown" and server["error"]:
             events = [each for each in client["history"] if each["server"] == server["address"]]
             changes = [each for each in events if each["what"] != "check failed"]
-            yield _problem(
-                "server unknown", server["address"], error=server["error"], **_latest_event(changes or events)
-            )
+            latest = _latest_event(changes or events)
+            yield _problem("server unknown", server["address"], error=server["error"], **latest)
 
 
 def _latest_event(events: list[DocumentDict]) -> DocumentDict:
@@ -115,9 +105,8 @@ def _long_waits(client: DocumentDict) -> Iterator[DocumentDict]:
         pool = server["pool"]
         if pool and (pool["oldestWaitMS"] or 0) >= _LONG_WAIT:
             usage = f"{pool['inUse']} of {pool['maxPoolSize'] or 'any number of'} connections in use"
-            yield _problem(
-                "waiting for a connection", server["address"], pool["waiting"], pool["oldestWaitMS"], error=usage
-            )
+            age = pool["oldestWaitMS"]
+            yield _problem("waiting for a connection", server["address"], pool["waiting"], age, error=usage)
 
 
 def _overload(client: DocumentDict) -> Iterator[DocumentDict]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -15,17 +15,10 @@ _MAX_ROWS = 20
 _STYLES = {"Unknown": "red", "paused": "yellow", "closed": "yellow"}
 
 
-class Tables:
-    """Output for a terminal: all problems, and the first rows of all tables. The width is the terminal width."""
-
-    def __init__(self, states: list[DocumentDict]) -> None:
-        self._states = states
-
-    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
-        yield headline(self._states)
-        yield problems(self._states)
-        for view in VIEWS:
-            yield table(view, self._states, options.max_width, view.order, _MAX_ROWS)
+def overview(states: list[DocumentDict], width: int) -> RenderableType:
+    """Return all problems, and the first rows of all tables, for a terminal with `width` characters."""
+    tables = (table(view, states, width, view.order, _MAX_ROWS) for view in VIEWS)
+    return Group(headline(states), problems(states), *tables)
 
 
 def headline(states: list[DocumentDict]) -> RenderableType:

@@ -14,18 +14,12 @@ Row = DocumentDict
 
 
 class Column(NamedTuple):
-    """Column of a table.
-
-    :param name: the header of the column.
-    :param value: a function that returns the sort key of a row.
-    :param text: a function that returns the text of the cell in a row; None shows the sort key.
-    :param is_wide: True if only a wide terminal shows the column.
-    """
+    """Column of a table. `value` returns the sort key of a row. `text` returns the text of a cell."""
 
     name: str
     value: Callable[[Row], float | str | None]
-    text: Callable[[Row], str] | None = None
-    is_wide: bool = False
+    text: Callable[[Row], str] | None = None  # None shows the sort key
+    is_wide: bool = False  # True if only a wide terminal shows the column
 
     def cell_text(self, row: Row) -> str:
         if self.text is not None:
@@ -42,13 +36,7 @@ class Order(NamedTuple):
 
 
 class View(NamedTuple):
-    """Definition of a table.
-
-    :param title: the title of the table.
-    :param rows: a function that converts the states of processes to rows.
-    :param columns: the columns from left to right.
-    :param order: the default sort order.
-    """
+    """Definition of a table. `rows` converts the states of processes to rows. `order` is the default sort order."""
 
     title: str
     rows: Callable[[list[DocumentDict]], Iterator[Row]]

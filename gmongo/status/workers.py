@@ -34,7 +34,7 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
     """Publish the states of this process and of its forked children in a directory.
 
     The page and ``python -m gmongo.status DIRECTORY`` read the states. Call this function once, for example where the
-    application creates the client. Later calls with the same directory only enable `query_text`.
+    application creates the client. Later calls with the same directory can only enable `query_text`.
 
     Each process listens on its own Unix socket. Only processes of the same user can open the socket.
 
@@ -71,10 +71,7 @@ class _Server(StreamServer):  # type: ignore[misc]
 
 
 class Publisher:
-    """Publisher of the state of this process, and of forked children, on a socket in a directory.
-
-    :param query_text: True to publish the text of slow operations. :func:`publish` may set the attribute later.
-    """
+    """Publisher of the state of this process, and of forked children, on a socket in a directory."""
 
     def __init__(self, directory: Path, query_text: bool) -> None:
         self._directory = directory
@@ -85,7 +82,7 @@ class Publisher:
         self._background = spawn_for(self, Wakeup(), Publisher.publish_after_fork)
 
     def publish_after_fork(self) -> float:
-        """Publish the state if the process has not yet published a state. Return the seconds until the next check."""
+        """Publish the state if this process has not yet published it. Return the seconds until the next check."""
         if self._process != os.getpid():
             self._process = os.getpid()
             self._start_server()
@@ -155,7 +152,7 @@ def _has_ended(process: int) -> bool:
     except ProcessLookupError:
         return True
     except OSError:  # the process belongs to another user
-        return False
+        pass
     return False
 
 
@@ -180,11 +177,8 @@ def _fetch_state(path: Path, query_text: bool) -> DocumentDict | None:
     except OSError as error:
         return unavailable_state(path.stem, f"does not answer ({type(error).__name__})")
     except (ValueError, RecursionError) as error:
-        return unavailable_state(path.stem, f"does not answer with its state: {_error_text(error)}")
-
-
-def _error_text(error: Exception) -> str:
-    return printable(str(error)) if type(error) is ValueError else type(error).__name__
+        text = printable(str(error)) if type(error) is ValueError else type(error).__name__
+        return unavailable_state(path.stem, f"does not answer with its state: {text}")
 
 
 def unavailable_state(process: str, reason: str) -> DocumentDict:

@@ -14,9 +14,8 @@ from gmongo.auth.aws_credentials import AwsCredentials, _expiration_time
 from gmongo.auth.conversation import SaslConversation
 from gmongo.auth.credential import Credential
 from gmongo.auth.http import request
-from gmongo.auth.login import AwsLogin, ScramLogin
+from gmongo.auth.login import AwsLogin, PlainConversation, ScramLogin
 from gmongo.auth.oidc import PrincipalConversation, TokenConversation
-from gmongo.auth.plain import PlainConversation
 from gmongo.auth.scram import ScramConversation
 from gmongo.auth.scram_keys import ScramKeys
 from gmongo.errors import OperationFailure, ProtocolError

@@ -19,8 +19,8 @@ import pytest
 
 import gmongo
 from gmongo.errors import ConfigurationError
-from gmongo.options import OPTIONS, srv, tls_enabled
-from gmongo.options.table import Option, Source, find_option
+from gmongo.options import srv, tls_enabled
+from gmongo.options.table import OPTIONS, Option, Source, find_option
 from tests.support.cases import rows
 
 # Two different values for each option. For a file option, a value is a key of the fixture `files`.

@@ -11,8 +11,8 @@ import pymongo
 import pytest
 
 import gmongo
-from gmongo.options import OPTIONS
 from gmongo.options.rules import TLS_DETAILS
+from gmongo.options.table import OPTIONS
 
 FILES = {"tlsCAFile": "ca", "tlsCRLFile": "crl", "tlsCertificateKeyFile": "client"}
 VALUES: dict[str, tuple[Any, ...]] = {

@@ -16,8 +16,8 @@ pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
 
 from gmongo._encryption import library, query_analysis
 from gmongo._encryption import operation as encrypted_operation
-from gmongo._encryption.executor import EncryptingExecutor
 from gmongo._encryption.library import require_library
+from gmongo._encryption.operation import EncryptingExecutor
 from gmongo.errors import ConfigurationError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor

@@ -30,7 +30,7 @@ from rich.console import Console
 
 import gmongo
 from gmongo.status import process_state
-from gmongo.status.terminal import Tables
+from gmongo.status.terminal import overview
 from tests.support.listeners import ForwardingListener
 
 DRIVER = str(Path(gmongo.__file__).parent)
@@ -132,7 +132,7 @@ class Canary:
         state = process_state(query_text=True)
         self.search("the page", repr(state))
         terminal = io.StringIO()
-        Console(file=terminal, width=300).print(Tables([state]))
+        Console(file=terminal, width=300).print(overview([state], 300))
         self.search("the terminal", terminal.getvalue())
 
     def _search_states(self) -> None:

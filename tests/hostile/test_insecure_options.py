@@ -12,8 +12,8 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, InsecureConnectionWarning, InvalidURI
-from gmongo.options import OPTIONS, tls_context
-from gmongo.options.table import find_option
+from gmongo.options import tls_context
+from gmongo.options.table import OPTIONS, find_option
 from tests.support.cases import with_cases
 
 PROTECTIVE = sorted(

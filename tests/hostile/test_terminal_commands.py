@@ -125,9 +125,9 @@ def texts_in(value: Any) -> Iterator[str]:
 
 def show_status_in(terminal: io.StringIO) -> None:
     console = pytest.importorskip("rich.console").Console(file=terminal, force_terminal=True, width=400)
-    from gmongo.status.terminal import Tables
+    from gmongo.status.terminal import overview
 
-    console.print(Tables([process_state(query_text=True)]))
+    console.print(overview([process_state(query_text=True)], 400))
 
 
 @pytest.mark.parametrize("hello", HELLOS.values(), ids=HELLOS.keys())

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from gmongo.status import publish
 from gmongo.status.screen import Screen
-from gmongo.status.terminal import Tables
+from gmongo.status.terminal import overview
 from gmongo.status.views import EVENTS, OPERATIONS, POOLS, SERVERS, VIEWS, View, duration
 from gmongo.status.views import SLOW as SLOW_VIEW
 from tests.status.states import EVENT, OPERATION, POOL, SERVER, SLOW, UNKNOWN_SERVER, client, state, unresponsive
@@ -35,7 +35,7 @@ LONG = "localhost:27017: " + " ".join(f"reason {number}" for number in range(30)
 def printed_lines(states: Sequence[dict[str, Any]], width: int = 200) -> list[str]:
     """Return the lines that the terminal command prints about the given states."""
     text = io.StringIO()
-    Console(file=text, width=width, color_system=None).print(Tables(list(states)))
+    Console(file=text, width=width, color_system=None).print(overview(list(states), width))
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 

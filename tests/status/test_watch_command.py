@@ -115,7 +115,7 @@ def test_keys_select_the_view_on_the_alternate_screen(monkeypatch: pytest.Monkey
 def outputs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that records whether the command prints the states once or calls `watch`."""
     outputs: list[str] = []
-    console = SimpleNamespace(is_terminal=True, print=lambda _: outputs.append("printed"))
+    console = SimpleNamespace(is_terminal=True, width=80, print=lambda _: outputs.append("printed"))
     monkeypatch.setattr("rich.console.Console", lambda: console)
     monkeypatch.setattr(screen_module, "watch", lambda console, read: outputs.append(f"watched {read()}"))
     monkeypatch.setattr(command, "worker_states", lambda directory: [])
@@ -125,7 +125,8 @@ def outputs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_command_watches_on_terminal_and_prints_otherwise(outputs: list[str], tmp_path: Path, monkeypatch: Any) -> None:
     assert command.main([str(tmp_path)]) == 0
     assert command.main([str(tmp_path), "--once"]) == 0
-    monkeypatch.setattr("rich.console.Console", lambda: SimpleNamespace(is_terminal=False, print=outputs.append))
+    console = SimpleNamespace(is_terminal=False, width=80, print=outputs.append)
+    monkeypatch.setattr("rich.console.Console", lambda: console)
     assert command.main([str(tmp_path)]) == 0
     assert outputs[:2] == ["watched []", "printed"] and len(outputs) == 3
 

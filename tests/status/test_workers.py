@@ -293,7 +293,7 @@ def outputs_of(directory: Path) -> tuple[list[dict[str, Any]], str]:
     ]
     terminal = io.StringIO()
     console = pytest.importorskip("rich.console").Console(file=terminal, force_terminal=True, width=300)
-    console.print(importlib.import_module("gmongo.status.terminal").Tables(worker_states(directory)))
+    console.print(importlib.import_module("gmongo.status.terminal").overview(worker_states(directory), 300))
     workers._published.pop(directory, None)
     return page, terminal.getvalue()
 

@@ -9,7 +9,8 @@ import pytest
 
 from gmongo._native_threads import result_or_exception
 from gmongo.errors import ConfigurationError, InvalidURI
-from gmongo.options import OPTIONS, Source, check_combination, srv, uri_parts, validate_keyword_options
+from gmongo.options import check_combination, srv, uri_parts, validate_keyword_options
+from gmongo.options.table import OPTIONS, Source
 from gmongo.options.uri import read_uri
 from gmongo.uri_parser import parse_uri, split_options
 from tests.support.cases import with_cases

@@ -5,12 +5,27 @@ gmongo does not implement these classes, because gmongo supports greenlets inste
 
 from __future__ import annotations
 
-from gmongo._stand_in.placeholders import Placeholder
+from types import GenericAlias
+from typing import ClassVar, NoReturn
+
+from gmongo.errors import ConfigurationError
 from gmongo.gridfs import DEFAULT_CHUNK_SIZE, NoFile
 
 __all__ = ["DEFAULT_CHUNK_SIZE", "AsyncGridFS", "AsyncGridFSBucket", "AsyncMongoClient", "NoFile"]
 
 __path__: list[str] = []  # makes the module a package, so that pymongo.asynchronous.mongo_client can be imported
+
+
+class Placeholder:
+    """Base class of placeholder classes. The construction of an object raises an error with the reason `why`."""
+
+    why: ClassVar[str]
+
+    def __new__(cls, *arguments: object, **options: object) -> NoReturn:
+        raise ConfigurationError(f"gmongo stands in for PyMongo and has no {cls.__name__}: {cls.why}")
+
+    def __class_getitem__(cls, item: object) -> GenericAlias:
+        return GenericAlias(cls, item)
 
 
 def _placeholder(name: str, *bases: type[object]) -> type[object]:

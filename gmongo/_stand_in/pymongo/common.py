@@ -35,10 +35,7 @@ LOCAL_THRESHOLD_MS = 15
 
 
 def validate_read_preference(_name: object, value: object) -> _ReadPreference:
-    """Return `value` if it is a read preference.
-
-    :raises TypeError: `value` is not a read preference.
-    """
+    """Return `value`, or raise TypeError if `value` is not a read preference."""
     if not isinstance(value, _ReadPreference):
         raise TypeError(f"{value!r} is not a read preference")
     return value

@@ -6,12 +6,5 @@ from gmongo._cursor_type import CursorType
 
 __all__ = ["CursorType"]
 
-_QUERY_OPTIONS = {
-    "tailable_cursor": 2,
-    "secondary_okay": 4,
-    "oplog_replay": 8,
-    "no_timeout": 16,
-    "await_data": 32,
-    "exhaust": 64,
-    "partial": 128,
-}
+_OPTIONS = ("tailable_cursor", "secondary_okay", "oplog_replay", "no_timeout", "await_data", "exhaust", "partial")
+_QUERY_OPTIONS = {option: 2 << bit for bit, option in enumerate(_OPTIONS)}

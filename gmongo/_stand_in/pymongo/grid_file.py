@@ -5,34 +5,15 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+from gmongo import gridfs
 from gmongo.collection import Collection
 from gmongo.database import Database
-from gmongo.gridfs import (
-    DEFAULT_CHUNK_SIZE,
-    GridFS,
-    GridFSBucket,
-    GridIn,
-    GridOut,
-    GridOutCursor,
-    NoFile,
-    bucket,
-    grid_fs,
-    storage,
-)
+from gmongo.gridfs import *  # noqa: F403 - the names in its __all__
+from gmongo.gridfs import bucket, grid_fs, storage
 
-__all__ = [
-    "DEFAULT_CHUNK_SIZE",
-    "Collection",
-    "Database",
-    "GridFS",
-    "GridFSBucket",
-    "GridIn",
-    "GridOut",
-    "GridOutCursor",
-    "NoFile",
-]
+__all__ = [*gridfs.__all__, "Collection", "Database"]  # noqa: PLE0604 - all elements are strings
 
-_USERS = {"Collection": (storage,), "Database": (bucket, grid_fs), "GridOutCursor": (bucket, grid_fs)}
+_USERS = {"Collection": (storage,), "Database": (bucket, grid_fs), "GridOutCursor": (bucket,)}
 
 
 class _GridFile(ModuleType):
