@@ -383,7 +383,7 @@ class ClientSession:
         :param end_session: True (the default) ends the session at the end of the block.
         """
         try:
-            with bind_session(self._executor, self):
+            with bind_session((self._executor, self)):
                 yield self
         finally:
             if end_session:

@@ -25,15 +25,13 @@ from gmongo.engines.collection_bulk import Bulk, insert_run, runs_of, statement_
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.deadline import checked_timeout
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation import required_field
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import OperationContext, required_field
 from gmongo.execution.reply_errors import is_namespace_missing
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations import indexes
 from gmongo.operations.aggregate import Aggregate, writes_result
-from gmongo.operations.distinct import Count, Distinct
+from gmongo.operations.collection_commands import Count, Distinct, FindAndModify
 from gmongo.operations.find import FindOne
-from gmongo.operations.find_and_modify import FindAndModify
 from gmongo.operations.keys import KeyOrList, fields_document, sort_document
 from gmongo.operations.models import (
     IndexModel,

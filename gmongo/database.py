@@ -20,8 +20,7 @@ from gmongo.command_cursor import CommandCursor
 from gmongo.errors import CollectionInvalid, InvalidName, NotPrimaryError, OperationFailure
 from gmongo.execution.deadline import checked_timeout
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation import required_field
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import OperationContext, required_field
 from gmongo.execution.reply_errors import is_namespace_missing
 from gmongo.execution.sessions import checked_session
 from gmongo.operations.models import checked_mapping

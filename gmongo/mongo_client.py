@@ -32,8 +32,7 @@ from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, P
 from gmongo.events.command import CommandEvents
 from gmongo.execution.deadline import checked_seconds, current_deadline, deadline_after, until
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation import required_field
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import OperationContext, required_field
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations.client_bulk import Writes, check_unacknowledged_models, checked_models
 from gmongo.operations.end_sessions import ANY_SERVER, EndSessions

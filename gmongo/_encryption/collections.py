@@ -14,7 +14,7 @@ from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import OperationContext
 from gmongo.execution.sessions import SessionHandle
 from gmongo.operations.run_command import WriteCommand
 

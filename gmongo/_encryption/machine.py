@@ -15,7 +15,7 @@ from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import lib
 from gmongo.errors import EncryptionError, PyMongoError
 from gmongo.execution.deadline import until
-from gmongo.execution.sessions import without_bound_session
+from gmongo.execution.sessions import bind_session
 
 
 class ServerRequests(Protocol):
@@ -66,7 +66,7 @@ class Machine:
         native, requests = context.native, self._requests
 
         def supply(fetch: Callable[[], list[bytes]]) -> None:
-            with _convert_errors(), without_bound_session(), until(deadline):
+            with _convert_errors(), bind_session(None), until(deadline):
                 for each in fetch():
                     context.step(native.add_mongo_operation_result, each)
             context.step(native.complete_mongo_operation)

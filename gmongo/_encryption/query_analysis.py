@@ -16,7 +16,7 @@ from gmongo._safe_log import safely
 from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.events import log
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import OperationContext
 from gmongo.operations.run_command import RunCommand
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer

@@ -314,6 +314,10 @@ class ServerConnection:
         if isinstance(error, TransportError):
             error, cause = self.network_error(error), error
             error.__cause__ = cause
+        elif isinstance(error, ProtocolError):
+            named = type(error)(f"{address_text(self.address)}: {error}")
+            named.__cause__ = error
+            error = named
         self.error = without_frames(error)
         return error
 

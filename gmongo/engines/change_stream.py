@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bson.timestamp import Timestamp
 
-from gmongo._documents import DocumentDict, Value
+from gmongo._documents import DocumentDict, Value, without_none
 from gmongo._server_facts import codes, wire_versions
 from gmongo._server_facts.labels import RESUMABLE_CHANGE_STREAM
 from gmongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, ProtocolError, PyMongoError
@@ -22,11 +22,9 @@ def is_resumable(error: PyMongoError, wire_version: int) -> bool:
 class Position:
     """Position at which a change stream resumes. The parameters are the arguments of the application."""
 
-    __slots__ = ("_operation_time", "_start_fields", "_starts_after", "resuming", "token")
-
     def __init__(self, resume_after: Value, start_after: Value, operation_time: Timestamp | None) -> None:
-        fields = {"resumeAfter": resume_after, "startAfter": start_after, "startAtOperationTime": operation_time}
-        self._start_fields = {name: value for name, value in fields.items() if value is not None}
+        start = {"resumeAfter": resume_after, "startAfter": start_after, "startAtOperationTime": operation_time}
+        self._start_fields = without_none({}, **start)
         self._operation_time = operation_time
         self._starts_after = start_after is not None  # True if the position is still the token `start_after`
         self.token: Value = resume_after if start_after is None else start_after

@@ -17,7 +17,7 @@ from gmongo.errors import (
     WriteConcernError,
 )
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import OperationContext
 from gmongo.execution.reply_errors import labelled_concern_error, with_labels
 from gmongo.execution.sessions import SessionHandle, end_if_implicit
 from gmongo.operations.client_bulk import COUNTS, USUAL_LIMITS, BulkWriteBatch, Write, Writes
@@ -70,10 +70,7 @@ class ClientBulk:
         }
 
     def execute(self, writes: Writes) -> DocumentDict:
-        """Run all writes, and return the sum of the replies.
-
-        :raises ClientBulkWriteException: a write, its write concern, the server or the network failed.
-        """
+        """Run all writes, and return the sum of the replies, or raise ClientBulkWriteException."""
         with self._executor.operation_scope("bulkWrite", self._context, self._explicit_session) as self._trace:
             return self._execute(writes)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from gmongo._background import with_checkpoints
@@ -10,7 +12,7 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo._truncated_repr import short
 from gmongo.errors import BulkWriteError, OperationFailure, WriteConcernError
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import OperationContext
 from gmongo.execution.reply_errors import labelled_concern_error, with_labels
 from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.models import (
@@ -51,37 +53,30 @@ def statement_of(model: object) -> _Statement:
         element = delete_statement(model.filter, limit=int(is_single), collation=model.collation, hint=model.hint)
         return "delete", element, is_single
     if isinstance(model, (UpdateOne, UpdateMany, ReplaceOne)):
-        return "update", _update_of(model), not isinstance(model, UpdateMany)
+        element = update_statement(
+            model.filter,
+            checked_change(model),
+            multi=isinstance(model, UpdateMany),
+            upsert=bool(model.upsert),
+            collation=model.collation,
+            array_filters=getattr(model, "array_filters", None),
+            hint=model.hint,
+            sort=getattr(model, "sort", None),
+        )
+        return "update", element, not isinstance(model, UpdateMany)
     raise TypeError(f"{short(model)} is not a valid request: bulk_write takes InsertOne, UpdateOne, DeleteOne, ...")
 
 
-def _update_of(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> DocumentDict:
-    replaces = isinstance(model, ReplaceOne)
-    return update_statement(
-        model.filter,
-        checked_change(model),
-        multi=isinstance(model, UpdateMany),
-        upsert=bool(model.upsert),
-        collation=model.collation,
-        array_filters=None if replaces else getattr(model, "array_filters", None),
-        hint=model.hint,
-        sort=getattr(model, "sort", None),
-    )
-
-
+@dataclass
 class _Run:
     """Statements of one kind that commands send together, with the index of each statement in the request list."""
 
-    __slots__ = ("elements", "indexes", "kind", "retryable")
+    kind: str
+    elements: list[Document] = field(default_factory=list)
+    indexes: list[int] = field(default_factory=list)
+    retryable: bool = True
 
-    def __init__(self) -> None:
-        self.kind = ""
-        self.elements: list[Document] = []
-        self.indexes: list[int] = []
-        self.retryable = True
-
-    def add(self, index: int, kind: str, element: Document, retryable: bool) -> None:
-        self.kind = kind
+    def add(self, index: int, element: Document, retryable: bool) -> None:
         self.elements.append(element)
         self.indexes.append(index)
         self.retryable = self.retryable and retryable
@@ -89,38 +84,27 @@ class _Run:
 
 def insert_run(documents: list[Value]) -> _Run:
     """Return the single run of `insert_many`."""
-    run = _Run()
-    run.kind = "insert"
-    run.elements = documents
-    run.indexes = list(range(len(documents)))
-    return run
+    return _Run("insert", documents, list(range(len(documents))))
 
 
 def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
     """Yield runs: consecutive statements of one kind, or all statements of one kind if not `ordered`."""
+    numbered = enumerate(with_checkpoints(statements))
     if not ordered:
-        by_kind = {kind: _Run() for kind in ("insert", "update", "delete")}
-        for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
-            by_kind[kind].add(index, kind, element, retryable)
+        by_kind = {kind: _Run(kind) for kind in ("insert", "update", "delete")}
+        for index, (kind, element, retryable) in numbered:
+            by_kind[kind].add(index, element, retryable)
         yield from by_kind.values()  # for an empty run, the driver sends no command
         return
-    run: _Run | None = None
-    for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
-        if run is None or run.kind != kind:
-            if run is not None:
-                yield run
-            run = _Run()
-        run.add(index, kind, element, retryable)
-    if run is not None:
+    for kind, group in groupby(numbered, lambda each: each[1][0]):
+        run = _Run(kind)
+        for index, (_kind, element, retryable) in group:
+            run.add(index, element, retryable)
         yield run
 
 
 class Bulk:
-    """One call of `Collection.bulk_write` or `Collection.insert_many`.
-
-    :param name: name of the operation, for observers.
-    :param fields: optional fields of every command, such as ``let`` and ``comment``.
-    """
+    """One call of `Collection.bulk_write` or `Collection.insert_many`. Observers see `name` as the operation's name."""
 
     def __init__(
         self, context: OperationContext, *, name: str, ordered: bool, fields: Document, acknowledged: bool
@@ -148,10 +132,7 @@ class Bulk:
         }
 
     def execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> DocumentDict:
-        """Run all writes, and return the sum of the replies. The sum is empty for unacknowledged writes.
-
-        :raises BulkWriteError: an acknowledged write failed, or its write concern was not satisfied.
-        """
+        """Run all writes. Return the sum of the replies (for unacknowledged writes, {}), or raise BulkWriteError."""
         with executor.operation_scope(self._name, self._context, session) as self._trace:
             return self._execute(executor, runs, session)
 

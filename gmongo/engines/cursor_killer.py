@@ -30,8 +30,8 @@ class DroppedCursor(NamedTuple):
     session: ImplicitSession | None
     pin: PinnedConnection | None
     ahead: ReadAhead | None = None
+    # Server session of a cursor without a pinned connection. The owner of the session may continue to use the session.
     server_session: ServerSession | None = None
-    """Server session of a cursor without a pinned connection. The owner may continue to use the session."""
 
     def release(self) -> None:
         if self.ahead is not None:
@@ -43,12 +43,7 @@ class DroppedCursor(NamedTuple):
 
 
 class CursorKiller:
-    """Queue of dropped cursors. Finalisers add cursors at any moment and in any thread. Greenlets close the cursors.
-
-    :ivar reading: the read-ahead objects of the client that have a fetch in progress.
-    """
-
-    __slots__ = ("__weakref__", "_executor", "_pinned", "_reaping", "_running", "_unpinned", "reading")
+    """Queue of dropped cursors. Finalisers add cursors at any moment and in any thread. Greenlets close the cursors."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -58,7 +53,7 @@ class CursorKiller:
         self._pinned: deque[tuple[int, DroppedCursor]] = deque()
         self._reaping: int | None = None  # the epoch in which a greenlet for `_unpinned` runs or is scheduled
         self._running: set[Greenlet[[], None]] = set()
-        self.reading: set[ReadAhead] = set()
+        self.reading: set[ReadAhead] = set()  # the read-ahead objects of the client that have a fetch in progress
 
     def take(self, dropped: DroppedCursor) -> None:
         """Take ownership of a cursor and its resources, without I/O and without a switch of greenlets."""
@@ -139,11 +134,8 @@ class CursorKiller:
             ahead.stop()
 
     def _close_group(self, epoch: int, group: list[DroppedCursor]) -> None:
-        """Close cursors of one namespace and one server with one command. Ignore cursors of the parent process.
-
-        A cursor with a pinned connection is the only cursor of its group.
-        """
-        if epoch != self._executor.epoch:
+        """Close cursors of one namespace and server with one command. A pinned cursor has its own group."""
+        if epoch != self._executor.epoch:  # ignore cursors of the parent process
             return
         first = group[0]
         try:

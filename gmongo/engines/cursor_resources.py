@@ -7,7 +7,7 @@ from bson.codec_options import CodecOptions
 from gmongo import _clock
 from gmongo._documents import Value
 from gmongo.engines.cursor_killer import CursorKiller, DroppedCursor
-from gmongo.engines.read_ahead import ReadAhead, refuse_inherited
+from gmongo.engines.read_ahead import ReadAhead
 from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
@@ -22,26 +22,7 @@ class CursorResources:
 
     The last reply of the cursor releases the resources. Before the last reply, :meth:`close` releases the resources,
     and :meth:`drop`, which the finaliser calls, lets a background greenlet release the resources.
-
-    :param time_limit: the time limit of the whole cursor in seconds; None if each command has its own limit.
-    :param keeps_session: True if the end of the cursor must not end an implicit session, which its owner still uses.
     """
-
-    __slots__ = (
-        "_cursor_killer",
-        "_epoch",
-        "_executor",
-        "_keeps_session",
-        "_left_open",
-        "_namespace",
-        "_time_limit",
-        "address",
-        "ahead",
-        "context",
-        "cursor_id",
-        "pin",
-        "session",
-    )
 
     def __init__(
         self,
@@ -54,16 +35,15 @@ class CursorResources:
         keeps_session: bool,
     ) -> None:
         self._executor = executor
-        self._epoch = executor.epoch
+        self.epoch = executor.epoch
         self._cursor_killer = cursor_killer
-        self._time_limit = time_limit
-        self._keeps_session = keeps_session
+        self._time_limit = time_limit  # of the whole cursor in seconds. None if each command has its own limit
+        self._keeps_session = keeps_session  # True if the owner of an implicit session still uses the session
         self._left_open = 0  # the ID of the cursor if close() or drop() must still kill the cursor, or 0
         self.cursor_id = opened.cursor_id  # 0 if the driver requests no further batch
         self._namespace = opened.namespace
         self.address: Address = opened.address
-        # The context of the getMore and killCursors commands.
-        self.context = context_of(opened.namespace, codec_options)
+        self.context = context_of(opened.namespace, codec_options)  # of the getMore and killCursors commands
         self.session = session
         self.pin = opened.pin
         self.ahead: ReadAhead | None = None
@@ -77,18 +57,12 @@ class CursorResources:
         if self.cursor_id == 0:
             self.release()
 
-    def refuse_inherited(self) -> None:
-        """Raise AutoReconnect if the process was forked after the cursor had been opened."""
-        refuse_inherited(self._epoch, self._executor)
-
     def share_session(self) -> SharedSession | None:
         """Share an implicit session with a read-ahead object. Return the shared session, or None."""
         if isinstance(self.session, ImplicitSession):
             self.session = SharedSession(self.session)
             return self.session
         return None
-
-    # End of the cursor
 
     def give_up(self) -> None:
         """Request no further batches. The caller must then close or drop the cursor."""
@@ -99,10 +73,7 @@ class CursorResources:
             self._left_open = cursor_id
 
     def close(self) -> None:
-        """Close the cursor if the cursor may be open on the server, and release the resources.
-
-        :raises InvalidOperation: another greenlet waits for a batch on the pinned connection.
-        """
+        """Close the cursor if the cursor may be open on the server, and release the resources."""
         if self.pin is not None:
             if self.ahead is not None:
                 self.ahead.stop()  # the getMore of the read-ahead object occupies the connection
@@ -111,7 +82,7 @@ class CursorResources:
         self.give_up()
         session = self.session if self.session is not None and not self.session.has_ended else None
         try:
-            if self._left_open and self._epoch == self._executor.epoch:
+            if self._left_open and self.epoch == self._executor.epoch:
                 operation = KillCursors(self.context, [self._left_open], self.address, self.pin)
                 self._executor.run(operation, session, self._deadline_for_closing())
         except PyMongoError as error:
@@ -143,7 +114,7 @@ class CursorResources:
         ahead, self.ahead = self.ahead, None
         implicit = session if isinstance(session, ImplicitSession) and not self._keeps_session else None
         # In a forked child, never close a cursor of the parent process.
-        if (cursor_id or implicit or pin) and self._epoch == self._executor.epoch:
+        if (cursor_id or implicit or pin) and self.epoch == self._executor.epoch:
             server_session = server_session_of(session) if pin is None else None
             dropped = DroppedCursor(cursor_id, self._namespace, self.address, implicit, pin, ahead, server_session)
             self._cursor_killer.take(dropped)

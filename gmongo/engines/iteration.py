@@ -68,10 +68,7 @@ ITERATION = "iteration"
 def limits_each_iteration(mode: object, executor: Executor, tailable: bool, writes: bool = False) -> bool:
     """Return True if the time limit applies to each iteration, and False if the limit applies to the whole cursor.
 
-    :param mode: the argument ``timeout_mode`` of the application; None uses the default of the cursor type.
-    :param writes: True if the command writes the result to a collection.
-    :raises ValueError: `mode` is not a timeout mode.
-    :raises ConfigurationError: the cursor does not support `mode`, or has no time limit.
+    `mode` is the argument ``timeout_mode``. `writes` is True if the command writes the result to a collection.
     """
     if mode is None:
         return tailable

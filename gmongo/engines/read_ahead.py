@@ -26,36 +26,8 @@ class ReadAhead:
 
     A new greenlet fetches each batch. The greenlet does not refer to the cursor, so that the cursor can be
     garbage-collected during a fetch. The greenlet and the cursor share the session and the pinned connection, and the
-    last owner releases both.
-
-    :param reading: the set of the client's read-ahead objects that have a fetch in progress.
-    :param operation: the first `getMore`.
-    :param session: the session of the cursor; None uses a new implicit session for each batch.
-    :param left: the number of documents that the limit of the cursor still allows; None means no limit.
+    last owner releases both. Without a `session`, each fetch has a new implicit session.
     """
-
-    __slots__ = (
-        "__weakref__",
-        "_address",
-        "_arrived",
-        "_batches",
-        "_bytes",
-        "_deadline",
-        "_epoch",
-        "_error",
-        "_executor",
-        "_greenlet",
-        "_is_awaited",
-        "_last_size",
-        "_left",
-        "_max_bytes",
-        "_operation",
-        "_raw",
-        "_reading",
-        "_session",
-        "batch_size",
-        "cursor_id",
-    )
 
     def __init__(
         self,
@@ -75,8 +47,9 @@ class ReadAhead:
         self._session = session
         self._deadline = deadline
         self.batch_size = batch_size
-        self._left = left
-        self._batches = self._max_bytes = 0
+        self._left = left  # the number of documents that the limit of the cursor still allows, or None
+        # limits of the number and the total size in bytes of the batches that are waiting or being fetched
+        self.batches = self.max_bytes = 0
         self.cursor_id = operation.cursor_id  # cursor ID of the last reply
         self._arrived: deque[tuple[CursorReply, int]] = deque()  # received replies, each with its size in bytes
         self._bytes = 0  # the total size of `_arrived`
@@ -85,16 +58,6 @@ class ReadAhead:
         self._is_awaited = False  # True if the application waits for the batch that is being fetched
         self._error: Exception | None = None  # the error of the last getMore
         self._greenlet: Greenlet[[], None] | None = None
-
-    def set_limits(self, batches: int, max_bytes: int) -> None:
-        """Limit the number and the total size in bytes of the batches that are waiting or being fetched."""
-        self._batches = batches
-        self._max_bytes = max_bytes
-
-    @property
-    def is_fetching(self) -> bool:
-        """True if a greenlet that fetches a batch is running or is about to start."""
-        return self._greenlet is not None and not self._greenlet.ready()
 
     def next(self, deadline: float | None) -> CursorReply:
         """Wait for the next batch until `deadline`, and return the batch."""
@@ -112,14 +75,12 @@ class ReadAhead:
         return reply
 
     def start(self, needed: bool = False) -> bool:
-        """Start to fetch the next batch, without a switch of greenlets. Return True if a greenlet starts.
-
-        If the application waits (`needed`), the limits do not apply.
-        """
-        if self._operation is None or self._error is not None or self.is_fetching:
+        """Start to fetch the next batch without a switch, and return True. For a `needed` batch, ignore the limits."""
+        is_fetching = self._greenlet is not None and not self._greenlet.ready()
+        if is_fetching or self._operation is None or self._error is not None:
             return False
         # The size of the last batch is the estimate for the size of the next batch.
-        room = len(self._arrived) < self._batches and self._bytes + self._last_size <= self._max_bytes
+        room = len(self._arrived) < self.batches and self._bytes + self._last_size <= self.max_bytes
         if room or needed:
             observers = self._executor.observers
             self._greenlet = spawn(self._fetch if observers is None else observers.bind_context(self._fetch))
@@ -229,10 +190,7 @@ def checked_read_ahead_limits(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_session(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation for an explicit session.
-
-    Only the application may determine the order of the commands in an explicit session.
-    """
+    """Raise InvalidOperation for an explicit session, because the application determines its order of commands."""
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
             "a cursor in an explicit session cannot read ahead: a session runs one command at a time, in the order of "

@@ -16,7 +16,7 @@ from gmongo._documents import Value
 from gmongo._server_facts import codes
 from gmongo.engines.cursor_killer import CursorKiller
 from gmongo.engines.cursor_resources import CursorResources
-from gmongo.engines.read_ahead import ReadAhead, document_count, size_of_next
+from gmongo.engines.read_ahead import ReadAhead, document_count, refuse_inherited, size_of_next
 from gmongo.engines.turn import Turn
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
@@ -32,38 +32,11 @@ AnyGetMore = TypeVar("AnyGetMore", bound=GetMore)
 class ServerCursor:
     """Cursor that a command has opened on a server, and the documents of its current batch.
 
-    :param session: the session of the cursor. The last batch releases an implicit session.
     :param limit: the maximum number of documents; 0 means no limit, a negative number means a single batch.
-    :param batch_size: the maximum number of documents in each further batch; 0 lets the server choose.
     :param tailable: True if an empty batch ends an iteration. Otherwise the driver sends another `getMore`.
-    :param max_await_time_ms: the maximum wait of the server for new documents of a tailable cursor, in milliseconds.
-    :param raw: True to return batches as undecoded BSON.
     :param deadline: the deadline of the whole cursor; None if each iteration has its own time limit.
-    :param exhaust: True if the server sends all further batches after a single `getMore`.
     :param keeps_session: True if the end of the cursor must not end an implicit session, which its owner still uses.
     """
-
-    __slots__ = (
-        "_batch",
-        "_batch_size",
-        "_comment",
-        "_cursor_killer",
-        "_deadline",
-        "_executor",
-        "_exhaust",
-        "_interrupted",
-        "_limit",
-        "_max_await_time_ms",
-        "_raw",
-        "_tailable",
-        "_turn",
-        "_work",
-        "documents",
-        "post_batch_resume_token",
-        "resources",
-        "retrieved",
-        "wire_version",
-    )
 
     def __init__(
         self,
@@ -139,7 +112,7 @@ class ServerCursor:
             return
         if resources.ahead is None:
             resources.ahead = self._new_read_ahead()
-        resources.ahead.set_limits(batches, max_bytes)
+        resources.ahead.batches, resources.ahead.max_bytes = batches, max_bytes
         self._fetch_ahead()
 
     def _new_read_ahead(self) -> ReadAhead:
@@ -167,11 +140,9 @@ class ServerCursor:
         return next(self.documents) if self.advance(at_most_once=True) else None
 
     def advance(self, at_most_once: bool = False) -> bool:
-        """Make the next document available in :attr:`documents`. One greenlet fetches a batch, and the others wait.
+        """Make the next document available in :attr:`documents`, or return False. Only one greenlet at a time fetches.
 
-        :param at_most_once: True to return False after an empty batch. A tailable cursor does this by default.
-        :returns: False if no document remains, or if no document is available now.
-        :raises AutoReconnect: the cursor ended early, because a greenlet was interrupted while it waited for a batch.
+        If `at_most_once`, return False after an empty batch. A tailable cursor always does.
         """
         deadline = self._deadline
         while not length_hint(self.documents):
@@ -218,7 +189,7 @@ class ServerCursor:
             raise AutoReconnect(f"{where}: a getMore was interrupted, which has ended the cursor early")
         if self._exhaust:
             self._work.checkpoint()  # let other greenlets run, even if the next replies have already arrived
-        self.resources.refuse_inherited()
+        refuse_inherited(self.resources.epoch, self._executor)
         left = None
         if self._limit:
             left = self._limit - self.retrieved
@@ -304,8 +275,6 @@ class ServerCursor:
             self.retrieved += len(reply.batch)
         # Store the batch before renew(), whose check-in may be interrupted by an exception.
         self.resources.renew(reply)
-
-    # End of the cursor
 
     def close(self) -> None:
         """Close the cursor if the cursor is still open on the server. Buffered documents remain available."""

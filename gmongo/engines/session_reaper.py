@@ -15,7 +15,7 @@ from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
 from gmongo.execution.server_session import ServerSession
-from gmongo.execution.sessions import without_bound_session
+from gmongo.execution.sessions import bind_session
 from gmongo.operations.end_sessions import KillSessions
 from gmongo.wire.address import Address
 from gmongo.wire.transport import without_frames
@@ -31,8 +31,6 @@ _ENDED: float = -1.0  # the result of `_step` that makes spawn_for() end the gre
 class _Remnant:
     """Session with an interrupted command, or a transaction that `abort` must end on the server."""
 
-    __slots__ = ("abort", "attempts", "created", "due", "session")
-
     def __init__(self, session: ServerSession, abort: Operation | None) -> None:
         self.session = session
         self.abort = abort
@@ -42,15 +40,8 @@ class _Remnant:
         delay = _DELAYS[-1] if session.dirty and abort is None else _DELAYS[0]
         self.due = self.created + delay
 
-    def is_due(self, now: float) -> bool:
-        """Return True if the delay has passed, or if the late reply to the interrupted command has arrived."""
-        return self.due <= now or not self.session.unanswered
-
     def postpone(self, error: BaseException | None) -> bool:
-        """Schedule the next attempt. Return False if the last allowed attempt has been made.
-
-        `error` is the error of the previous attempt, or None.
-        """
+        """Schedule the next attempt after `error` or None. Return False if the last allowed attempt has been made."""
         now = _clock.monotonic()
         was_answered = error is None or isinstance(error, OperationFailure)
         if was_answered or now > self.created + _UNANSWERED_TIMEOUT:
@@ -67,8 +58,6 @@ class SessionReaper:
     After the late replies to all interrupted commands, a session returns to the pool. If a `killSessions` command
     failed, the pool discards the session.
     """
-
-    __slots__ = ("__weakref__", "_epoch", "_executor", "_is_running", "_remnants", "_taken", "_wakeup")
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -133,7 +122,8 @@ class SessionReaper:
         """End the remnants that are due at `now`. A forked child discards the remnants of the parent process."""
         self._accept_taken()
         sessions: dict[Address, list[_Remnant]] = {}
-        for remnant in [remnant for remnant in self._remnants if remnant.is_due(now)]:
+        # A remnant is due after its delay, or earlier if the late reply to the interrupted command has arrived.
+        for remnant in [each for each in self._remnants if each.due <= now or not each.session.unanswered]:
             if remnant.session.epoch != self._executor.epoch:
                 self._forget(remnant)
             elif remnant.abort is not None:
@@ -180,7 +170,7 @@ class SessionReaper:
     def _run(self, operation: Operation) -> BaseException | None:
         """Run an operation with the time limit of one attempt. Return its error or None."""
         try:
-            with without_bound_session():
+            with bind_session(None):
                 self._executor.run(operation, None, _clock.monotonic() + _ATTEMPT_TIMEOUT)
         except (PyMongoError, BSONError) as error:
             return without_frames(error)

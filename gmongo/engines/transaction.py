@@ -17,7 +17,7 @@ from gmongo.execution.deadline import deadline_after, until
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
 from gmongo.execution.session_state import SessionState
-from gmongo.operations.transaction import AbortAgain, AbortTransaction, CommitTransaction
+from gmongo.operations.end_sessions import AbortAgain, AbortTransaction, CommitTransaction
 from gmongo.wire.timeout import interrupt_after
 
 T = TypeVar("T")
@@ -37,8 +37,6 @@ class _TooLongError(BaseException):
 class TransactionEnd:
     """Commit and abort of the transactions of one session. `in_background` is True in a background greenlet."""
 
-    __slots__ = ("_executor", "_in_background", "_state")
-
     def __init__(self, executor: Executor, state: SessionState, in_background: bool = False) -> None:
         self._executor = executor
         self._state = state
@@ -49,10 +47,7 @@ class TransactionEnd:
         return self._state.transaction.active
 
     def commit(self, deadline: float | None = None) -> None:
-        """Commit the transaction by `deadline`, or by the default deadline.
-
-        :raises InvalidOperation: the state of the transaction or the session does not allow a commit.
-        """
+        """Commit the transaction by `deadline`, or for None, by the default deadline."""
         _ = self._state.server_session
         self._state.check_free()
         transaction = self._state.transaction
@@ -62,10 +57,7 @@ class TransactionEnd:
             self._executor.transaction_ended(transaction, None)
 
     def abort(self, deadline: float | None = None) -> None:
-        """Abort the transaction by `deadline`, or by the default deadline, and ignore driver errors.
-
-        :raises InvalidOperation: the state of the transaction or the session does not allow an abort.
-        """
+        """Abort the transaction by `deadline`, or for None, by the default deadline. Ignore driver errors."""
         self._state.check_free()
         self._abort(deadline, None)
 
@@ -118,10 +110,7 @@ class TransactionEnd:
         self._executor.transaction_ended(self._state.transaction, None)
 
     def end_in_background(self) -> None:
-        """Let a background greenlet abort the transaction. Does not notify the observers or switch greenlets.
-
-        A finaliser may call this method.
-        """
+        """Let a background greenlet abort the transaction. Finalisers call this method, which notifies no observer."""
         transaction, session = self._state.transaction, self._state.server_session
         pin, second_abort = transaction.pin, AbortAgain(transaction, session)
         if transaction.active and transaction.begin_abort():
@@ -176,12 +165,7 @@ def with_transaction(
     deadline: float | None,
     jitter: Callable[[], float] = lambda: _random.random(),
 ) -> T:
-    """Run `callback` in a transaction, and commit the transaction. Retry the commit or the whole transaction.
-
-    :param start: a function that starts the transaction.
-    :param deadline: the deadline of all attempts; None sets no deadline, but allows retries only during 120 seconds.
-    :param jitter: a function that returns random numbers from 0 to 1.
-    """
+    """Run and commit a transaction, with retries until `deadline`. For None, retries end after 120 seconds."""
     begin = _clock.monotonic()
     loop = _RetryLoop(ending, begin + _TIME_LIMIT if deadline is None else deadline, deadline is not None, jitter)
     limit = None if deadline is None else deadline - begin
@@ -205,16 +189,12 @@ def with_transaction(
 
 
 class _RetryLoop:
-    """State of the retries of one :func:`with_transaction` call.
-
-    :param end: the time after which the transaction is not retried.
-    :param end_is_deadline: True if `end` is a deadline of the application; False for the default limit of 120 seconds.
-    """
+    """State of the retries of one :func:`with_transaction` call. After the time `end`, there is no retry."""
 
     def __init__(self, ending: TransactionEnd, end: float, end_is_deadline: bool, jitter: Callable[[], float]) -> None:
         self._ending = ending
         self._end = end
-        self._end_is_deadline = end_is_deadline
+        self._end_is_deadline = end_is_deadline  # False for the default limit of 120 seconds
         self._jitter = jitter
         self._retries = 0
         self.error: Exception = PyMongoError()

@@ -16,32 +16,23 @@ from gmongo.wire.transport import without_frames
 class SharedSource(Protocol):
     """Cursor or stream that several greenlets may read."""
 
-    _turn: Turn | None
-    """The turn of the greenlet that is reading, or None."""
+    _turn: Turn | None  # the turn of the greenlet that is reading the source, or None
 
 
 class Turn:
-    """Context manager for one step of the greenlet that reads `owner`. Meanwhile, other readers call :meth:`wait`.
-
-    :ivar has_documents: False if the step found no document. :meth:`wait` returns this value in other greenlets.
-    """
-
-    __slots__ = ("_greenlet", "_outcome", "_owner", "has_documents")
+    """Context manager for one step of the greenlet that reads `owner`. Meanwhile, other readers call :meth:`wait`."""
 
     def __init__(self, owner: SharedSource) -> None:
         self._owner = owner
         self._greenlet = getcurrent()
         self._outcome: AsyncResult[bool | Exception] | None = None  # None until another greenlet waits
-        self.has_documents = True
+        self.has_documents = True  # False if the step found no document. Other greenlets receive this value from wait()
 
     def wait(self, deadline: float | None) -> bool:
-        """Wait until the step has ended.
+        """Wait until the step has ended. Raise a copy of its error, or NetworkTimeout at the deadline.
 
         :returns: False if the step has found no document. After True, the caller must check again for documents. Other
             greenlets may have taken the documents, or an exception may have interrupted the step.
-        :raises InvalidOperation: a decoder or a listener in this step reads the cursor or stream again.
-        :raises NetworkTimeout: the deadline passed.
-        :raises PyMongoError: a copy of the error of the step. The error may also be a BSONError.
         """
         if self._greenlet is getcurrent():
             raise InvalidOperation("a type decoder or a listener cannot read the cursor or the stream that called it")

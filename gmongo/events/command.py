@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from bson.objectid import ObjectId
 
@@ -47,18 +47,6 @@ _HELLOS = frozenset({"hello", "ismaster"})
 class SentCommand:
     """Command in progress. `trace` is the trace of the operation, or None if no observer needs a trace."""
 
-    __slots__ = (
-        "command",
-        "connection",
-        "database",
-        "name",
-        "operation_id",
-        "request_id",
-        "sensitive",
-        "started",
-        "trace",
-    )
-
     def __init__(
         self, command: Document, database: str, request_id: int, operation_id: int, connection: Connection, trace: Any
     ) -> None:
@@ -74,31 +62,19 @@ class SentCommand:
         self.started = _clock.monotonic()
 
 
-class MonitoredOperation(Protocol):
-    """The method of an operation that the publisher uses."""
-
-    def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict: ...
-
-
 class CommandEvents:
     """Publisher of the command events of one client. A silent publisher logs nothing."""
-
-    __slots__ = ("_is_logged", "_listeners", "_logger", "is_enabled")
-
-    is_enabled: Callable[[], bool]
-    """Return True if a listener or a log needs events. The hot path calls the methods below only in this case."""
 
     def __init__(self, listeners: tuple[CommandListener, ...], *, silent: bool) -> None:
         self._listeners = listeners
         self._logger = silence if silent else command_log
         self._is_logged = enabled_check(self._logger)
+        # True if a listener or a log needs events. The hot path calls the methods below only in this case.
         self.is_enabled = enabled_check(self._logger, listeners)
 
-    def monitored_reply(self, operation: MonitoredOperation, reply: DocumentDict) -> Document:
-        """Return the reply for events and logs. Decode the whole reply only if there are listeners."""
-        if self._listeners:
-            reply = operation.reply_for_monitoring(reply)
-        return reply
+    def monitored_reply(self, decode: Callable[[DocumentDict], DocumentDict], reply: DocumentDict) -> Document:
+        """Return the reply for events and logs. Call `decode` for the undecoded batch only if there are listeners."""
+        return decode(reply) if self._listeners else reply
 
     def started(self, sent: SentCommand) -> None:
         command = {} if sent.sensitive else sent.command

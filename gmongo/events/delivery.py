@@ -14,6 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from dataclasses import dataclass
 
 from bson.errors import BSONError
 from gevent import Greenlet, getcurrent
@@ -34,23 +35,19 @@ _GRACE = 0.05
 _MAX_UNDELIVERED = 10_000  # maximum number of events that wait for substitutes, above which the driver drops events
 
 
+@dataclass(slots=True, eq=False)
 class _Turn:
-    """Undelivered events of one greenlet. `size` is the number of these events."""
+    """Undelivered events of one greenlet."""
 
-    __slots__ = ("awake", "context", "delivering", "size", "substitute")
-
-    def __init__(self) -> None:
-        self.size = 0
-        self.delivering = False  # True while the greenlet runs a listener
-        self.awake: Event | None = None  # set when these events are the next events to deliver
-        self.context: Context | None = None  # the greenlet's context variables, if a substitute must deliver the events
-        self.substitute: Greenlet[..., None] | None = None
+    size: int = 0  # the number of these events
+    delivering: bool = False  # True while the greenlet runs a listener
+    awake: Event | None = None  # set when these events are the next events to deliver
+    context: Context | None = None  # the greenlet's context variables, if a substitute must deliver the events
+    substitute: Greenlet[..., None] | None = None
 
 
 class Delivery:
     """Undelivered events of one client. In a block ``with delivery:``, :meth:`deliver` does nothing."""
-
-    __slots__ = ("_block_depth", "_delivered", "_dropped", "_events", "_events_by_greenlet", "_left", "_stuck")
 
     def __init__(self) -> None:
         self._events: deque[tuple[_Turn, Callable[..., None], tuple[object, ...]]] = deque()
@@ -62,10 +59,7 @@ class Delivery:
         self._stuck = False  # True if the listener of the first event has not returned in time
 
     def record(self, publish: Callable[..., None], *arguments: object) -> bool:
-        """Record a call ``publish(*arguments)`` without a greenlet switch. The caller later calls :meth:`deliver`.
-
-        :returns: False if the driver dropped the event, because listeners have not returned in time.
-        """
+        """Record a call ``publish(*arguments)`` without a switch. Return False if the driver dropped the event."""
         if self._left >= _MAX_UNDELIVERED:
             self._dropped += 1
             return False

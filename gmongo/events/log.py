@@ -79,26 +79,13 @@ def _converting_method(name: str) -> Callable[..., object]:
 
 
 # This class overrides `__iter__`, so that `dict(structured)` calls `__getitem__` for each value.
-for _name in (
-    "__eq__",
-    "__getitem__",
-    "__iter__",
-    "__ne__",
-    "__or__",
-    "__repr__",
-    "copy",
-    "get",
-    "items",
-    "pop",
-    "values",
-):
+_READS = ("__eq__", "__getitem__", "__iter__", "__ne__", "__or__", "__repr__", "copy", "get", "items", "pop", "values")
+for _name in _READS:
     setattr(Structured, _name, _converting_method(_name))
 
 
 class Details:
     """Text of a log message, which lists all values of the structured form."""
-
-    __slots__ = ("_structured",)
 
     def __init__(self, structured: Structured) -> None:
         self._structured = structured
@@ -124,17 +111,12 @@ def _handle(logger: logging.Logger, text: object, structured: DocumentDict, leve
 
 def document_text(document: Document) -> str:
     """Return a document as relaxed Extended JSON of at most ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
-    longest = _max_document_length()
+    value = next(filter(None, map(os.environ.get, _LENGTH_VARIABLES)), "")
+    longest = int(value) if value.isascii() and value.isdigit() else _DEFAULT_LENGTH
     text = _truncated_repr.document_text(document, longest + 1)
     if len(text) <= longest:
         return text
     return _CUT_ESCAPE.sub(r"\1", text[:longest], count=1) + "..."
-
-
-def _max_document_length() -> int:
-    """Return the value of the environment variable, or the default length if the value is not a number."""
-    value = next(filter(None, map(os.environ.get, _LENGTH_VARIABLES)), "")
-    return int(value) if value.isascii() and value.isdigit() else _DEFAULT_LENGTH
 
 
 def milliseconds(seconds: float) -> int:

@@ -22,24 +22,14 @@ CLOSED_REASONS = {
     ConnectionClosedReason.POOL_CLOSED: "Connection pool was closed",
 }
 FAILED_REASONS = {
-    ConnectionCheckOutFailedReason.TIMEOUT: ("Wait queue timeout elapsed without a connection becoming available"),
-    ConnectionCheckOutFailedReason.CONN_ERROR: ("An error occurred while trying to establish a new connection"),
+    ConnectionCheckOutFailedReason.TIMEOUT: "Wait queue timeout elapsed without a connection becoming available",
+    ConnectionCheckOutFailedReason.CONN_ERROR: "An error occurred while trying to establish a new connection",
     ConnectionCheckOutFailedReason.POOL_CLOSED: "Connection pool was closed",
 }
 
 
 class PoolEvents:
-    """Publisher of the events of one pool.
-
-    :param on_established: called for each established connection, with the address of the server and the seconds that
-        the establishment took; None if the client has no metrics.
-    :param silent: True to log nothing.
-    """
-
-    __slots__ = ("_address", "_listeners", "_logger", "_on_established", "_where", "delivery", "is_enabled", "where")
-
-    is_enabled: Callable[[], bool]
-    """Return True if a listener or a logger needs events. The hot path calls the methods below only in this case."""
+    """Publisher of the events of one pool. A silent publisher logs nothing."""
 
     def __init__(
         self,
@@ -50,13 +40,14 @@ class PoolEvents:
         *,
         silent: bool,
     ) -> None:
-        self._on_established = on_established
+        self._on_established = on_established  # called with the duration in seconds. None without metrics
         self.delivery = delivery
         self._address = address
         self._listeners = listeners
         self.where = address_text(address)
         self._where = address_fields(address)
         self._logger = silence if silent else connection_log
+        # True if a listener or a log needs events. The hot path calls the methods below only in this case.
         self.is_enabled = enabled_check(self._logger, listeners)
 
     def record(self, publish: Callable[..., None], *arguments: object) -> None:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 class TopologyEvents:
     """Publisher of the events of one topology. A silent publisher logs nothing."""
 
-    __slots__ = ("_id", "_listeners", "_logger", "delivery")
-
     def __init__(self, topology_id: ObjectId, listeners: EventListeners, delivery: Delivery, *, silent: bool) -> None:
         self._logger = silence if silent else topology_log
         self.delivery = delivery
@@ -72,10 +70,7 @@ class TopologyEvents:
         if self._listeners.heartbeat:
             event = monitoring.ServerHeartbeatStartedEvent(address, awaited)
             publish(self._listeners.heartbeat, "started", event)
-        if self._logger.isEnabledFor(DEBUG):
-            self._log(
-                "Server heartbeat started", awaited=awaited, **_connection_ids(connection), **address_fields(address)
-            )
+        self._log_heartbeat("Server heartbeat started", address, connection, awaited=awaited)
 
     def heartbeat_succeeded(
         self, address: Address, connection: Connection | None, duration: float, reply: HelloReply, awaited: bool
@@ -85,15 +80,8 @@ class TopologyEvents:
             publish(self._listeners.heartbeat, "succeeded", event)
         if self._logger.isEnabledFor(DEBUG):
             text = document_text(reply)
-            self._log(
-                "Server heartbeat succeeded",
-                f", reply: {text}",
-                awaited=awaited,
-                durationMS=milliseconds(duration),
-                reply=text,
-                **_connection_ids(connection),
-                **address_fields(address),
-            )
+            extra = {"awaited": awaited, "durationMS": milliseconds(duration), "reply": text}
+            self._log_heartbeat("Server heartbeat succeeded", address, connection, f", reply: {text}", **extra)
 
     def heartbeat_failed(
         self, address: Address, connection: Connection | None, duration: float, error: Exception, awaited: bool
@@ -102,15 +90,14 @@ class TopologyEvents:
             event = monitoring.ServerHeartbeatFailedEvent(duration, error, address, awaited)
             publish(self._listeners.heartbeat, "failed", event)
         if self._logger.isEnabledFor(DEBUG):
-            self._log(
-                "Server heartbeat failed",
-                f", failure: {error}",
-                awaited=awaited,
-                durationMS=milliseconds(duration),
-                failure=repr(error),
-                **_connection_ids(connection),
-                **address_fields(address),
-            )
+            extra = {"awaited": awaited, "durationMS": milliseconds(duration), "failure": repr(error)}
+            self._log_heartbeat("Server heartbeat failed", address, connection, f", failure: {error}", **extra)
+
+    def _log_heartbeat(
+        self, message: str, address: Address, connection: Connection | None, detail: str = "", **extra: object
+    ) -> None:
+        if self._logger.isEnabledFor(DEBUG):
+            self._log(message, detail, **extra, **_connection_ids(connection), **address_fields(address))
 
     def _log(self, message: str, detail: str = "", **extra: object) -> None:
         if self._logger.isEnabledFor(DEBUG):

@@ -41,8 +41,6 @@ class SelectionRequest(NamedTuple):
 class SelectionEvents:
     """Publisher of log messages about server selection, for which the specification defines no events."""
 
-    __slots__ = ("_logger", "is_enabled")
-
     def __init__(self, *, silent: bool) -> None:
         self._logger = silence if silent else server_selection_log
         self.is_enabled = enabled_check(self._logger)
@@ -81,8 +79,6 @@ class SelectionEvents:
 
 class _Text:
     """Text of a log message. The text is formatted when a handler formats the record."""
-
-    __slots__ = ("_extra", "_structured")
 
     def __init__(self, structured: Structured, extra: DocumentDict) -> None:
         self._structured = structured

@@ -40,8 +40,7 @@ class AttemptOwner(Protocol):
     @property
     def commands(self) -> Commands: ...
 
-    def reap(self, operation: Operation, result: Result) -> None:
-        """Kill the cursor in `result`, because the caller of the operation does not receive `result`."""
+    def reap(self, operation: Operation, result: Result) -> None: ...
 
 
 class Attempt:
@@ -92,8 +91,9 @@ class Attempt:
         elif operation.is_write:
             if operation.retryable and executor.policy.retry_writes and server.supports_retryable_writes:
                 self.is_retryable_write = True
-            elif self.retry is not None:
-                self._refuse_write_retry(self.retry)
+            elif self.retry is not None and operation.retryable and self.retry.maybe_executed:
+                # A server may have executed the write, and this server would not recognize a retry.
+                raise OperationFailure("Selected server does not support retryable writes") from self.retry.error
         if trace is not None:
             trace.selected(server.address, topology)
         connection = server.pool.check_out(limit)
@@ -111,7 +111,11 @@ class Attempt:
                 result = self._run_in_background(connection, executor)
             else:
                 result = executor.commands.run(self, connection)
-            if operation.opens_cursor and self._keeps_connection(executor, result):
+            if (
+                operation.opens_cursor
+                and (operation.pins_connection or topology.settings.load_balanced)
+                and operation.keeps_cursor_open(result)
+            ):
                 pin = PinnedConnection(server.pool, connection, Purpose.CURSOR) if pin is None else pin.share()
                 result = operation.pinned(result, pin)
         except BaseException as error:
@@ -141,12 +145,6 @@ class Attempt:
         self.address = self.address or transaction.pinned_address
         return operation.pin or transaction.pin, transaction
 
-    def _keeps_connection(self, executor: AttemptOwner, result: Result) -> bool:
-        """Return True if `result` is an open cursor that keeps the connection pinned."""
-        operation = self.operation
-        pins = operation.pins_connection or executor.topology.settings.load_balanced
-        return pins and operation.keeps_cursor_open(result)
-
     def _run_pinned(self, pin: PinnedConnection, executor: AttemptOwner) -> Result:
         operation = self.operation
         self.address, self.hello = pin.connection.address, pin.connection.hello
@@ -170,11 +168,6 @@ class Attempt:
             return executor.commands.run(self, connection)
         finally:
             connection.set_ref(True)
-
-    def _refuse_write_retry(self, retry: Retry) -> None:
-        """Refuse a retry on a server without retryable writes, if a server may have executed the write."""
-        if self.operation.retryable and retry.maybe_executed:
-            raise OperationFailure("Selected server does not support retryable writes") from retry.error
 
     def _check_in(self, pool: Pool, connection: Connection, pinned: bool, error: BaseException | None = None) -> None:
         """Check in the connection. If a cursor or a transaction pins the connection, record the error instead."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from gmongo import _random
 
@@ -12,12 +13,7 @@ MAX_BACKOFF = 10.0  # seconds
 
 
 def backoff(retries: int, base: float, jitter: float) -> float:
-    """Return the seconds to wait before a retry (BP-20 to BP-25).
-
-    :param retries: number of earlier retries of the operation.
-    :param base: maximum backoff in seconds before the first retry. Each further retry doubles the maximum.
-    :param jitter: random number from 0 to 1.
-    """
+    """Return the seconds to wait before a retry (BP-20 to BP-25). Each of the earlier `retries` doubles the maximum."""
     return jitter * min(MAX_BACKOFF, base * 2.0**retries)
 
 
@@ -29,8 +25,6 @@ class TokenBucket:
     """
 
     CAPACITY = 1000
-
-    __slots__ = ("missing",)
 
     def __init__(self) -> None:
         self.missing = 0  # tenths of tokens that retries have taken and successful operations have not returned
@@ -51,43 +45,20 @@ class TokenBucket:
         self.missing = max(0, self.missing - tenths)
 
 
+@dataclass(eq=False)
 class BackpressurePolicy:
-    """Settings, token bucket and counters for the retries of one client.
+    """Settings, token bucket and counters for the retries of one client."""
 
-    :param base: maximum backoff in seconds before the first retry.
-    :param retargeting: True if retries deprioritize an overloaded server. Retries always deprioritize a mongos that
-        returned an error.
-    """
-
-    __slots__ = (
-        "base",
-        "bucket",
-        "errors",
-        "exhausted",
-        "jitter",
-        "max_retries",
-        "others",
-        "retargeting",
-        "retries",
-        "slept",
-    )
-
-    def __init__(
-        self, max_retries: int, base: float, retargeting: bool, jitter: Callable[[], float] = lambda: _random.random()
-    ) -> None:
-        self.max_retries = max_retries
-        self.base = base
-        self.retargeting = retargeting
-        self.jitter = jitter
-        self.bucket = TokenBucket()
-        self.retries = 0
-        self.others = 0  # number of retries after network errors and elections, which took no token
-        self.errors = 0  # number of failed attempts
-        self.slept = 0.0
-        self.exhausted = 0
-
-    def delay(self, retries: int) -> float:
-        return backoff(retries, self.base, self.jitter())
+    max_retries: int
+    base: float  # maximum backoff in seconds before the first retry
+    retargeting: bool  # True if retries deprioritize an overloaded server. Retries always deprioritize a failed mongos
+    jitter: Callable[[], float] = lambda: _random.random()
+    bucket: TokenBucket = field(default_factory=TokenBucket)
+    retries: int = 0
+    others: int = 0  # number of retries after network errors and elections, which took no token
+    errors: int = 0  # number of failed attempts
+    slept: float = 0.0
+    exhausted: int = 0
 
     def stats(self) -> dict[str, float]:
         """Return the counters of :meth:`MongoClient.retry_stats`."""

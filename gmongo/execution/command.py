@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import bson
 from bson.errors import BSONError
@@ -16,23 +18,23 @@ from gmongo.cmap.hello import Hello
 from gmongo.errors import DocumentTooLarge, NetworkTimeout, OperationFailure, ProtocolError, PyMongoError
 from gmongo.events.command import CommandEvents, SentCommand
 from gmongo.execution.command_fields import CommandFields
-from gmongo.execution.late_reply import LateReply, OrphanTaker
 from gmongo.execution.operation import Operation, Result
 from gmongo.execution.reply_errors import error_of, malformed_reply_error, raise_error_of
-from gmongo.execution.server_session import ServerSessionPool
+from gmongo.execution.server_session import ServerSession, ServerSessionPool
 from gmongo.sdam.topology import Topology
-from gmongo.wire.message import MORE_TO_COME, next_request_id
+from gmongo.wire.address import Address
+from gmongo.wire.message import MORE_TO_COME, Buffer, next_request_id
 from gmongo.wire.reply_schema import CLUSTER_TIME, TIMES, check
 from gmongo.wire.timeout import remaining
 
 if TYPE_CHECKING:
     from gmongo.execution.attempt import Attempt
 
+_OrphanTaker: TypeAlias = Callable[[], Callable[[Result], None] | None]
+
 
 class CommandRunner:
     """Runs the commands of one client. Passes errors and the cluster times of replies to the topology."""
-
-    __slots__ = ("_events", "_fields", "_is_enabled", "_topology", "orphan_taker")
 
     def __init__(self, topology: Topology, events: CommandEvents, sessions: ServerSessionPool) -> None:
         self._topology = topology
@@ -40,12 +42,11 @@ class CommandRunner:
         self._is_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
         # Returns the function that kills the cursors of interrupted operations, or None after the client was deleted.
-        self.orphan_taker: OrphanTaker = lambda: None
+        self.orphan_taker: _OrphanTaker = lambda: None
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
-        """Run one command, and return the result of the operation.
+        """Run one command. After an error, update the connection, session and server before the check-in.
 
-        After an error, update the connection, the session and the server before the caller checks in the connection.
         If `reauthenticates`, this method may authenticate the connection again and repeat the command.
         """
         operation = attempt.operation
@@ -125,7 +126,7 @@ class CommandRunner:
     def _publish_end(self, sent: SentCommand, operation: Operation, reply: DocumentDict | None) -> None:
         try:
             error = None if reply is None or reply.get("ok") == 1 else error_of(reply)
-            shown = {"ok": 1} if reply is None else self._events.monitored_reply(operation, reply)
+            shown = {"ok": 1} if reply is None else self._events.monitored_reply(operation.reply_for_monitoring, reply)
         except BaseException as failure:
             self._events.failed(sent, _clock.monotonic() - sent.started, failure)
             raise
@@ -134,8 +135,6 @@ class CommandRunner:
             self._events.failed(sent, duration, error)
         else:
             self._events.succeeded(sent, duration, shown)
-
-    # Errors
 
     def _report_error(
         self,
@@ -163,16 +162,20 @@ class CommandRunner:
                 # the server may still run the command, although the connection is broken
                 session = attempt.server_session if attempt.session is None else attempt.session.server_session
             if session is not None:
+                operation = attempt.operation
                 is_own = isinstance(error, (PyMongoError, BSONError))
                 session.dirty = session.dirty or is_own
-                if not is_own or isinstance(error, NetworkTimeout) or _uses_cursor(attempt.operation):
+                may_have_cursor = operation.opens_cursor or operation.waits_for_documents
+                if not is_own or isinstance(error, NetworkTimeout) or may_have_cursor:
                     # the reaper later ends the command or kills the cursor
                     session.interrupted(connection.address)
                 else:
                     session = None
             if connection.unanswered is not None:
-                late = LateReply(attempt.operation, connection.address, self.orphan_taker, session)
-                connection.expect_late_reply(late, _max_time_ended(attempt, error))
+                # The handler has no strong reference to the client, so that a connection that waits for the late reply
+                # does not keep a deleted client alive.
+                handler = partial(_handle_late_reply, attempt.operation, connection.address, self.orphan_taker, session)
+                connection.expect_late_reply(handler, _max_time_ended(attempt, error))
             if isinstance(error, PyMongoError):
                 self._topology.handle_error(connection, error)
             elif reply is not None:
@@ -181,14 +184,22 @@ class CommandRunner:
 
     def reap(self, cursor: object) -> None:
         """Kill the cursor of an interrupted operation, if any."""
-        take = self.orphan_taker()
-        if cursor is not None and take is not None:
-            take(cursor)
+        _reap(self.orphan_taker, cursor)
 
 
-def _uses_cursor(operation: Operation) -> bool:
-    """Return True if, after a network error, the server may have an open cursor of the operation."""
-    return operation.opens_cursor or operation.waits_for_documents
+def _reap(orphan_taker: _OrphanTaker, cursor: object) -> None:
+    take = orphan_taker()
+    if cursor is not None and take is not None:
+        take(cursor)
+
+
+def _handle_late_reply(
+    operation: Operation, address: Address, taker: _OrphanTaker, session: ServerSession | None, body: Buffer
+) -> None:
+    """Kill the cursor in a late reply, and record in the session that the reply arrived. Does not switch greenlets."""
+    _reap(taker, operation.late_cursor(body, address))
+    if session is not None:
+        session.answered(address)
 
 
 def _max_time_ended(attempt: Attempt, error: BaseException | None) -> bool:

@@ -12,6 +12,7 @@ from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import codes
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection
+from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, ExecutionTimeout
 from gmongo.execution.deadline import without_wtimeout
 from gmongo.execution.operation import Operation
@@ -29,19 +30,13 @@ _PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
 class CommandFields:
     """Adds the fields that all kinds of commands have in common."""
 
-    __slots__ = ("_api", "_sessions", "_topology")
-
     def __init__(self, topology: Topology, sessions: ServerSessionPool) -> None:
         self._topology = topology
         self._sessions = sessions
         self._api = topology.settings.connection.server_api
 
     def add_fields(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
-        """Add the fields for session, transaction, cluster time, concerns, read preference, time limit and Stable API.
-
-        :raises ConfigurationError: the operation has an explicit session, but the server does not support sessions.
-        :raises ExecutionTimeout: the time before the deadline is shorter than the round trip time of the server.
-        """
+        """Add the fields for session, transaction, cluster time, concerns, read preference, deadline and Stable API."""
         operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
@@ -62,7 +57,12 @@ class CommandFields:
         hello = connection.hello
         session = attempt.session
         if session is not None:
-            cluster_time = self._add_session(command, attempt, session, connection, cluster_time)
+            if hello.sessions_supported or self._topology.settings.load_balanced:
+                _add_session(command, attempt, session, hello)
+            elif session.explicit is not None:
+                raise ConfigurationError("Sessions are not supported by this MongoDB deployment")
+            if session.explicit is not None:
+                cluster_time = _newer_cluster_time(cluster_time, session.explicit.cluster_time)
         elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
             # Acquire the session only now, so that operations have no session during the check-out of a connection.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
@@ -89,25 +89,8 @@ class CommandFields:
         if self._api:
             command.update(self._api)
 
-    def _add_session(
-        self,
-        command: DocumentDict,
-        attempt: Attempt,
-        session: Session,
-        connection: Connection,
-        cluster_time: Document | None,
-    ) -> Document | None:
-        """Add the fields of a session. Return the newer of the cluster times of the client and an explicit session."""
-        if connection.hello.sessions_supported or self._topology.settings.load_balanced:
-            _add_session(command, attempt, session, connection)
-        elif session.explicit is not None:
-            raise ConfigurationError("Sessions are not supported by this MongoDB deployment")
-        if session.explicit is not None:
-            cluster_time = _newer_cluster_time(cluster_time, session.explicit.cluster_time)
-        return cluster_time
 
-
-def _add_session(command: DocumentDict, attempt: Attempt, session: Session, connection: Connection) -> None:
+def _add_session(command: DocumentDict, attempt: Attempt, session: Session, hello: Hello) -> None:
     operation, transaction = attempt.operation, attempt.transaction
     server_session = session.server_session
     server_session.last_used = _clock.monotonic()
@@ -121,7 +104,7 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, conn
             transaction.add_fields(command, session.explicit.after_cluster_time)
         return
     if session.explicit is not None:
-        session.explicit.add_read_concern(command, operation.is_causally_consistent, connection.hello)
+        session.explicit.add_read_concern(command, operation.is_causally_consistent, hello)
     if attempt.is_retryable_write:
         command["txnNumber"] = _transaction_number(operation, server_session)
 

@@ -24,10 +24,7 @@ current_deadline = _current.get
 
 
 def deadline_after(seconds: float | None, option: str) -> float | None:
-    """Return the deadline in `seconds` from now. For 0 (no limit), return infinity. For None (not set), return None.
-
-    :param option: name of the option or function that sets the limit, for error messages.
-    """
+    """Return the deadline in `seconds` from now. For 0 (no limit), return infinity. For None (not set), return None."""
     if seconds is None:
         return None
     return seconds_of((seconds, option), _clock.monotonic() + seconds) if seconds else inf

@@ -1,8 +1,4 @@
-"""Executor of the operations of a client, with the only retry loop of the driver.
-
-:mod:`~gmongo.execution.retry` decides about retries, :mod:`~gmongo.execution.attempt` runs one attempt, and
-:mod:`~gmongo.execution.command` runs one command on one connection.
-"""
+"""Executor of the operations of a client, with the only retry loop of the driver."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ from gmongo.events.command import CommandEvents
 from gmongo.execution.attempt import Attempt
 from gmongo.execution.command import CommandRunner
 from gmongo.execution.deadline import checked_timeout, current_deadline, deadline_after
-from gmongo.execution.operation import Operation, Result
+from gmongo.execution.operation import Operation, OperationContext, Result
 from gmongo.execution.retry import ExecutionSettings, Retry, RetryPolicy
 from gmongo.execution.server_session import ServerSessionPool
 from gmongo.execution.sessions import (
@@ -36,7 +32,6 @@ from gmongo.execution.sessions import (
 from gmongo.sdam.topology import Topology
 
 if TYPE_CHECKING:
-    from gmongo.execution.operation_context import OperationContext
     from gmongo.execution.operation_trace import Observers, OperationTrace
     from gmongo.execution.transaction import Transaction
 
@@ -69,7 +64,6 @@ class Executor:
 
         :param session: explicit session, or session of a cursor; None uses the bound session or an implicit session.
         :param deadline: deadline of the operation; None uses :func:`gmongo.timeout`, or ``timeoutMS`` from now.
-        :raises PyMongoError: the operation failed.
         """
         if deadline is None:
             deadline = current_deadline()
@@ -91,8 +85,9 @@ class Executor:
                     retry = attempt.retry = attempt.retry or Retry(self.policy, deadline)
                     retry.failed(error, attempt)
                 else:
-                    if self._bucket.missing:
-                        self._deposit(operation, attempt.retry)
+                    # A cleanup command deposits nothing, because its success does not indicate less load.
+                    if self._bucket.missing and operation.retries_overload:
+                        self._bucket.deposit(1 if attempt.retry is None else 11)
                     return result
                 # Wait outside of the `except` block, so that the error does not become the context of other exceptions.
                 attempt = self._next_attempt(attempt, retry)
@@ -131,12 +126,6 @@ class Executor:
                 # prevent a reference cycle between this frame and a thrown exception
                 del me
 
-    def _deposit(self, operation: Operation, retry: Retry | None) -> None:
-        bucket = self._bucket
-        # ignore cleanup commands, because their success does not indicate less load
-        if bucket.missing and operation.retries_overload:
-            bucket.deposit(1 if retry is None else 11)
-
     def reap(self, operation: Operation, result: Result) -> None:
         """If `result` is an open cursor, kill the cursor, because the interrupted caller does not receive `result`."""
         if operation.opens_cursor and result is not None and operation.keeps_cursor_open(result):
@@ -147,10 +136,7 @@ class Executor:
     def operation_scope(
         self, name: str, context: OperationContext, session: SessionHandle | None
     ) -> AbstractContextManager[OperationTrace | None]:
-        """Return a context manager for a method of the API that runs several operations, such as a bulk write.
-
-        The context manager yields the trace of these operations, or None if no observer is active.
-        """
+        """Return the context manager for a bulk write. It yields the trace of the bulk write, or None."""
         return _UNOBSERVED
 
     def transaction_started(self, transaction: Transaction) -> None:
@@ -158,8 +144,6 @@ class Executor:
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
         """Notify the observers of the commit, abort or failure of a transaction."""
-
-    # Time limits
 
     def deadline(self) -> float | None:
         """Return the deadline of an operation that begins now. None means no limit."""
@@ -180,10 +164,7 @@ class Executor:
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
-        """Return an executor for a database, a collection or a session with its own timeout in seconds.
-
-        `option` is the name of the option in error messages. 0 means no limit, None keeps the current timeout.
-        """
+        """Return an executor with another timeout in seconds. 0 means no limit, None keeps the current timeout."""
         if timeout is None or timeout == self._timeout:
             return self
         limited = copy(self)
@@ -191,12 +172,7 @@ class Executor:
         return limited
 
     def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
-        """Return an executor for a single operation with its own timeout in milliseconds.
-
-        Its method :meth:`deadline` returns the deadline of the operation. 0 means no limit, None keeps the timeout.
-
-        :raises InvalidOperation: `with_transaction` has set the timeout of all operations in the session.
-        """
+        """Return an executor for one operation with its own timeout. 0 means no limit, None keeps the timeout."""
         timeout = checked_timeout("timeout_ms", timeout_ms)
         if timeout is None:
             return self
@@ -209,8 +185,6 @@ class Executor:
     def fresh_deadline(self) -> float | None:
         """Return a new deadline, ``timeoutMS`` from now, for the cleanup after an operation."""
         return deadline_after(self._timeout, self._limit_option)
-
-    # Sessions
 
     @property
     def epoch(self) -> int:

@@ -8,11 +8,7 @@ from gmongo.errors import InvalidOperation
 
 
 class UnsupportedClient:
-    """Executor of databases and collections whose client belongs to another library, such as Ming or mongomock.
-
-    Such libraries keep documents in memory. Their classes derive from PyMongo classes, and override the supported
-    methods. This executor refuses all other operations.
-    """
+    """Executor that refuses the operations that libraries such as Ming or mongomock inherit from PyMongo's classes."""
 
     def __init__(self, client: object) -> None:
         self._kind = type(client)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import bson
+from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._truncated_repr import short
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import InvalidOperation, ProtocolError, PyMongoError
-from gmongo.execution.operation_context import OperationContext
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
     from gmongo.execution.operation_trace import OperationTrace
     from gmongo.execution.transaction import Transaction
 
-
-Result: TypeAlias = Any
-"""The result of an operation: a document, a value or an open cursor."""
+Result: TypeAlias = Any  # the result of an operation: a document, a value or an open cursor
 
 
 def required_field(reply: Document, name: str, check: Check, document_name: str = "a reply") -> Value:
@@ -37,55 +36,47 @@ def required_field(reply: Document, name: str, check: Check, document_name: str 
     return value
 
 
-class Operation:
-    """Base class of operations. An operation builds one command, and does not depend on a server.
+@dataclass(slots=True)
+class OperationContext:
+    """Namespace and options of operations. All operations of a collection share one context, which never changes."""
 
-    A subclass describes the kind of operation in class attributes, builds the command, and reads the reply. A retry
-    builds the command again for another connection.
-    """
+    database: str
+    collection: str = ""  # empty for a database or a client
+    codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS  # for the documents of the application
+    selector: Selector = WRITABLE  # server selector of reads: a read preference, or `WRITABLE`
+    read_concern: Document | None = None  # for operations that take one. None uses the server's default
+    write_concern: Document | None = None  # for operations that take one. None uses the server's default
+
+    def replace(self, **changes: Any) -> OperationContext:
+        return replace(self, **changes)
+
+
+class Operation:
+    """Base class of operations. An operation builds one command, for each attempt again, and reads the reply."""
 
     name: ClassVar[str]
     is_write: ClassVar[bool] = False
-    retryable: bool = False
-    """True if the operation may be retried after a network error or an election."""
-    address: Address | None = None
-    """The address of the server that must run the operation, or None for any suitable server."""
-    waits_for_server: ClassVar[bool] = True
-    """True if the operation waits while the server at `address` is Unknown. Cleanup commands do not wait."""
-    acknowledged: bool = True
-    """True if the server sends a reply."""
-    takes_session: bool = True
-    """True if the operation uses a session. Unacknowledged writes and cleanup commands use no session."""
-    operation_id: int | None = None
-    """The `operation_id` in command events. All commands of one bulk write have the same ID."""
+    retryable: bool = False  # True if the operation may be retried after a network error or an election
+    address: Address | None = None  # the server that must run the operation, or None for any suitable server
+    waits_for_server: ClassVar[bool] = True  # True if the operation waits while the server at `address` is Unknown
+    acknowledged: bool = True  # True if the server sends a reply
+    takes_session: bool = True  # False for unacknowledged writes and cleanup commands, which use no session
+    operation_id: int | None = None  # the operation ID in command events. One bulk write has one operation ID
     takes_read_concern: ClassVar[bool] = False
     takes_write_concern: bool = False
-    concern_first: ClassVar[bool] = False
-    """True if a write concern error has priority over the error of the command."""
-    transaction_number: int | None = None
-    """The transaction number, which the executor sets. By this number, the server recognizes the retry of a write."""
-    is_generic: ClassVar[bool] = False
-    """True for a command of the application (``Database.command``), which may read or write."""
-    retries_overload: ClassVar[bool] = True
-    """True if the operation is retried after overload errors. Cleanup commands are not retried."""
-    ends_transaction: ClassVar[bool] = False
-    """True if the operation commits or aborts a transaction."""
-    takes_max_time: bool = True
-    """True if a deadline sets ``maxTimeMS``. False for `getMore`, and if the cursor outlives the deadline."""
-    waits_for_documents: ClassVar[bool] = False
-    """True if ``maxTimeMS`` of the command limits how long the server waits for new documents."""
-    opens_cursor: bool = False
-    """True if the result may be an open cursor."""
-    pins_connection: bool = False
-    """True if the connection stays pinned to the cursor even without a load balancer."""
-    pin: PinnedConnection | None = None
-    """The pinned connection on which the operation must run, or None."""
-    in_background: bool = False
-    """True if a background greenlet runs the operation, which then must not keep the event loop alive."""
-    selector_is_explicit: bool = False
-    """True if this operation has its own read preference, instead of the read preference of its transaction."""
-    trace: OperationTrace | None = None
-    """Record of the progress and the timings for the observers of the client, or None."""
+    concern_first: ClassVar[bool] = False  # True if a write concern error has priority over the error of the command
+    transaction_number: int | None = None  # set by the executor. The server recognizes a retried write by this number
+    is_generic: ClassVar[bool] = False  # True for a command of `Database.command`, which may read or write
+    retries_overload: ClassVar[bool] = True  # True if the operation is retried after overload errors
+    ends_transaction: ClassVar[bool] = False  # True if the operation commits or aborts a transaction
+    takes_max_time: bool = True  # True if a deadline sets `maxTimeMS`
+    waits_for_documents: ClassVar[bool] = False  # True if `maxTimeMS` limits the server's wait for new documents
+    opens_cursor: bool = False  # True if the result may be an open cursor
+    pins_connection: bool = False  # True if the connection stays pinned to the cursor even without a load balancer
+    pin: PinnedConnection | None = None  # the pinned connection on which the operation must run, or None
+    in_background: bool = False  # True for a background greenlet, which must not keep the event loop alive
+    selector_is_explicit: bool = False  # True if the read preference of the transaction does not apply
+    trace: OperationTrace | None = None  # record of the progress for the observers of the client, or None
 
     __slots__ = ("__dict__", "context")
 
@@ -154,8 +145,6 @@ class Operation:
         """Store the pinned connection in `result`, and return `result`."""
         return result
 
-    # Behaviour in a transaction
-
     def selector_in_transaction(self, transaction: Transaction) -> Selector:
         """Return the server selector of this operation in a transaction. All reads must use the primary."""
         if self.is_write:
@@ -168,16 +157,3 @@ class Operation:
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
         """Notify the transaction of an error. `overloaded` is True if an overloaded server rejected the command."""
         transaction.failed(error)
-
-
-class CollectionOperation(Operation):
-    """Operation on a collection. Its command consists of the collection name and constant fields."""
-
-    __slots__ = ("fields",)
-
-    def __init__(self, context: OperationContext, fields: Document) -> None:
-        super().__init__(context)
-        self.fields = fields
-
-    def command(self, hello: Hello) -> DocumentDict:
-        return {self.name: self.context.collection, **self.fields}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -31,56 +32,31 @@ class Phase(Enum):
     BACK_OFF = "back-off"
 
 
+@dataclass(slots=True, eq=False)
 class OperationTrace:
-    """Record of the progress of one operation, for the observers of the client. Durations are in seconds.
+    """Record of the progress of one operation, for the observers of the client. Durations are in seconds."""
 
-    :param name: name of the operation in the API specifications, such as ``find``.
-    """
-
-    __slots__ = (
-        "address",
-        "attempts",
-        "backing_off",
-        "checking_out",
-        "collection",
-        "commands",
-        "connecting",
-        "cursor_id",
-        "database",
-        "decoding",
-        "exchanging",
-        "name",
-        "notes",
-        "observer",
-        "round_trip",
-        "selecting",
-        "sensitive",
-        "started",
-        "wait_started",
-        "waits_for",
-    )
-
-    def __init__(self, name: str, database: str, collection: str, observer: Observers) -> None:
-        self.name = name
-        self.database = database
-        self.collection = collection
-        self.observer = observer
-        self.started = _clock.monotonic()
-        self.address: Address | None = None  # server of the last attempt
-        self.cursor_id: int | None = None  # cursor ID of a `getMore`
-        self.sensitive = False  # True if a command or a reply may contain a secret
-        self.attempts = 0
-        self.waits_for: Phase | None = None  # phase of the current wait, or None
-        self.wait_started = 0.0
-        self.commands = 0
-        # seconds that the operation waited in each phase
-        self.selecting = self.checking_out = self.backing_off = 0.0
-        self.connecting = 0.0  # the part of `checking_out` in which the pool established connections
-        # sum over all commands: seconds from the first sent byte to the decoded reply
-        self.exchanging = 0.0
-        self.decoding = 0.0  # the part of `exchanging` in which the driver decoded replies
-        self.round_trip = 0.0  # average round trip time of the server of the last attempt
-        self.notes: dict[object, Value] = {}  # data that each observer stores about the operation
+    name: str  # name of the operation in the API specifications, such as `find`
+    database: str
+    collection: str
+    observer: Observers
+    started: float = field(default_factory=lambda: _clock.monotonic())
+    address: Address | None = None  # server of the last attempt
+    cursor_id: int | None = None  # cursor ID of a `getMore`
+    sensitive: bool = False  # True if a command or a reply may contain a secret
+    attempts: int = 0
+    waits_for: Phase | None = None  # phase of the current wait, or None
+    wait_started: float = 0.0
+    commands: int = 0
+    # seconds that the operation waited in each phase
+    selecting: float = 0.0
+    checking_out: float = 0.0
+    backing_off: float = 0.0
+    connecting: float = 0.0  # the part of `checking_out` in which the pool established connections
+    exchanging: float = 0.0  # sum over all commands: seconds from the first sent byte to the decoded reply
+    decoding: float = 0.0  # the part of `exchanging` in which the driver decoded replies
+    round_trip: float = 0.0  # average round trip time of the server of the last attempt
+    notes: dict[object, Value] = field(default_factory=dict)  # data that each observer stores about the operation
 
     def elapsed(self) -> float:
         return _clock.monotonic() - self.started
@@ -146,8 +122,7 @@ class Observer:
     The methods do nothing by default. The executor calls the methods in the greenlet and the context of the operation.
     """
 
-    times_decoding = False
-    """True if the observer reads :attr:`OperationTrace.decoding`, the time to decode replies."""
+    times_decoding = False  # True if the observer reads `OperationTrace.decoding`, the time to decode replies
 
     def is_enabled(self) -> bool:
         """Return True if the observer is active. If no observer of the client is active, operations have no trace."""
@@ -205,7 +180,8 @@ class Observers(Observer):
         self.times_decoding = any(observer.times_decoding for observer in observers)
         # For speed, each method calls only the observers that override the method.
         for name in _CALLBACKS:
-            methods = [getattr(each, name) for each in observers if _overrides(each, name)]
+            default = getattr(Observer, name)
+            methods = [getattr(each, name) for each in observers if getattr(type(each), name) is not default]
             setattr(self, name, _function_calling(methods))
 
     def bind_context(self, run: Callable[[], None]) -> Callable[[], None]:
@@ -223,10 +199,6 @@ class Observers(Observer):
 _CALLBACKS = [name for name, value in vars(Observer).items() if callable(value) and not name.startswith("_")]
 _CALLBACKS.remove("is_enabled")
 _CALLBACKS.remove("bind_context")
-
-
-def _overrides(observer: Observer, name: str) -> bool:
-    return getattr(type(observer), name) is not getattr(Observer, name)
 
 
 def _function_calling(methods: list[Callable[..., None]]) -> Callable[..., None]:

@@ -39,9 +39,7 @@ def error_of(reply: Document, max_wire_version: int | None = None, concern_first
     This function ignores write errors, because a bulk write may continue after a write error. For a write concern error
     of a successful command, this function returns an exception only if the code reports a state change of the server.
     This exception is a WriteConcernError, because a NotPrimaryError would cause programs to repeat the executed write.
-
-    :param concern_first: True if a write concern error has priority over the error of the command.
-    :raises ProtocolError: the reply is malformed.
+    If `concern_first`, a write concern error has priority over the error of the command.
     """
     check(reply, ERROR)
     concern = reply.get("writeConcernError")
@@ -70,10 +68,7 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
-    """Return a ProtocolError if a malformed reply caused `failure`, otherwise `failure` itself.
-
-    A custom type decoder of the application may also have raised `failure`.
-    """
+    """Return a ProtocolError, or `failure` itself if a custom type decoder may have raised `failure`."""
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

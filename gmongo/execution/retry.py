@@ -19,7 +19,7 @@ from gmongo.errors import (
     ServerSelectionTimeoutError,
     WriteConcernError,
 )
-from gmongo.execution.backpressure import BASE_BACKOFF, MAX_RETRIES, BackpressurePolicy
+from gmongo.execution.backpressure import BASE_BACKOFF, MAX_RETRIES, BackpressurePolicy, backoff
 from gmongo.execution.operation import Operation
 from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 _NO_RETRYABLE_WRITES = (
     "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 )
-
 
 _NONE = PyMongoError()  # placeholder until an attempt fails
 # If a server sent data to an available connection, the next exchange raises OutOfStepError.
@@ -68,18 +67,11 @@ def _is_write_concern_error(error: OperationFailure | NotPrimaryError) -> bool:
     return isinstance(error, WriteConcernError) or (isinstance(error.details, Mapping) and "ok" not in error.details)
 
 
-def may_retry_write(error: PyMongoError) -> bool:
-    """Return True if the driver may retry a write that failed with `error`."""
-    return error.has_error_label(RETRYABLE_WRITE)
-
-
 def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
     """Replace the error of a server without retryable writes by an error that recommends ``retryWrites=false``."""
-    if not (
-        isinstance(error, OperationFailure)
-        and error.code == codes.ILLEGAL_OPERATION
-        and str(error).startswith("Transaction numbers")
-    ):
+    if not isinstance(error, OperationFailure) or error.code != codes.ILLEGAL_OPERATION:
+        return error
+    if not str(error).startswith("Transaction numbers"):
         return error
     details = {**(error.details or {}), "errmsg": _NO_RETRYABLE_WRITES}
     explained = OperationFailure(_NO_RETRYABLE_WRITES, error.code, details)
@@ -89,20 +81,14 @@ def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
 
 @dataclass(frozen=True)
 class ExecutionSettings:
-    """Retry options and timeout of a client.
-
-    :param timeout: timeout of a whole operation in seconds; 0 means no limit, None means that no timeout is set.
-    :param max_adaptive_retries: maximum number of retries of an operation after overload errors.
-    :param base_backoff: maximum backoff in seconds before the first retry after an overload error.
-    :param overload_retargeting: True if retries also deprioritize an overloaded server that is not a mongos.
-    """
+    """Retry options and timeout of a client."""
 
     retry_reads: bool = True
     retry_writes: bool = True
-    timeout: float | None = None
-    max_adaptive_retries: int = MAX_RETRIES
-    base_backoff: float = BASE_BACKOFF
-    overload_retargeting: bool = False
+    timeout: float | None = None  # timeout of a whole operation in seconds. 0 means no limit, None an unset option
+    max_adaptive_retries: int = MAX_RETRIES  # maximum number of retries of an operation after overload errors
+    base_backoff: float = BASE_BACKOFF  # maximum backoff in seconds before the first retry
+    overload_retargeting: bool = False  # True if retries also deprioritize an overloaded server that is not a mongos
 
 
 class FailedAttempt(Protocol):
@@ -119,14 +105,12 @@ class FailedAttempt(Protocol):
 class RetryPolicy:
     """Retry rules from the client options."""
 
-    __slots__ = ("_options", "_topology", "overload", "retry_writes")
-
     def __init__(self, options: ExecutionSettings, topology: Topology) -> None:
         self._options = options
         self._topology = topology
         self.retry_writes = options.retry_writes
         self.overload = BackpressurePolicy(
-            options.max_adaptive_retries, options.base_backoff, retargeting=options.overload_retargeting
+            options.max_adaptive_retries, options.base_backoff, options.overload_retargeting
         )
 
     def allows_single_retry(self, attempt: FailedAttempt) -> bool:
@@ -168,36 +152,20 @@ class Retry:
       kinds together (BP-A10).
     """
 
-    __slots__ = (
-        "_deadline",
-        "_limit",
-        "_overload",
-        "_policy",
-        "_retries",
-        "delay",
-        "error",
-        "failed_on",
-        "latest",
-        "maybe_executed",
-    )
-
     def __init__(self, policy: RetryPolicy, deadline: float | None) -> None:
         self._policy = policy
         self._overload = policy.overload
         self._deadline = deadline
         self._retries = 0
         self._limit: float = 1 if deadline is None else inf
-        # `latest`: error of the last attempt. `error`: error that the application receives
-        self.latest = self.error = _NONE
+        self.latest = _NONE  # error of the last attempt
+        self.error = _NONE  # error that the application receives
         self.delay: float | None = None  # seconds before the next attempt, or None if there is no next attempt
         self.maybe_executed = False  # True if a server may have executed the operation
         self.failed_on: frozenset[Address] = frozenset()
 
     def failed(self, error: PyMongoError, attempt: FailedAttempt) -> None:
-        """Add the labels of the specifications to `error`, and set :attr:`delay`.
-
-        If :attr:`delay` is None, there is no retry, and the application receives :attr:`error`.
-        """
+        """Add the labels of the specifications to `error`, and set :attr:`delay` and :attr:`error`."""
         self._overload.errors += 1
         self.latest = error
         if attempt.is_retryable_write:
@@ -218,16 +186,19 @@ class Retry:
             self._limit = self._overload.max_retries
         if self._retries >= self._limit or not (labelled or self._may_retry_once(error, attempt)):
             return None
-        delay = self._overload.delay(self._retries) if overloaded else 0.0
+        delay = backoff(self._retries, self._overload.base, self._overload.jitter()) if overloaded else 0.0
         is_over = self._deadline is not None and _clock.monotonic() + delay >= self._deadline
         if is_over and (delay or self.error.timeout):
             # Without a delay, the retry is allowed: it raises a timeout error whose cause is this error.
             return None
-        if (overloaded or labelled) and not self._take_token():
-            return None
-        self._retries += 1
         if not (overloaded or labelled):
             self._overload.others += 1
+        elif self._overload.bucket.consume():
+            self._overload.retries += 1
+        else:  # no token is left
+            self._overload.exhausted += 1
+            return None
+        self._retries += 1
         failed_on = self._policy.server_to_avoid(error, attempt)
         if failed_on is not None:
             self.failed_on = self.failed_on | {failed_on}
@@ -243,16 +214,9 @@ class Retry:
 
     def _may_retry_once(self, error: PyMongoError, attempt: FailedAttempt) -> bool:
         """Return True if the driver may retry the operation because of a network error or an election."""
-        may_retry = may_retry_write if attempt.operation.is_write else may_retry_read
-        return may_retry(error) and self._policy.allows_single_retry(attempt)
-
-    def _take_token(self) -> bool:
-        """Take a token from the bucket for a retry. Return False if no token is left."""
-        if not self._overload.bucket.consume():
-            self._overload.exhausted += 1
-            return False
-        self._overload.retries += 1
-        return True
+        is_write = attempt.operation.is_write
+        may_retry = error.has_error_label(RETRYABLE_WRITE) if is_write else may_retry_read(error)
+        return may_retry and self._policy.allows_single_retry(attempt)
 
     def _error_to_raise(self, error: PyMongoError) -> PyMongoError:
         """Return the previous error if the retry executed nothing, otherwise `error`."""
@@ -261,9 +225,8 @@ class Retry:
         if self._deadline is not None and error.timeout:
             error.__cause__ = self.error
             return error
-        if isinstance(error, ServerSelectionTimeoutError) or error.has_error_label(NO_WRITES_PERFORMED):
-            return self.error
-        return error
+        executed_nothing = isinstance(error, ServerSelectionTimeoutError) or error.has_error_label(NO_WRITES_PERFORMED)
+        return self.error if executed_nothing else error
 
 
 def _add_labels(error: PyMongoError, attempt: FailedAttempt) -> None:

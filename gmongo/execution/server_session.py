@@ -48,8 +48,6 @@ class ServerSession:
 class ServerSessionPool:
     """Pool of idle server sessions. :meth:`acquire` returns the most recently used session."""
 
-    __slots__ = ("_epoch", "_idle", "_topology", "in_use", "reaper")
-
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._idle: deque[ServerSession] = deque()

@@ -25,27 +25,7 @@ _NONE: Document = {}
 
 
 class SessionState:
-    """State of an explicit session: server session, transaction, cluster time, and the greenlet that uses the session.
-
-    :param causal_consistency: True if reads must see the results of earlier operations of the session.
-    :param snapshot: True if all reads see the snapshot of the first read.
-    """
-
-    __slots__ = (
-        "_causal_consistency",
-        "_epoch",
-        "_executor",
-        "_server_session",
-        "_snapshot",
-        "_snapshot_time",
-        "_user",
-        "_uses",
-        "after_use",
-        "cluster_time",
-        "limit",
-        "operation_time",
-        "transaction",
-    )
+    """State of an explicit session and its transaction, and the greenlet that uses the session."""
 
     def __init__(
         self, executor: SessionOwner, server_session: ServerSession, causal_consistency: bool, snapshot: bool
@@ -85,20 +65,13 @@ class SessionState:
         """Operation time that reads send as ``afterClusterTime``, or None if the session is not causally consistent."""
         return self.operation_time if self._causal_consistency else None
 
-    # Use
-
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """Mark the session as in use until :meth:`end_use`, or raise an error.
-
-        :raises InvalidOperation: the session belongs to another client, has ended, or is in use by another greenlet.
-        :raises ConfigurationError: the operation is an unacknowledged write outside of a transaction.
-        """
+        """Mark the session as in use until :meth:`end_use`, or raise an error if the operation must not use it."""
         if self._executor.sessions is not executor.sessions:
             raise InvalidOperation("Can only use session with the MongoClient that started it")
         if self._epoch != executor.epoch:
             raise InvalidOperation("the session was started before a fork, and belongs to the parent process")
-        if self.has_ended:
-            raise InvalidOperation("Cannot use ended session")
+        _ = self.server_session  # raises an error after the end of the session
         self.check_free()
         if self.limit is not None and current_deadline() != self.limit:
             raise InvalidOperation(OTHER_LIMIT)
@@ -120,7 +93,7 @@ class SessionState:
 
     def check_free(self) -> None:
         """Raise InvalidOperation if another greenlet uses the session."""
-        if self._user is not None and self._user is not getcurrent():
+        if self.is_used_elsewhere:
             raise InvalidOperation("the session is in use by another greenlet: start one session for each greenlet")
 
     def end_use(self) -> None:
@@ -155,8 +128,6 @@ class SessionState:
     def end_implicit(self) -> None:
         """Do nothing, because the application ends an explicit session."""
 
-    # Commands and replies
-
     def add_read_concern(self, command: DocumentDict, is_causally_consistent: bool, hello: Hello) -> None:
         """Add the read concern for causal consistency or snapshot reads to a command."""
         if self._snapshot:
@@ -166,10 +137,7 @@ class SessionState:
             if self._snapshot_time is not None:
                 command["readConcern"]["atClusterTime"] = self._snapshot_time
         elif is_causally_consistent and self.after_cluster_time is not None:
-            command["readConcern"] = {
-                **command.get("readConcern", {}),
-                "afterClusterTime": self.after_cluster_time,
-            }
+            command["readConcern"] = {**command.get("readConcern", {}), "afterClusterTime": self.after_cluster_time}
 
     def observe(self, reply: Document) -> None:
         """Store the checked cluster time, operation time and snapshot time of a reply."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from gmongo.errors import InvalidOperation
 from gmongo.execution.server_session import ServerSession, ServerSessionPool, SessionOwner
@@ -13,31 +13,8 @@ from gmongo.execution.session_state import OTHER_LIMIT, SessionState
 
 if TYPE_CHECKING:
     from gmongo.execution.operation import Operation
-    from gmongo.execution.transaction import Transaction
 
 T = TypeVar("T")
-
-
-class Session(Protocol):
-    """The attributes and methods of implicit and explicit sessions that the executor uses."""
-
-    @property
-    def explicit(self) -> SessionState | None: ...
-
-    @property
-    def server_session(self) -> ServerSession: ...
-
-    @property
-    def has_ended(self) -> bool: ...
-
-    @property
-    def transaction(self) -> Transaction | None: ...
-
-    def begin(self, executor: SessionOwner, operation: Operation) -> None: ...
-
-    def end_use(self) -> None: ...
-
-    def end_implicit(self) -> None: ...
 
 
 class SessionHandle(Protocol):
@@ -47,7 +24,7 @@ class SessionHandle(Protocol):
     def has_ended(self) -> bool: ...
 
 
-def state_of(session: object) -> ImplicitSession | SessionState:
+def state_of(session: object) -> Session:
     """Return the state of a session. The state of an implicit session is the session itself."""
     if isinstance(session, (ImplicitSession, SessionState)):
         return session
@@ -77,15 +54,11 @@ def end_if_implicit(session: SessionHandle | None) -> None:
 
 
 _bound: ContextVar[tuple[SessionOwner, SessionHandle] | None] = ContextVar("gmongo_bound_session", default=None)
-
 binding = _bound.get  # returns the executor and the bound session of its client, or None
 
 
 def bound_session(executor: SessionOwner) -> SessionHandle | None:
-    """Return the session that `bind()` set for this context, or None.
-
-    :raises InvalidOperation: the bound session belongs to another client.
-    """
+    """Return the session that `bind()` set for this context, or None. Raise an error if another client is bound."""
     bound = _bound.get()
     if bound is None:
         return None
@@ -103,28 +76,15 @@ def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> boo
     return transaction is not None and transaction.active
 
 
-@contextmanager
-def bind_session(executor: SessionOwner, session: SessionHandle) -> Iterator[None]:
-    """Bind `session` inside the block, so that the operations of its client run in `session`."""
-    token = _bound.set((executor, session))
-    try:
-        yield
-    finally:
-        _bound.reset(token)
-
-
 def server_session_of(session: SessionHandle | None) -> ServerSession | None:
     """Return the server session that `session` has acquired and has not yet returned to the pool, or None."""
     return None if session is None else state_of(session)._server_session
 
 
 @contextmanager
-def without_bound_session() -> Iterator[None]:
-    """Ignore the bound session inside the block, for internal operations."""
-    if _bound.get() is None:
-        yield
-        return
-    token = _bound.set(None)
+def bind_session(binding: tuple[SessionOwner, SessionHandle] | None) -> Iterator[None]:
+    """Run the operations of a client inside the block in a session. For None, ignore the session of an outer block."""
+    token = _bound.set(binding)
     try:
         yield
     finally:
@@ -132,10 +92,9 @@ def without_bound_session() -> Iterator[None]:
 
 
 class ImplicitSession:
-    """Implicit session of one operation or one cursor.
+    """Implicit session of one operation or one cursor. The first command acquires the server session.
 
-    The first command acquires the server session, so that operations have no server session while they check out a
-    connection.
+    Operations therefore have no server session while they check out a connection.
     """
 
     __slots__ = ("_pool", "_server_session")
@@ -194,3 +153,6 @@ class SharedSession(ImplicitSession):
         self._owners -= 1
         if self._owners == 0:
             super().end_implicit()
+
+
+Session: TypeAlias = ImplicitSession | SessionState

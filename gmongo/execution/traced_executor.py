@@ -11,30 +11,18 @@ from gmongo import _clock
 from gmongo._documents import Document
 from gmongo.events.command import CommandEvents, SentCommand
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation import Result
+from gmongo.execution.operation import Operation, OperationContext, Result
 from gmongo.execution.operation_trace import Observers, OperationTrace, Phase
 from gmongo.execution.sessions import SessionHandle, binding, bound_session, state_of
 from gmongo.monitoring import CommandListener
 
 if TYPE_CHECKING:
     from gmongo.errors import PyMongoError
-    from gmongo.execution.operation import Operation
-    from gmongo.execution.operation_context import OperationContext
     from gmongo.execution.transaction import Transaction
-
-
-def trace_of(operation: Operation, observer: Observers) -> OperationTrace:
-    """Return a new trace of an operation that begins now."""
-    context = operation.context
-    trace = OperationTrace(operation.title, context.database, operation.collection, observer)
-    trace.cursor_id = getattr(operation, "cursor_id", None)
-    return trace
 
 
 class TracedCommands(CommandEvents):
     """Publisher of command events that notifies command listeners and observers."""
-
-    __slots__ = ("_listened",)
 
     def __init__(self, listeners: tuple[CommandListener, ...], observers: Observers) -> None:
         super().__init__(listeners, silent=False)
@@ -87,7 +75,8 @@ class TracedExecutor(Executor):
             return super().run(operation, session, deadline)
         if session is None and binding() is not None:
             session = bound_session(self)
-        trace = trace_of(operation, observers)
+        trace = OperationTrace(operation.title, operation.context.database, operation.collection, observers)
+        trace.cursor_id = getattr(operation, "cursor_id", None)
         operation.trace = trace
         if observers.times_decoding:
             operation.__dict__["decode"] = partial(trace.decode, operation.decode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,29 +52,21 @@ class TransactionSettings(NamedTuple):
     max_commit_time_ms: int | None
 
 
+_NO_SETTINGS = TransactionSettings({}, {}, WRITABLE, None)
+
+
+@dataclass(slots=True, eq=False)
 class Transaction:
     """State of the current or last transaction of one session. :meth:`start` begins a new transaction."""
 
-    __slots__ = (
-        "_commit_is_retry",
-        "_end_sent",
-        "observed",
-        "pin",
-        "pinned_address",
-        "recovery_token",
-        "settings",
-        "state",
-    )
-
-    def __init__(self) -> None:
-        self.state = State.NONE
-        self.settings = TransactionSettings({}, {}, WRITABLE, None)
-        self.pinned_address: Address | None = None  # address of the pinned mongos
-        self.pin: PinnedConnection | None = None  # pinned connection, if the client uses a load balancer
-        self.recovery_token: Document | None = None
-        self.observed: Any = None  # data that an observer of the client stores about the transaction
-        self._commit_is_retry: bool
-        self._end_sent: bool
+    state: State = State.NONE
+    settings: TransactionSettings = _NO_SETTINGS
+    pinned_address: Address | None = None  # address of the pinned mongos
+    pin: PinnedConnection | None = None  # pinned connection, if the client uses a load balancer
+    recovery_token: Document | None = None
+    observed: Any = None  # data that an observer of the client stores about the transaction
+    _commit_is_retry: bool = False
+    _end_sent: bool = False
 
     @property
     def active(self) -> bool:
@@ -104,8 +97,6 @@ class Transaction:
         if pin is not None:
             pin.connection.purpose = Purpose.CURSOR  # a cursor of the transaction may still keep the connection
             pin.release(error)
-
-    # Commit and abort
 
     def begin_commit(self) -> bool:
         """Prepare a commit. Return False if the driver need not send a `commitTransaction` command."""
@@ -142,8 +133,6 @@ class Transaction:
             return concern
         return {"wtimeout": _COMMIT_RETRY_WTIMEOUT, **concern, "w": "majority"}
 
-    # Commands
-
     def add_fields(self, command: DocumentDict, after: object) -> None:
         """Add the transaction fields to a command. `after` is the operation time for ``afterClusterTime``, or None."""
         command["autocommit"] = False
@@ -176,8 +165,6 @@ class Transaction:
         token = reply.get("recoveryToken")
         if token is not None:
             self.recovery_token = token
-
-    # Errors
 
     @staticmethod
     def failed(error: PyMongoError) -> None:

@@ -8,8 +8,7 @@ from bson.codec_options import CodecOptions
 
 from gmongo._documents import Document, DocumentDict, Value, plain
 from gmongo.cmap.hello import Hello
-from gmongo.execution.operation import Result
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import OperationContext, Result
 from gmongo.execution.reply_errors import raise_write_concern_error
 from gmongo.operations.find import CursorOperation
 from gmongo.operations.models import checked_mapping
@@ -22,13 +21,7 @@ def writes_result(pipeline: Sequence[Document]) -> bool:
 
 
 class Aggregate(CursorOperation):
-    """`aggregate` command on a collection or on a database.
-
-    :param target: the name of the collection; 1 if the pipeline runs on the database.
-    :param acknowledged: False if the pipeline writes to a collection with the write concern w=0.
-    :param decoding: the codec options for the documents; None uses the codec options of `context`.
-    :param raw: True if the result contains batches as undecoded BSON.
-    """
+    """`aggregate` command. `target` is the name of the collection, or 1 if the pipeline runs on the database."""
 
     name = "aggregate"
     takes_read_concern = True
@@ -54,8 +47,7 @@ class Aggregate(CursorOperation):
         self.takes_write_concern = writes_result(pipeline)
         self.takes_session = acknowledged or not self.takes_write_concern
         self.retryable = not self.takes_write_concern
-        has_size = batch_size is not None and self.retryable
-        self._cursor_field = {"batchSize": batch_size} if has_size else {}
+        self._cursor_field = {"batchSize": batch_size} if batch_size is not None and self.retryable else {}
 
     @property
     def needs_retry_writes(self) -> bool:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 import bson
 from bson.codec_options import CodecOptions
 
 from gmongo._background import LongWork
-from gmongo._documents import Document, DocumentDict, Value, plain
+from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._server_facts import sizes, wire_versions
 from gmongo._truncated_repr import short
 from gmongo.cmap.hello import Hello
 from gmongo.errors import DocumentTooLarge, InvalidOperation
-from gmongo.execution.operation import Result, required_field
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import OperationContext, Result, required_field
 from gmongo.operations.find import CursorOperation
 from gmongo.operations.models import (
     DeleteMany,
@@ -26,6 +25,7 @@ from gmongo.operations.models import (
     ReplaceOne,
     UpdateMany,
     UpdateOne,
+    WriteModel,
     check_is_mapping,
     checked_change,
 )
@@ -35,8 +35,7 @@ from gmongo.wire.message import Buffer, encode_op_msg
 from gmongo.wire.reply_schema import COUNT, DOCUMENT, ERROR, check, unexpected
 
 _INT32 = struct.Struct("<i")
-_Update: TypeAlias = UpdateOne | UpdateMany | ReplaceOne[Value]
-_Model: TypeAlias = InsertOne[Value] | _Update | DeleteOne | DeleteMany
+_Model: TypeAlias = WriteModel[Value]
 
 
 class Limits(NamedTuple):
@@ -85,12 +84,10 @@ class Write:
 class Writes:
     """Remaining operations of a client bulk write. An operation is encoded when a batch needs the operation."""
 
-    __slots__ = ("_codec_options", "_encoded", "_models")
-
     def __init__(self, models: Iterable[_Model], codec_options: CodecOptions[Value]) -> None:
         self._models: Iterator[tuple[int, _Model]] = iter(enumerate(models))
         self._codec_options = codec_options
-        self._encoded: deque[Write] = deque()  # encoded operations that are not yet part of a batch
+        self.encoded: deque[Write] = deque()  # encoded operations that are not yet part of a batch
 
     def __bool__(self) -> bool:
         return self._peek() is not None
@@ -114,12 +111,9 @@ class Writes:
             if used > (limits.batch_size if taken else limits.message_size):
                 break
             namespaces.add(write.namespace)
-            taken.append(self._encoded.popleft())
+            taken.append(self.encoded.popleft())
             work.checkpoint()
         return taken
-
-    def put_back(self, writes: Sequence[Write]) -> None:
-        self._encoded.extendleft(reversed(writes))
 
     def too_large_error(self, limits: Limits) -> DocumentTooLarge:
         write = self._peek()
@@ -130,12 +124,12 @@ class Writes:
         )
 
     def _peek(self) -> Write | None:
-        if not self._encoded:
+        if not self.encoded:
             index, model = next(self._models, (0, None))
             if model is None:
                 return None
-            self._encoded.append(Write(index, model, self._codec_options))
-        return self._encoded[0]
+            self.encoded.append(Write(index, model, self._codec_options))
+        return self.encoded[0]
 
 
 def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value]) -> None:
@@ -147,9 +141,6 @@ def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value])
             f"the {write.kind} at index {write.index} is {size} bytes, but the server takes documents "
             f"of at most {limit} bytes"
         )
-
-
-_Optional = tuple[tuple[str, Value], ...]
 
 
 def checked_models(models: object) -> list[_Model]:
@@ -185,22 +176,15 @@ def _document_of(model: _Model) -> DocumentDict:
         return {"insert": 0, "document": _with_id_first(model.document)}
     if isinstance(model, (DeleteOne, DeleteMany)):
         document = {"delete": 0, "filter": model.filter, "multi": isinstance(model, DeleteMany)}
-        optional: _Optional = (("collation", model.collation), ("hint", model.hint))
-    else:
-        document, optional = _update_of(model)
-    document.update((name, value) for name, value in optional if value is not None)
-    return document
-
-
-def _update_of(model: _Update) -> tuple[DocumentDict, _Optional]:
+        return without_none(document, collation=model.collation, hint=model.hint)
     change = checked_change(model)
-    document = {"update": 0, "filter": model.filter, "updateMods": change, "multi": isinstance(model, UpdateMany)}
-    return document, (
-        ("upsert", model.upsert),
-        ("collation", model.collation),
-        ("arrayFilters", None if isinstance(model, ReplaceOne) else model.array_filters),
-        ("hint", model.hint),
-        ("sort", None if isinstance(model, UpdateMany) else model.sort),
+    return without_none(
+        {"update": 0, "filter": model.filter, "updateMods": change, "multi": isinstance(model, UpdateMany)},
+        upsert=model.upsert,
+        collation=model.collation,
+        arrayFilters=getattr(model, "array_filters", None),
+        hint=model.hint,
+        sort=getattr(model, "sort", None),
     )
 
 
@@ -222,11 +206,7 @@ _ONE = {
 
 
 class BulkWriteBatch(CursorOperation):
-    """One `bulkWrite` command with as many operations as fit into a message. The reply has a cursor over the results.
-
-    :param limits: the assumed limits, until the hello reply of the server contains the actual limits.
-    :param operation_id: the operation ID of the whole bulk write in command events.
-    """
+    """One `bulkWrite` command with the operations that fit into a message. The reply has a cursor over the results."""
 
     name = "bulkWrite"
     is_write = True
@@ -245,35 +225,28 @@ class BulkWriteBatch(CursorOperation):
         super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))
         self.acknowledged = self.takes_session = acknowledged
         self.operation_id = operation_id
-        self.limits = limits
+        self.limits = limits  # assumed limits, until the hello reply of the server contains the actual limits
         self.reply: DocumentDict | None = None
         self._writes = writes
         self._fields: DocumentDict = {"bulkWrite": 1, **fields}
         self._size = len(bson.encode(self._fields, False, self.context.codec_options))
-        self._fitted = False
         self.taken = writes.take(limits, self._size)
         # The server cannot recognise the retry of an operation that may change several documents.
         self.retryable = acknowledged and not any(write.multi for write in self.taken)
-        self._namespaces: list[str] = []
+        self._namespaces: list[str] = []  # empty until the first attempt has fitted the operations into the message
 
     def command(self, hello: Hello) -> DocumentDict:
         if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:
             raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
-        if not self._fitted:
-            self._fit(
-                Limits(
-                    hello.max_write_batch_size,
-                    hello.max_message_size,
-                    hello.max_bson_size,
-                    hello.max_batch_size,
-                )
-            )
+        if not self._namespaces:
+            writes, message_size = hello.max_write_batch_size, hello.max_message_size
+            self._fit(Limits(writes, message_size, hello.max_bson_size, hello.max_batch_size))
         return dict(self._fields)
 
     def _fit(self, limits: Limits) -> None:
         """Take the operations that fit, and set the index of each namespace. A retry sends the same operations."""
         if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
-            self._writes.put_back(self.taken)
+            self._writes.encoded.extendleft(reversed(self.taken))
             self.taken = self._writes.take(limits, self._size)
         self.limits = limits
         if not self.taken:
@@ -286,7 +259,6 @@ class BulkWriteBatch(CursorOperation):
             write.set_namespace_index(numbers.setdefault(write.namespace, len(numbers)))
             work.checkpoint()
         self._namespaces = list(numbers)
-        self._fitted = True
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         operations = [write.encoded for write in self.taken]

@@ -9,20 +9,14 @@ from gmongo._documents import DocumentDict, Value
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
-from gmongo.execution.operation import Operation
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import Operation, OperationContext
 from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.wire.address import Address
 from gmongo.wire.message import EXHAUST_ALLOWED, Buffer, encode_op_msg
 
 
 class GetMore(CursorOperation):
-    """`getMore` command, which requests the next batch of a cursor.
-
-    :param pin: the pinned connection of the cursor, or None.
-    :param batch_size: the maximum number of documents in the batch; 0 lets the server choose.
-    :param max_time_ms: the maximum wait of the server for new documents of a tailable cursor, in milliseconds.
-    """
+    """`getMore` command. `max_time_ms` limits the server's wait for new documents of a tailable cursor."""
 
     name = "getMore"
     retryable = False
@@ -77,8 +71,6 @@ class GetMoreAhead(GetMore):
 
     in_background = True
 
-    __slots__ = ("size",)
-
     address: Address
     size: int  # bytes of the reply
 
@@ -99,8 +91,6 @@ class ExhaustGetMore(GetMore):
     and reads the next message as the reply.
     """
 
-    __slots__ = ()
-
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         return encode_op_msg(request_id, flags | EXHAUST_ALLOWED, body)
 
@@ -111,8 +101,6 @@ class KillCursors(Operation):
     name = "killCursors"
     retries_overload = False
     waits_for_server = False
-
-    __slots__ = ("address", "cursor_ids", "pin")
 
     def __init__(
         self, context: OperationContext, cursor_ids: list[int], address: Address, pin: PinnedConnection | None

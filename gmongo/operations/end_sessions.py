@@ -1,13 +1,18 @@
-"""The commands that end sessions: `endSessions` and `killSessions`."""
+"""The commands that end sessions and transactions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gmongo._documents import DocumentDict
+import bson
+
+from gmongo._documents import Document, DocumentDict
 from gmongo.cmap.hello import Hello
-from gmongo.execution.operation import Operation
-from gmongo.execution.operation_context import OperationContext
+from gmongo.errors import PyMongoError
+from gmongo.execution.operation import Operation, OperationContext
+from gmongo.execution.reply_errors import raise_write_concern_error
+from gmongo.execution.server_session import ServerSession
+from gmongo.execution.transaction import Transaction
 from gmongo.read_preferences import PrimaryPreferred
 from gmongo.wire.address import Address
 
@@ -22,8 +27,6 @@ class EndSessions(Operation):
     name = "endSessions"
     takes_session = False
     retries_overload = False
-
-    __slots__ = ("ids",)
 
     def __init__(self, ids: list[DocumentDict]) -> None:
         super().__init__(_CONTEXT)
@@ -49,8 +52,6 @@ class KillSessions(Operation):
     waits_for_server = False
     in_background = True
 
-    __slots__ = ("address", "ids")
-
     def __init__(self, ids: list[DocumentDict], address: Address) -> None:
         super().__init__(_CONTEXT)
         self.ids = ids
@@ -58,3 +59,100 @@ class KillSessions(Operation):
 
     def command(self, hello: Hello) -> DocumentDict:
         return {"killSessions": self.ids}
+
+
+class _EndTransaction(Operation):
+    """Base class of `commitTransaction` and `abortTransaction`, which are retried even with ``retryWrites=False``."""
+
+    is_write = True
+    takes_write_concern = True
+    retryable = True
+    ends_transaction = True
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    @property
+    def context(self) -> OperationContext:  # type: ignore[override]
+        """The operation context, whose write concern may differ between the attempts."""
+        return OperationContext("admin", write_concern=self._write_concern())
+
+    def _write_concern(self) -> Document:
+        return self._transaction.settings.write_concern
+
+    def command(self, hello: Hello) -> DocumentDict:
+        command: DocumentDict = {self.name: 1}
+        if self._transaction.recovery_token is not None:
+            command["recoveryToken"] = self._transaction.recovery_token
+        return command
+
+    def result(self, reply: DocumentDict, address: Address) -> None:
+        raise_write_concern_error(reply)
+
+
+class CommitTransaction(_EndTransaction):
+    """`commitTransaction` command, which makes the writes of the transaction permanent."""
+
+    name = "commitTransaction"
+
+    def _write_concern(self) -> Document:
+        return self._transaction.commit_write_concern
+
+    def command(self, hello: Hello) -> DocumentDict:
+        command = super().command(hello)
+        limit = self._transaction.settings.max_commit_time_ms
+        if limit is not None:
+            command["maxTimeMS"] = limit
+        return command
+
+    def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
+        transaction.commit_failed(error, overloaded)
+
+
+class AbortTransaction(_EndTransaction):
+    """`abortTransaction` command, which undoes the writes of the transaction."""
+
+    name = "abortTransaction"
+
+    def __init__(self, transaction: Transaction, in_background: bool = False) -> None:
+        super().__init__(transaction)
+        self.in_background = in_background
+
+    def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
+        # After an overload error, the transaction is still open, and a retry needs the pinned connection.
+        if not overloaded:
+            transaction.unpin()
+
+
+class AbortAgain(Operation):
+    """Second `abortTransaction` command, for a transaction that an interrupted command may start after the first abort.
+
+    The command contains the session ID and the number of the aborted transaction, because the session may already have
+    another transaction.
+    """
+
+    name = "abortTransaction"
+    is_write = True
+    takes_session = False
+    takes_max_time = False
+    takes_write_concern = True
+    retries_overload = False
+    waits_for_server = False
+    in_background = True
+
+    def __init__(self, transaction: Transaction, session: ServerSession) -> None:
+        super().__init__(OperationContext("admin", write_concern=transaction.settings.write_concern))
+        self.address = transaction.pinned_address
+        self._fields: DocumentDict = {
+            "lsid": session.lsid,
+            "txnNumber": bson.Int64(session.transaction_number),
+            "autocommit": False,
+        }
+        if transaction.recovery_token is not None:
+            self._fields["recoveryToken"] = transaction.recovery_token
+
+    def command(self, hello: Hello) -> DocumentDict:
+        return {self.name: 1, **self._fields}
+
+    def result(self, reply: DocumentDict, address: Address) -> None:
+        return None

@@ -14,37 +14,21 @@ from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import InvalidOperation, ProtocolError
-from gmongo.execution.operation import Operation, Result, required_field
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import Operation, OperationContext, Result, required_field
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, is_well_formed
 from gmongo.wire.reply_schema import CURSOR, DOCUMENT, DOCUMENTS, check
 
 # Name of a modifier in a legacy query -> name of the field in the find command.
-_MODIFIERS = {
-    "$comment": "comment",
-    "$explain": "explain",
-    "$hint": "hint",
-    "$max": "max",
-    "$maxScan": "maxScan",
-    "$maxTimeMS": "maxTimeMS",
-    "$min": "min",
-    "$orderby": "sort",
-    "$returnKey": "returnKey",
-    "$showDiskLoc": "showRecordId",
-    "$showRecordId": "showRecordId",
-    "$snapshot": "snapshot",
-}
+_SAME = ("comment", "explain", "hint", "max", "maxScan", "maxTimeMS", "min", "returnKey", "showRecordId", "snapshot")
+_MODIFIERS = {f"${name}": name for name in _SAME} | {"$orderby": "sort", "$showDiskLoc": "showRecordId"}
 # Fields of a legacy query that the find command does not have. The collection sets the read preference.
 _NO_MODIFIERS = ("$query", "$readPreference")
 
 
 def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
-    """Convert a legacy query such as ``{"$query": ..., "$orderby": ...}``, and return its filter and all fields.
-
-    The modifiers of the query, such as ``$orderby``, extend `fields`. Any other filter is returned unchanged.
-    """
+    """Return the filter of a legacy query such as ``{"$query": ...}``, and `fields` with the modifiers of the query."""
     if "$query" not in filter:
         return filter, fields
     modifiers = {_MODIFIERS.get(name, name): value for name, value in filter.items() if name not in _NO_MODIFIERS}
@@ -70,12 +54,7 @@ class CursorReply(NamedTuple):
 
 
 class CursorOperation(Operation):
-    """Base class of operations whose reply contains a cursor.
-
-    :param decoding: the codec options for the documents; None uses the codec options of `context`. Documents that the
-        application did not write, such as descriptions of collections, need other codec options.
-    :param raw: True if the result contains the batch as undecoded BSON.
-    """
+    """Base class of operations whose reply contains a cursor. If `raw`, the result contains undecoded batches."""
 
     retryable = True
     batch_field = "firstBatch"
@@ -87,7 +66,7 @@ class CursorOperation(Operation):
         self, context: OperationContext, decoding: CodecOptions[Value] | None = None, raw: bool = False
     ) -> None:
         self.context = context
-        self.decoding = decoding or context.codec_options
+        self.decoding = decoding or context.codec_options  # other options for documents of the server, such as indexes
         self.raw = raw
 
     def decode(self, body: Buffer) -> DocumentDict:
@@ -154,16 +133,10 @@ class CursorOperation(Operation):
 
 
 class Find(CursorOperation):
-    """`find` command, which opens a cursor over the documents that match.
-
-    :param fields: optional fields of the command, with the server's field names.
-    :param raw: True if the result contains the batch as undecoded BSON.
-    :param takes_max_time: True if a deadline sets ``maxTimeMS``; False for a cursor that outlives the deadline.
-    """
+    """`find` command. `fields` are the optional fields of the command, with the server's field names."""
 
     name = "find"
     takes_read_concern = True
-    takes_max_time = True
 
     __slots__ = ("fields", "filter")
 
@@ -192,8 +165,6 @@ class ExhaustFind(Find):
 
     pins_connection = True
 
-    __slots__ = ()
-
     def command(self, hello: Hello) -> DocumentDict:
         """Return the command, or raise InvalidOperation if the mongos is too old.
 
@@ -209,8 +180,6 @@ class FindOne(Find):
     """`find` command that returns only the first document that matches."""
 
     opens_cursor = False
-
-    __slots__ = ()
 
     def command(self, hello: Hello) -> DocumentDict:
         return {"find": self.context.collection, "filter": self.filter, **self.fields, "limit": 1, "singleBatch": True}

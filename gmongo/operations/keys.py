@@ -8,34 +8,12 @@ from typing import TypeAlias
 from gmongo._documents import Document
 from gmongo._truncated_repr import short
 
-__all__ = [
-    "ASCENDING",
-    "DESCENDING",
-    "GEO2D",
-    "GEOSPHERE",
-    "HASHED",
-    "TEXT",
-    "Direction",
-    "KeyOrList",
-    "fields_document",
-    "index_document",
-    "index_list",
-    "index_name",
-    "sort_document",
-]
-
 ASCENDING = 1
-"""Ascending order, in an index or a sort."""
 DESCENDING = -1
-"""Descending order, in an index or a sort."""
-GEO2D = "2d"
-"""Index type for points on a plane."""
-GEOSPHERE = "2dsphere"
-"""Index type for shapes on a sphere."""
-HASHED = "hashed"
-"""Index type for the hash of a field."""
-TEXT = "text"
-"""Index type for text search."""
+GEO2D = "2d"  # index type for points on a plane
+GEOSPHERE = "2dsphere"  # index type for shapes on a sphere
+HASHED = "hashed"  # index type for the hash of a field
+TEXT = "text"  # index type for text search
 
 Direction: TypeAlias = int | str | Document
 """1, -1, the name of an index type, or a document such as ``{"$meta": "textScore"}``."""
@@ -46,14 +24,9 @@ KeyOrList: TypeAlias = str | Sequence[str | tuple[str, Direction]] | Document | 
 def index_list(
     keys: KeyOrList, direction: Direction | None = None, option: str = "keys"
 ) -> list[tuple[str, Direction]]:
-    """Return index keys or a sort order as a list of ``(field, direction)`` pairs.
+    """Return index keys or a sort order as a list of ``(field, direction)`` pairs. The default direction is ascending.
 
-    :param keys: a field name, a list of names and ``(name, direction)`` pairs, or a mapping of names to directions. A
-        name without a direction is ascending.
-    :param direction: the direction of a single field name; not allowed with a list or a mapping.
-    :param option: the name of the option for error messages.
-    :raises TypeError: a name, a direction or `keys` has the wrong type.
-    :raises ValueError: there is no key, or a pair does not have two items.
+    Only a single field name may have a `direction`. `option` is the name of the option for error messages.
     """
     if direction is not None or isinstance(keys, str):
         return [_checked_pair(keys, ASCENDING if direction is None else direction, option)]

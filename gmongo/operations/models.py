@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 from bson.raw_bson import RawBSONDocument
 
@@ -12,26 +12,6 @@ from gmongo._documents import Document, DocumentDict, Value, plain
 from gmongo._truncated_repr import short
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.operations.keys import KeyOrList, index_document, index_list, index_name, sort_document
-
-__all__ = [
-    "DeleteMany",
-    "DeleteOne",
-    "IndexModel",
-    "InsertOne",
-    "ReplaceOne",
-    "ReturnDocument",
-    "SearchIndexModel",
-    "UpdateMany",
-    "UpdateOne",
-    "checked_array_filters",
-    "checked_change",
-    "checked_flag",
-    "checked_hint",
-    "checked_let",
-    "checked_mapping",
-    "checked_replacement",
-    "checked_update",
-]
 
 DocumentType = TypeVar("DocumentType", bound=Document)
 Update: TypeAlias = Document | Sequence[Document]
@@ -56,7 +36,7 @@ class ReturnDocument:
 class _Model:
     """Base class of models, with equality and ``repr``. `_fields` has the names of the constructor's parameters.
 
-    In-memory databases read private attributes of PyMongo's models: ``_filter`` returns `filter`.
+    In-memory databases such as mongomock call `_add_to_bulk`, and read PyMongo's private attributes, such as `_filter`.
     """
 
     __slots__ = ()
@@ -103,17 +83,8 @@ class InsertOne(_Model, Generic[DocumentType]):
 
     _doc = property(attrgetter("document"))
 
-    def _add_to_bulk(self, bulk: _OtherBulk) -> None:
+    def _add_to_bulk(self, bulk: Value) -> None:
         bulk.add_insert(self.document)
-
-
-class _OtherBulk(Protocol):
-    """The bulk write methods of another library, such as mongomock."""
-
-    add_insert: Callable[..., object]
-    add_update: Callable[..., object]
-    add_replace: Callable[..., object]
-    add_delete: Callable[..., object]
 
 
 class _Delete(_Model):
@@ -129,7 +100,7 @@ class _Delete(_Model):
         self.hint = checked_hint(hint)
         self.namespace = _checked_namespace(namespace)
 
-    def _add_to_bulk(self, bulk: _OtherBulk) -> None:
+    def _add_to_bulk(self, bulk: Value) -> None:
         bulk.add_delete(self.filter, self._limit, **self._options())
 
 
@@ -206,7 +177,7 @@ class ReplaceOne(_Model, Generic[DocumentType]):
 
     _doc = property(attrgetter("replacement"))
 
-    def _add_to_bulk(self, bulk: _OtherBulk) -> None:
+    def _add_to_bulk(self, bulk: Value) -> None:
         bulk.add_replace(self.filter, self.replacement, self.upsert, **self._options())
 
 
@@ -234,7 +205,7 @@ class _Update(_Model):
 
     _doc = property(attrgetter("update"))
 
-    def _add_to_bulk(self, bulk: _OtherBulk) -> None:
+    def _add_to_bulk(self, bulk: Value) -> None:
         bulk.add_update(self.filter, self.update, self._multi, bool(self.upsert), **self._options())
 
 
@@ -392,11 +363,7 @@ def check_is_mapping(option: str, value: object) -> None:
 
 
 def checked_update(update: Update) -> Update:
-    """Check that `update` is a pipeline or begins with an operator, and return `update`.
-
-    :raises TypeError: `update` is neither a mapping nor a list or tuple.
-    :raises ValueError: `update` is empty or does not begin with an operator.
-    """
+    """Check that `update` is a pipeline or begins with an operator, and return `update`."""
     if not isinstance(update, (dict, list, tuple, Mapping)):
         raise TypeError(f"update must be a mapping or a list of pipeline stages, not {short(update)}")
     if not update:

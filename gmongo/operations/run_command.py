@@ -12,8 +12,7 @@ from gmongo._redaction import redacted
 from gmongo.cmap.hello import Hello
 from gmongo.errors import InvalidOperation
 from gmongo.events.command import SENSITIVE
-from gmongo.execution.operation import Operation, Result
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import Operation, OperationContext, Result
 from gmongo.execution.reply_errors import raise_write_concern_error
 from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.wire.address import Address
@@ -28,16 +27,10 @@ _TITLES = {"create": "createCollection", "drop": "dropCollection"}
 
 
 class RunCommand(Operation):
-    """Operation that sends a command of the caller. The executor adds fields such as ``lsid``.
-
-    :param command: the command document, whose first field has the command name.
-    :param selector_is_explicit: True if `context` has a read preference that the caller set for this command.
-    """
+    """Operation that sends a command of the caller, whose first field has the command name."""
 
     is_generic = True
     title = "runCommand"
-
-    __slots__ = ("_command", "name", "selector_is_explicit")
 
     def __init__(self, context: OperationContext, command: Document, selector_is_explicit: bool = False) -> None:
         super().__init__(context)
@@ -66,8 +59,6 @@ class _OwnCommand(RunCommand):
 
     is_generic = False
 
-    __slots__ = ()
-
     @property
     def title(self) -> str:  # type: ignore[override]
         return _TITLES.get(self.name, self.name)
@@ -83,8 +74,6 @@ class WriteCommand(_OwnCommand):
     is_write = True
     takes_write_concern = True
     concern_first = True
-
-    __slots__ = ("takes_session",)
 
     def __init__(self, context: OperationContext, command: Document) -> None:
         super().__init__(context, command)
@@ -103,8 +92,6 @@ class ReadCommand(_OwnCommand):
 
     retryable = True
 
-    __slots__ = ()
-
     def decode(self, body: Buffer) -> DocumentDict:
         return bson.decode(body, PLAIN_REPLY)
 
@@ -114,13 +101,9 @@ class Explain(_OwnCommand):
 
     retryable = True
 
-    __slots__ = ()
-
 
 class ExplainedQuery(Explain):
     """`explain` command for a legacy query with ``$explain``. The result is a cursor over the query plan."""
-
-    __slots__ = ()
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
         return CursorReply(0, "", [reply], address, {"cursor": {}})
@@ -128,8 +111,6 @@ class ExplainedQuery(Explain):
 
 class CursorCommand(CursorOperation):
     """Operation that sends a command of the caller. The reply to the command contains a cursor."""
-
-    __slots__ = ("_command", "name")
 
     def __init__(self, context: OperationContext, command: Document, decoding: CodecOptions[Value]) -> None:
         super().__init__(context, decoding)
@@ -145,8 +126,6 @@ class RunCursorCommand(CursorCommand):
 
     retryable = False
     title = "runCursorCommand"
-
-    __slots__ = ()
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
         if "cursor" not in reply:

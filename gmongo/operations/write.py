@@ -14,8 +14,7 @@ from gmongo._object_ids import new_object_id
 from gmongo._server_facts import sizes, wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, DocumentTooLarge, OperationFailure
-from gmongo.execution.operation import Operation
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import Operation, OperationContext
 from gmongo.execution.reply_errors import raise_write_concern_error, raise_write_error
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg, encode_single_document_op_msg
@@ -36,18 +35,12 @@ _NEED_A_RELEASE = (
     *((command, "let", wire_versions.LET_OF_WRITES, "5.0") for command in ("update", "delete", "findAndModify")),
     *((each, "comment", wire_versions.COMMENT, "4.4") for each in ("insert", "update", "delete", "findAndModify")),
 )
-_NOTHING: Mapping[str, Container[str]] = {}
 _BUFFERS_PER_STEP = 1000
 _BYTES_BETWEEN_TURNS = 16 * 1024
 
 
 class Statements:
-    """Remaining statements of an insert, update or delete (`kind`). Each batch takes and encodes the next statements.
-
-    Each document is encoded only once.
-    """
-
-    __slots__ = ("_ahead", "_codec_options", "_documents", "has_reply", "kind")
+    """Remaining statements of an insert, update or delete (`kind`). Each batch encodes the next statements."""
 
     def __init__(self, kind: str, documents: Iterable[Document], codec_options: CodecOptions[Value]) -> None:
         self.kind = kind
@@ -57,11 +50,7 @@ class Statements:
         self._ahead: tuple[Document, bytes] | None = None  # an encoded statement that did not fit into the last message
 
     def take(self, hello: Hello) -> tuple[list[Document], list[bytes]]:
-        """Remove the statements that fit into one message, and return these statements and their encoded forms.
-
-        :raises DocumentTooLarge: the first statement does not fit into a message, or an unacknowledged write contains a
-            statement above ``maxBsonObjectSize``.
-        """
+        """Remove the statements that fit into one message, and return these statements and their encoded forms."""
         taken: list[Document] = []
         encoded: list[bytes] = []
         room = hello.max_batch_size - sizes.COMMAND_OVERHEAD
@@ -123,12 +112,7 @@ def _too_large_error(encoded: bytes, hello: Hello) -> DocumentTooLarge:
 
 
 class _Write(Operation):
-    """Base class of `insert`, `update` and `delete` commands.
-
-    :param taken: the statements of the command.
-    :param fields: optional fields of the command, such as ``ordered``.
-    :param retryable: True if the driver may retry the write; False for updates and deletes of many documents.
-    """
+    """Base class of `insert`, `update` and `delete` commands. `taken` are the statements of the command."""
 
     is_write = True
     takes_write_concern = True
@@ -178,9 +162,8 @@ class _Write(Operation):
 class WriteBatch(_Write):
     """One `insert`, `update` or `delete` command with as many statements as fit into one message.
 
-    :param operation_id: the operation ID of the whole bulk write in command events.
-    :param unacknowledged_fields: for an unacknowledged bulk write, the field names of all commands and statements by
-        command name. Empty for an acknowledged bulk write.
+    `unacknowledged_fields` has, for an unacknowledged bulk write, the field names of all commands and statements by
+    command name, and is empty for an acknowledged bulk write.
     """
 
     __slots__ = ("_statements", "_unacknowledged_fields", "operation_id", "reply", "takes_write_concern")
@@ -233,8 +216,6 @@ class WriteBatch(_Write):
 
 class SingleWrite(_Write):
     """`insert`, `update` or `delete` command with one statement in `taken`. A write error raises an exception."""
-
-    __slots__ = ()
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         encoded = self._encoded = self._encoded or self.encode(hello)

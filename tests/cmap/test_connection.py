@@ -124,15 +124,17 @@ def test_check_out_closes_idle_connections(new_pool: Any, recorder: Any) -> None
         pytest.param(send_no_reply, 0.02, NetworkTimeout, id="network timeout"),
         pytest.param(with_false_header(length=3), 5, ProtocolError, id="invalid length"),
         pytest.param(with_false_header(response_to=77), 5, ProtocolError, id="reply to another request"),
+        pytest.param(with_false_header(opcode=2099), 5, ProtocolError, id="unknown opcode"),
     ],
 )
-def test_network_and_protocol_errors_close_connection(
+def test_network_and_protocol_errors_name_server_and_close_connection(
     new_pool: Any, server: Any, recorder: Any, fault: Any, timeout: float, error_class: type[Exception]
 ) -> None:
     pool = new_pool()
     server.fail("ping", fault)
-    with pytest.raises(error_class), checked_out(pool) as connection:
+    with pytest.raises(error_class) as caught, checked_out(pool) as connection:
         ping(connection, timeout)
+    assert str(caught.value).startswith("{}:{}: ".format(*connection.address))
     assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 error"]
     assert connection_counts(pool) == (0, 0, 0, 0)
     eventually(lambda: not server.peers)

@@ -21,7 +21,7 @@ from gmongo._encryption.operation import EncryptingExecutor
 from gmongo.errors import ConfigurationError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import OperationContext
 from gmongo.execution.retry import ExecutionSettings
 
 COMMAND = bson.encode({"find": "c", "filter": {"ssn": "s3cret"}, "$db": "db"})

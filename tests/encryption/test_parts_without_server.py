@@ -27,7 +27,7 @@ from gmongo._encryption.library import MongoCryptError, ffi, lib
 from gmongo._encryption.machine import Machine
 from gmongo.auth.aws_credentials import AwsCredentials
 from gmongo.errors import AutoReconnect, ConfigurationError, EncryptionError, InvalidOperation, NetworkTimeout
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import OperationContext
 from tests.encryption.conftest import LOCAL
 from tests.support.cases import with_cases
 

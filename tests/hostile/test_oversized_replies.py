@@ -85,7 +85,7 @@ with CallbackServer(answer) as peer:
         try:
             outcome = repr(client.d.c.find_one())[:80]
         except (PyMongoError, bson.errors.BSONError) as error:
-            outcome = f"{type(error).__name__}: {error}"[:200]
+            outcome = f"{type(error).__name__}: {error}"[:200].replace(f" {peer.name}:", "")
         grown = memory("VmHWM") - before
         assert client.d.c.find_one({"_id": 5}) == {"_id": 5}, "client is not usable"
 print(outcome, grown // 2**20, "MB")

@@ -19,8 +19,7 @@ from gmongo.execution.attempt import Attempt
 from gmongo.execution.command_fields import CommandFields
 from gmongo.execution.deadline import until
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation import Operation
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import Operation, OperationContext
 from gmongo.execution.retry import ExecutionSettings, Retry
 from gmongo.operations.end_sessions import EndSessions
 from gmongo.read_preferences import Nearest, Primary, Secondary

@@ -11,8 +11,7 @@ from unittest.mock import Mock
 import pytest
 
 from gmongo import operations
-from gmongo.execution.operation import Operation
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import Operation, OperationContext
 from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
 from tests.support.cases import rows, with_cases
 

@@ -19,7 +19,7 @@ from gmongo.errors import (
     WriteError,
 )
 from gmongo.execution import reply_errors
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import OperationContext
 from gmongo.execution.retry import label_write_error
 from gmongo.sdam.server_description import topology_version_of
 from tests.support.cases import with_cases

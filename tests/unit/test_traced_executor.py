@@ -14,8 +14,7 @@ from gmongo.errors import AutoReconnect
 from gmongo.events.command import CommandEvents
 from gmongo.execution import traced_executor as observing
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation import Operation
-from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.operation import Operation, OperationContext
 from gmongo.execution.operation_trace import Observer, Observers, Phase
 from gmongo.execution.retry import ExecutionSettings
 from gmongo.execution.traced_executor import TracedExecutor, with_observers

@@ -33,7 +33,7 @@ MUTABLE = {
     "gmongo.auth_oidc:OIDCIdPInfo",
     "gmongo.auth_oidc:OIDCCallbackContext",
     "gmongo.auth_oidc:OIDCCallbackResult",
-    "gmongo.execution.operation_context:OperationContext",
+    "gmongo.execution.operation:OperationContext",
     "gmongo.stable_api.rules:Finding",
 }
 

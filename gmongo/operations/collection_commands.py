@@ -1,0 +1,73 @@
+"""The `distinct`, `count` and `findAndModify` commands."""
+
+from __future__ import annotations
+
+from gmongo._documents import Document, DocumentDict, Value
+from gmongo.cmap.hello import Hello
+from gmongo.execution.operation import Operation, OperationContext, Result, required_field
+from gmongo.execution.reply_errors import raise_write_concern_error
+from gmongo.operations.write import check_unacknowledged
+from gmongo.wire.address import Address
+from gmongo.wire.message import Buffer
+from gmongo.wire.reply import decode_field
+from gmongo.wire.reply_schema import COUNT, LIST
+
+
+class _CollectionOperation(Operation):
+    """Operation on a collection. Its command consists of the collection name and constant fields."""
+
+    def __init__(self, context: OperationContext, fields: Document) -> None:
+        super().__init__(context)
+        self.fields = fields
+
+    def command(self, hello: Hello) -> DocumentDict:
+        return {self.name: self.context.collection, **self.fields}
+
+
+class Distinct(_CollectionOperation):
+    """`distinct` command, which returns the distinct values of a field."""
+
+    name = "distinct"
+    takes_read_concern = True
+    retryable = True
+
+    def decode(self, body: Buffer) -> DocumentDict:
+        return decode_field(body, self.context.codec_options, "values")
+
+    def result(self, reply: DocumentDict, address: Address) -> Result:
+        return required_field(reply, "values", LIST)
+
+
+class Count(_CollectionOperation):
+    """`count` command, which returns the document count from the metadata of the collection."""
+
+    name = "count"
+    takes_read_concern = True
+    retryable = True
+
+    def result(self, reply: DocumentDict, address: Address) -> Result:
+        return int(required_field(reply, "n", COUNT))
+
+
+class FindAndModify(_CollectionOperation):
+    """`findAndModify` command, which changes or deletes one document, and returns the original or the new document."""
+
+    name = "findAndModify"
+    is_write = True
+    takes_write_concern = True
+
+    def __init__(self, context: OperationContext, fields: Document, acknowledged: bool) -> None:
+        super().__init__(context, fields)
+        self.acknowledged = self.retryable = self.takes_session = acknowledged
+
+    def command(self, hello: Hello) -> DocumentDict:
+        if not self.acknowledged:
+            check_unacknowledged(self.name, self.fields, hello)
+        return super().command(hello)
+
+    def decode(self, body: Buffer) -> DocumentDict:
+        return decode_field(body, self.context.codec_options, "value")
+
+    def result(self, reply: DocumentDict, address: Address) -> Value:
+        raise_write_concern_error(reply)
+        return reply.get("value")
