@@ -73,15 +73,6 @@ def test_wrong_credentials_raise_operation_failure_without_secret(server, userna
     assert error.details["codeName"] == "AuthenticationFailed"
 
 
-def test_client_authenticates_after_password_is_restored(server):
-    server.users["ann"] = "another"
-    with client_with_login(server) as client:
-        with pytest.raises(OperationFailure):
-            find_one(client)
-        server.users["ann"] = PASSWORD
-        assert find_one(client) == {"_id": 1}
-
-
 def test_failed_authentication_clears_connection_pool(server):
     with client_with_login(server) as client:
         find_one(client)

@@ -25,7 +25,6 @@ from gmongo._encryption.key_vault import split_namespace
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import MongoCryptError, ffi, lib
 from gmongo._encryption.machine import Machine
-from gmongo.auth.aws_credentials import AwsCredentials
 from gmongo.errors import AutoReconnect, ConfigurationError, EncryptionError, InvalidOperation, NetworkTimeout
 from gmongo.execution.operation_context import OperationContext
 from tests.encryption.conftest import LOCAL
@@ -246,14 +245,6 @@ def test_incomplete_aws_variables_raise_error_with_missing_variable(monkeypatch:
     assert "AWS_SECRET_ACCESS_KEY" in str(caught.value) and "authMechanism" not in str(caught.value)
 
 
-@pytest.mark.parametrize("token", [None, "t"])
-def test_aws_credentials_have_field_names_of_libmongocrypt(monkeypatch: pytest.MonkeyPatch, token: str | None) -> None:
-    on_demand = OnDemandCredentials(("aws",))
-    monkeypatch.setattr(on_demand._aws, "find", lambda: AwsCredentials("k", "s", token))
-    more = {} if token is None else {"sessionToken": token}
-    assert on_demand.fetch(None) == {"aws": {"accessKeyId": "k", "secretAccessKey": "s", **more}}
-
-
 @pytest.mark.parametrize(("version", "is_supported"), [(20, False), (21, True), (25, True)])
 def test_queryable_encryption_needs_wire_version_21(version: int, is_supported: bool) -> None:
     operation = _CreateStateCollection(OperationContext("db"), {"create": "c"})
@@ -302,27 +293,6 @@ def test_timeout_or_kill_during_proxy_handshake_closes_socket(monkeypatch: pytes
         HTTPProxyKMSConnect("https://proxy.example", context)(KMSConnectContext("h", 443, 5.0))
     context.wrap_socket.assert_called_once_with(closed, server_hostname="proxy.example")
     assert context.wrap_socket.return_value.close.call_count == 1 and closed.close.call_count == 2
-
-
-@pytest.mark.parametrize("seconds_left", [None, 0.5, 0.0])
-def test_kms_request_is_retried_only_before_deadline(
-    monkeypatch: pytest.MonkeyPatch, seconds_left: float | None
-) -> None:
-    now = SimpleNamespace(time=1000.0)
-    monkeypatch.setattr(_clock, "monotonic", lambda: now.time)
-
-    def exchange(*_: Any) -> None:
-        now.time = 1010.0 - (seconds_left or 0.0)
-        raise AutoReconnect("x")
-
-    service, request = Kms(Mock(), None), kms_request()
-    monkeypatch.setattr(service, "_exchange", exchange)
-    if seconds_left == 0.0:
-        with pytest.raises(AutoReconnect):
-            service.complete(request, 1010.0)
-    else:
-        service.complete(request, None if seconds_left is None else 1010.0)
-    assert request.fail.called is (seconds_left != 0.0)
 
 
 @with_cases

@@ -120,24 +120,6 @@ def _service_id_of(deployment: Any, address: str) -> ObjectId:
     return service
 
 
-@pytest.mark.requirement("LB-68")
-def test_second_error_of_older_generation_does_not_clear_service_again(connect: Any, recorder: Any) -> None:
-    with Deployment.load_balanced(1) as deployment:
-        client = connect(deployment, retryReads=False)
-        client.db.c.insert_many([{}, {}, {}, {}])
-        cursors = [client.db.c.find(batch_size=2) for _ in range(3)]
-        for cursor in cursors:
-            next(cursor), next(cursor)
-        deployment.members[0].drop_connections()
-        for cursor in cursors:
-            with pytest.raises(AutoReconnect):
-                next(cursor)
-        assert len(recorder.events_named("PoolCleared")) == 1
-        for cursor in cursors:
-            cursor.close()
-        client.db.c.find_one()
-
-
 @pytest.mark.requirement("LB-69", "LB-70", "LB-72")
 def test_command_and_pool_events_have_service_id(service: ScriptedServer, connect: Any, recorder: Any) -> None:
     client = connect(load_balanced_uri(service), retryReads=False)

@@ -6,7 +6,6 @@ import random
 from typing import Any
 
 import pytest
-from bson import Int64
 from gevent import sleep
 
 from gmongo.errors import ConfigurationError, NotPrimaryError, OperationFailure
@@ -269,14 +268,6 @@ def test_wire_version_range_must_overlap_the_driver_range(server: ScriptedServer
         connect(f"mongodb://{server.name}", server_api=ServerApi("1")).db.c.find_one()
 
 
-@pytest.mark.requirement("API-35")
-def test_explain_output_is_returned_unchanged(server: ScriptedServer, connect: Any) -> None:
-    server.replies["explain"] = {"ok": 1, "plan9": {"n": Int64(1)}, "stages": "none"}
-    client = connect(f"mongodb://{server.name}", server_api=ServerApi("1", strict=True))
-    assert client.db.c.find({}).explain()["plan9"] == {"n": 1}
-    assert api_fields(server.commands("explain")[0]) == {"apiVersion": "1", "apiStrict": True}
-
-
 @pytest.mark.requirement("API-34")
 def test_results_do_not_change_on_slow_server(deployment: Deployment, connect: Any) -> None:
     deployment.members[0].delay(0.02)
@@ -326,13 +317,3 @@ def test_api_version_that_server_does_not_support_raises(connect: Any, monkeypat
         client = connect(deployment, server_api=ServerApi("2"), serverSelectionTimeoutMS=100)
         with pytest.raises(Exception, match="API version must be"):
             client.db.c.find_one()
-
-
-@pytest.mark.requirement("API-54", "API-62", "API-02")
-def test_clients_with_different_api_versions_share_data(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gmongo.server_api._VERSIONS", ("1", "2"))
-    with Deployment.replica_set(1, parameters={"acceptApiVersion2": True}) as deployment:
-        old, new = (connect(deployment, server_api=ServerApi(version)) for version in ("1", "2"))
-        old.db.c.insert_one({"_id": 1})
-        assert new.db.c.find_one() == old.db.c.find_one() == {"_id": 1}
-        assert [api_fields(find.body)["apiVersion"] for find in deployment.commands.named("find")] == ["2", "1"]

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import io
-import os
-import pty
-import subprocess
-import sys
-import termios
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import gevent
 import pytest
 
 pytest.importorskip("rich")
 
-from gevent.os import make_nonblocking, nb_read
 from rich.console import Console
 
-from gmongo.status import publish
 from gmongo.status.screen import Screen
 from gmongo.status.terminal import Tables
 from gmongo.status.views import EVENTS, OPERATIONS, POOLS, SERVERS, VIEWS, View, duration
 from gmongo.status.views import SLOW as SLOW_VIEW
 from tests.status.states import EVENT, OPERATION, POOL, SERVER, SLOW, UNKNOWN_SERVER, client, state, unresponsive
-from tests.support.wait import eventually
 
 SECOND_UNKNOWN_SERVER = {**UNKNOWN_SERVER, "address": "h:2"}
 LONG = "localhost:27017: " + " ".join(f"reason {number}" for number in range(30))
@@ -185,40 +175,3 @@ def test_keys_scroll_between_first_and_last_row() -> None:
     assert screen("2", *["\x1b[6~"] * 9, *["\x1b[5~"] * 9, states=MANY) == screen("2", states=MANY)
     assert screen("2", *"jj", "1", states=MANY) == screen(states=MANY)
     assert screen("2", *"jjjj", states=MANY[:3]) == screen("2", states=MANY[:3]), "a short table does not scroll"
-
-
-def test_key_p_pauses_and_resumes_terminal_view() -> None:
-    assert screen("p", states=MANY)[0].startswith("PAUSED 1 pools")
-    assert screen("p", "p", states=MANY)[0].startswith("1 pools")
-
-
-@pytest.mark.long
-def test_program_reads_keys_and_restores_the_terminal(tmp_path: Path) -> None:
-    publish(tmp_path)
-    eventually(lambda: list(tmp_path.glob("*.sock")))
-    near, far = pty.openpty()
-    before = termios.tcgetattr(far)
-    command = [sys.executable, "-m", "gmongo.status", str(tmp_path)]
-    environment = {**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm"}
-    process = subprocess.Popen(command, stdin=far, stdout=far, stderr=far, env=environment)
-    make_nonblocking(near)
-    try:
-        with gevent.Timeout(60):
-            read_until(near, b"Pools")
-            os.write(near, b"4\x1b[B2")
-            read_until(near, b"Operations")
-            os.write(near, b"\x1b[Bq")  # The bytes of two keys arrive together.
-            eventually(lambda: process.poll() is not None)
-    finally:
-        process.kill()
-        process.wait()
-    assert process.returncode == 0
-    assert termios.tcgetattr(far) == before
-    os.close(near)
-    os.close(far)
-
-
-def read_until(fd: int, text: bytes) -> None:
-    received = b""
-    while text not in received:
-        received += nb_read(fd, 4096)
