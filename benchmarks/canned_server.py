@@ -125,7 +125,8 @@ def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: in
 
     :param listener: a bound, listening TCP socket.
     :param kind: the kind of the server.
-    :param lifeline: a descriptor. The server ends at the end of this file; None serves forever.
+    :param lifeline: a file descriptor. The server ends when this file reaches its end. With None,
+        the server does not end.
     """
     selector = selectors.DefaultSelector()
     listener.setblocking(False)

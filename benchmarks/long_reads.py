@@ -121,7 +121,7 @@ def _works() -> dict[str, Callable[[], None]]:
 
 
 def measure(latencies: list[float], rounds: int, show_progress: Callable[[str], Any]) -> Iterator[ReaderTimes]:
-    """Measure all readers in turns."""
+    """Measure all readers in interleaved rounds."""
     for latency in latencies:
         with far_server(latency) as port:
             for work in WORKS:

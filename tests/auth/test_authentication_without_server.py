@@ -1,4 +1,4 @@
-"""The class `Authentication` sets time limits and raises errors. The tests use mocks instead of a server."""
+"""The class `Authentication` sets time limits. The tests use mocks instead of a server."""
 
 from __future__ import annotations
 

@@ -153,7 +153,8 @@ class CallRunner:
         foreign = frozenset(self._control.list_database_names()) - SYSTEM_DATABASES
         if database in foreign:
             raise ForeignDatabaseError(
-                f"the server already has the database {database!r}. Rename or drop this database, or the tests drop it"
+                f"the server already has the database {database!r}, which the tests would drop. "
+                "Rename or drop this database before the tests"
             )
         self._proxy = RecordingProxy(
             server,
@@ -238,7 +239,7 @@ class CallRunner:
         return Outcome(returned, error, commands, left, text)
 
     def _interruption_after_timeout(self, driver: Driver) -> AbstractContextManager[None]:
-        # No other interruption is needed, because `gevent.Timeout` interrupts gmongo.
+        # A `gevent.Timeout` already interrupts gmongo.
         if driver is GMONGO:
             return nullcontext()
         return interrupt_after(self._call_timeout, lambda: self._proxy.unsupported_features.add(SILENT))
@@ -336,7 +337,7 @@ class CallRunner:
     def _all_documents(self, comparable: ComparableValues) -> Any:
         left = []
         for name in sorted(self._proxy.used & set(self._control.list_database_names())):
-            # The options of a view have its definition, so the collection of definitions adds nothing.
+            # The options of a view contain its definition, so `system.views` is omitted.
             found = self._control[name].list_collections(filter={"name": {"$ne": "system.views"}})
             for description in sorted(found, key=lambda each: each["name"]):
                 collection = self._control[name][description["name"]]

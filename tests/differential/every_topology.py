@@ -86,7 +86,7 @@ def _address_text(address: Address) -> str:
 
 
 class DescriptionPair(NamedTuple):
-    """A topology description of gmongo and a topology description of PyMongo that have received equal check results."""
+    """A topology description of gmongo and one of PyMongo, after equal results of server checks."""
 
     ours: Any
     theirs: Any

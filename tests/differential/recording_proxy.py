@@ -225,6 +225,9 @@ def _receive(connection: socket.socket, size: int) -> bytes | None:
 
 
 def _shut_down(connection: socket.socket) -> None:
-    """Shut a socket down, so that its peer and the thread that reads from the socket end."""
+    """Shut a socket down.
+
+    The thread that reads from the socket then ends, and the peer receives the end of the stream.
+    """
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

@@ -57,7 +57,7 @@ class LiveStep(Step):
 
     def _fork(self, number: int) -> None:
         # A forked child cannot wait for a server process of its parent. The fork therefore waits
-        # until no member restarts.
+        # until no member is restarting.
         while self._restarts:
             gevent.sleep(0.05)
         super()._fork(number)
