@@ -165,7 +165,7 @@ def test_speculative_x509_needs_no_authenticate_command(server, without_tls):
     assert not server.commands("authenticate")
 
 
-def test_reauthentication_succeeds_or_closes_connection(server):
+def test_failed_reauthentication_closes_connection(server):
     with client_with_login(server) as client:
         find_one(client)
         [pool] = client._topology.pools()

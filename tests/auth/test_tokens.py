@@ -94,7 +94,7 @@ def test_oidc_token_is_cached_until_invalidated(clock: AdjustableClock) -> None:
 @pytest.mark.parametrize("is_human", [False, True])
 @pytest.mark.parametrize(("seconds", "expected_timeout"), [(None, 60.0), (5.0, 5.0), (100.0, 60.0), (0, 60.0)])
 @pytest.mark.parametrize("username", [None, "ann"])
-def test_callback_receives_limit_username_provider_and_refresh_token(
+def test_oidc_callback_receives_timeout_username_provider_and_refresh_token(
     clock: AdjustableClock, is_human: bool, seconds: Any, expected_timeout: float, username: str | None
 ) -> None:
     callback = SequentialCallback()
@@ -232,7 +232,7 @@ def test_callback_of_environment_gcp_requests_metadata_service(
 
 @pytest.mark.parametrize("roles", ["one\nother", " one \n", "one role\nother", ""])
 @pytest.mark.parametrize("metadata_endpoint", [None, "http://own/"])
-def test_ec2_requests_session_role_and_keys(
+def test_ec2_credentials_are_requested_with_session_token_and_role(
     monkeypatch: pytest.MonkeyPatch, metadata_endpoint: str | None, roles: str
 ) -> None:
     answers = iter([" session\n", roles])
@@ -362,7 +362,7 @@ def test_aws_authorization_equals_independent_signature_version_4(token: str | N
 # Tests of SCRAM keys
 
 
-def test_concurrent_callers_derive_scram_keys_once_and_cache_keeps_eight(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_callers_derive_keys_once_and_cache_keeps_eight_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     derived: list[Any] = []
 
     def derive(*arguments: Any) -> Any:

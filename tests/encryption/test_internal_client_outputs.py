@@ -108,7 +108,7 @@ def connect(deployment: Any, client: Any, mongocryptd: Mongocryptd) -> Iterator[
     schema = {"bsonType": "object", "properties": {"ssn": {"encrypt": rule}}}
     clients: list[MongoClient[Any]] = []
 
-    def make(**options: Any) -> MongoClient[Any]:
+    def create_client(**options: Any) -> MongoClient[Any]:
         auto = AutoEncryptionOpts(
             LOCAL,
             VAULT,
@@ -122,7 +122,7 @@ def connect(deployment: Any, client: Any, mongocryptd: Mongocryptd) -> Iterator[
         clients.append(MongoClient(deployment.uri, auto_encryption_opts=auto, slow_operation_ms=0.001))
         return clients[-1]
 
-    yield make
+    yield create_client
     for each in clients:
         each.close()
 

@@ -75,7 +75,7 @@ def test_driver_error_in_state_machine_raises_encryption_error(machine_state: st
     assert native._close.call_count == 1
 
 
-def test_final_state_of_machine_returns_none_or_raises() -> None:
+def test_done_state_returns_none_and_error_state_raises_encryption_error() -> None:
     machine, native, _, _ = machine_with_states(lib.MONGOCRYPT_CTX_DONE)
     assert machine.run(lambda new: native, 0, None) is None
     machine, native, _, _ = machine_with_states(lib.MONGOCRYPT_CTX_ERROR)
@@ -206,7 +206,7 @@ def outcome_of_proxy_reply(*reply_pieces: bytes) -> str:
 
 
 @with_cases
-def test_reply_of_http_proxy_connects_or_raises(reply: bytes, outcome: str) -> None:
+def test_only_success_reply_of_http_proxy_opens_tunnel(reply: bytes, outcome: str) -> None:
     assert outcome_of_proxy_reply(reply) == outcome
 
 
@@ -261,7 +261,7 @@ def test_queryable_encryption_needs_wire_version_21(version: int, is_supported: 
 
 
 @pytest.mark.parametrize("namespace", ["", "db", "db.", ".c", "."])
-def test_key_vault_namespace_without_collection_raises(namespace: str) -> None:
+def test_key_vault_namespace_without_collection_raises_configuration_error(namespace: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         split_namespace(namespace)
     assert str(caught.value) == f"key_vault_namespace must be 'database.collection', not {namespace!r}"
@@ -296,7 +296,9 @@ def test_timeout_or_kill_during_proxy_handshake_closes_socket(monkeypatch: pytes
 
 
 @with_cases
-def test_invalid_http_proxy_header_raises(headers: Any, error_class: type[Exception], message: str) -> None:
+def test_invalid_http_proxy_header_raises_error_with_reason(
+    headers: Any, error_class: type[Exception], message: str
+) -> None:
     with pytest.raises(error_class) as caught:
         HTTPProxyKMSConnect("http://proxy.example", headers=headers)
     assert str(caught.value) == message

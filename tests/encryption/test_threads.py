@@ -34,7 +34,7 @@ def open_contexts(monkeypatch):
     open_ids = set()
     opened, closed = contexts.MongoCryptContext.__init__, contexts.MongoCryptContext._close
 
-    def open_(self, *arguments):
+    def add(self, *arguments):
         opened(self, *arguments)
         assert id(self) not in open_ids
         open_ids.add(id(self))
@@ -43,7 +43,7 @@ def open_contexts(monkeypatch):
         open_ids.discard(id(self))
         closed(self)
 
-    monkeypatch.setattr(contexts.MongoCryptContext, "__init__", open_)
+    monkeypatch.setattr(contexts.MongoCryptContext, "__init__", add)
     monkeypatch.setattr(contexts.MongoCryptContext, "_close", close)
     return open_ids
 

@@ -84,14 +84,14 @@ class RandomChange:
         return "".join([*lines[:at], self.new, *lines[at + len(old) :]])
 
 
-def files(only: Iterable[str] = ()) -> list[str]:
+def files(names: Iterable[str] = ()) -> list[str]:
     """Return all files of gmongo, or only the given files and the files of the given packages.
 
     :raises ValueError: a name is unknown.
     """
     every = sorted(str(path.relative_to(ROOT / "gmongo")) for path in (ROOT / "gmongo").rglob("*.py"))
     chosen: set[str] = set()
-    for name in only:
+    for name in names:
         found = {
             file for file in every if file == name or file.startswith(name + "/") or (name == "api" and "/" not in file)
         }

@@ -19,7 +19,7 @@ def test_random_change_can_be_applied_after_other_changes_of_file() -> None:
         assert each.apply("nothing of it") is None
 
 
-def test_tests_that_may_detect_any_change_exist() -> None:
+def test_hard_coded_test_ids_name_existing_tests() -> None:
     for name in (*random_changes._READ_ALL_TEXTS, random_changes._READS_DEFAULTS):
         file, _, test = name.partition("::")
         assert f"def {test}(" in (ROOT / file).read_text("utf-8")

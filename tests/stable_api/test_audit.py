@@ -48,17 +48,17 @@ def remarks_of(name: str, command: dict[str, Any]) -> list[str]:
 
 
 @with_cases
-def test_command_has_expected_remarks(command: dict[str, Any], expected: list[str]) -> None:
+def test_audit_reports_unstable_parts_of_command(command: dict[str, Any], expected: list[str]) -> None:
     assert remarks_of(next(iter(command)), command) == expected
 
 
 @with_cases
-def test_pipeline_has_expected_remarks(pipeline: Any, expected: list[str]) -> None:
+def test_audit_reports_unstable_parts_of_pipeline(pipeline: Any, expected: list[str]) -> None:
     assert remarks_of("aggregate", {"aggregate": "c", "pipeline": pipeline, "cursor": {}}) == expected
 
 
 @with_cases
-def test_index_has_expected_remarks(index: dict[str, Any], expected: list[str]) -> None:
+def test_audit_reports_unstable_parts_of_index(index: dict[str, Any], expected: list[str]) -> None:
     assert remarks_of("createIndexes", {"createIndexes": "c", "indexes": [index]}) == expected
 
 
@@ -107,7 +107,7 @@ def test_remark_on_each_command_alias_has_advice() -> None:
         ({"find": "c", "max": {}}, ("parameter max", "")),
     ],
 )
-def test_remark_has_part_and_reason(command: dict[str, Any], remark: tuple[str, str]) -> None:
+def test_audit_remark_names_part_and_reason(command: dict[str, Any], remark: tuple[str, str]) -> None:
     name = next(iter(command))
     assert [*remarks_on(name, command)] == [Remark(Verdict.OUTSIDE, name, *remark)]
 

@@ -237,7 +237,7 @@ def test_authorization_error_of_server_raises_operation_failure(server: Scripted
 
 
 @pytest.mark.requirement("API-30")
-def test_unknown_mechanism_is_ignored_and_missing_mechanism_fails(
+def test_unknown_mechanism_is_ignored_and_missing_mechanism_raises(
     connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Deployment.replica_set(1, users={"ada": "lovelace"}) as deployment:
@@ -259,7 +259,7 @@ def test_unknown_mechanism_is_ignored_and_missing_mechanism_fails(
 
 
 @pytest.mark.requirement("API-32", "API-18")
-def test_wire_version_range_must_overlap_the_driver_range(server: ScriptedServer, connect: Any) -> None:
+def test_server_outside_wire_version_range_raises_configuration_error(server: ScriptedServer, connect: Any) -> None:
     server.hello_extra["maxWireVersion"] = 999
     client = connect(f"mongodb://{server.name}", server_api=ServerApi("1"))
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -305,7 +305,7 @@ def test_deprecated_command_raises_only_with_deprecation_errors(deployment: Depl
 
 
 @pytest.mark.requirement("API-55")
-def test_api_version_that_server_does_not_support_raises(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_api_version_raises_error_of_server(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gmongo.server_api._VERSIONS", ("1", "2"))
     with Deployment.load_balanced(1) as deployment:
         client = connect(deployment, server_api=ServerApi("2"))

@@ -42,7 +42,7 @@ def test_servers_view_has_one_row_per_server() -> None:
     assert shown == [["h:1", "1 Mongos, 1 Unknown", "1.2 ms", "2", "4", "refused"]]
 
 
-def test_pools_view_has_columns_for_the_terminal_width() -> None:
+def test_pools_view_omits_columns_on_narrow_terminal() -> None:
     pool = {**POOL, "oldestWaitMS": 1500.0}
     states = state(client(servers=[{**SERVER, "pool": pool}, SECOND_UNKNOWN_SERVER]))
     complete = ["12", "7 shop", "h:1", "ready", "1/9", "2", "3", "4", "1.5 s", "7", "11", "99.5"]
@@ -53,7 +53,7 @@ def test_pools_view_has_columns_for_the_terminal_width() -> None:
     assert (shown[1], shown[4], shown[8]) == ("7", "1/∞", "")
 
 
-def test_operation_slow_operation_and_event_have_expected_cells() -> None:
+def test_views_show_operation_slow_operation_and_event() -> None:
     states = state(client(operations=[OPERATION], slow=[{**SLOW, "error": "NetworkTimeout"}], history=[EVENT]))
     assert view_cells(OPERATIONS, states) == [["12", "20.0 ms", "waiting", "find shop.orders", "h:1", "g1"]]
     # The view omits the network time, which is below 1 % of the duration.
@@ -132,10 +132,10 @@ MANY = [
 ]
 
 
-def words_below(shown: list[str], name: str, number: int) -> list[str]:
+def words_below(lines: list[str], name: str, number: int) -> list[str]:
     """Return the word at index `number` of each line below the line that starts with `name`."""
-    header = next(index for index, line in enumerate(shown) if line.strip().startswith(name))
-    return [line.split()[number] for line in shown[header + 1 :] if line]
+    header = next(index for index, line in enumerate(lines) if line.strip().startswith(name))
+    return [line.split()[number] for line in lines[header + 1 :] if line]
 
 
 def test_screen_fits_the_terminal_size() -> None:

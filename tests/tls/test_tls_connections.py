@@ -255,7 +255,7 @@ def test_wrong_key_password_raises_configuration_error_without_password(files):
     assert "secret" not in str(caught.value)
 
 
-def test_deleted_ca_file_stays_in_use(server, files, tmp_path):
+def test_ca_certificates_stay_in_use_after_file_is_deleted(server, files, tmp_path):
     path = tmp_path / "ca.pem"
     path.write_bytes(Path(files.ca).read_bytes())
     with connect_client(server, tlsCAFile=path) as client:
