@@ -24,7 +24,7 @@ from tests.histories.actors import (
     Updater,
     Violation,
     Watcher,
-    answer_to,
+    stored_answer,
 )
 from tests.histories.faults import Faults
 
@@ -157,7 +157,7 @@ class History:
 
 def _prepare(client: MongoClient[Any]) -> None:
     database = client.history
-    database.questions.insert_many([{"_id": number, "answer": answer_to(number)} for number in range(DOCUMENTS)])
+    database.questions.insert_many([{"_id": number, "answer": stored_answer(number)} for number in range(DOCUMENTS)])
     database.lists.insert_many([{"_id": number, "tokens": [], "count": 0} for number in range(3)])
     database.accounts.insert_many([{"_id": number, "amount": 0, "given": [], "taken": []} for number in range(4)])
     database.create_collection("inserts")

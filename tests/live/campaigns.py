@@ -134,7 +134,7 @@ class LiveStep(Step):
         while True:
             try:
                 super()._check(client)
-                self._check_remains()
+                self._check_open_transactions_and_cursors()
                 break
             # On a busy machine, missed heartbeats may have caused an election.
             except PyMongoError as error:
@@ -143,16 +143,20 @@ class LiveStep(Step):
                     raise
                 gevent.sleep(0.1)
 
-    def _check_remains(self) -> None:
+    def _check_open_transactions_and_cursors(self) -> None:
         if not self._target.disposable or self._target.topology not in _TOPOLOGIES:
             return
         deadline = monotonic() + _REMAINS_END_WITHIN
-        while remains := {host: left for host in self._target.hosts if any((left := self._remains(host)).values())}:
+        while remains := {
+            host: left
+            for host in self._target.hosts
+            if any((left := self._open_transactions_and_cursors(host)).values())
+        }:
             if monotonic() > deadline:
                 raise Violation(f"on the servers after {_REMAINS_END_WITHIN:g} s: {remains}")
             gevent.sleep(0.2)
 
-    def _remains(self, host: str) -> dict[str, Any]:
+    def _open_transactions_and_cursors(self, host: str) -> dict[str, Any]:
         client = self._target.direct(host)
         transactions = client.admin.command("serverStatus").get("transactions", {}).get("currentOpen", 0)
         run_filter = {"cursor": {"$exists": True}, "ns": {"$regex": f"^{self.database}\\."}}

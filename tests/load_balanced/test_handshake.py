@@ -120,7 +120,7 @@ def _service_id_of(deployment: Any, address: str) -> ObjectId:
     return service
 
 
-@pytest.mark.requirement("LB-69", "LB-70", "LB-72")
+@pytest.mark.requirement("LB-68", "LB-69", "LB-70", "LB-72")
 def test_command_and_pool_events_have_service_id(service: ScriptedServer, connect: Any, recorder: Any) -> None:
     client = connect(load_balanced_uri(service), retryReads=False)
     client.db.c.find_one()

@@ -47,7 +47,7 @@ def cursor(client: Any) -> Any:
     return cursor
 
 
-@pytest.mark.requirement("LB-43", "LB-44", "LB-45", "LB-46", "LB-47", "LB-48")
+@pytest.mark.requirement("LB-43", "LB-44", "LB-45", "LB-46", "LB-47", "LB-48", "LB-90")
 @pytest.mark.parametrize("method", OPENERS)
 def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: Any, client: Any, recorder: Any) -> None:
     for number in range(4):

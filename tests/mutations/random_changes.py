@@ -12,7 +12,7 @@ from functools import cache
 from itertools import chain, pairwise
 from types import CodeType
 
-from tests.mutations.change_kinds import Change, changes, differs
+from tests.mutations.change_kinds import Change, changes, changes_behaviour
 from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
@@ -127,7 +127,7 @@ def _random_change(kinds: Mapping[str, Sequence[Change]], source: str, generator
     """Return a random change of one line, or None if no possible change of this line has an effect."""
     for kind in generator.sample(sorted(kinds), len(kinds)):
         for change in generator.sample(kinds[kind], len(kinds[kind])):
-            if differs(change, source):
+            if changes_behaviour(change, source):
                 return _whole_lines(change, source)
     return None
 
@@ -151,7 +151,7 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
     :param seconds: the maximum total duration of the returned tests.
     """
     tests_of_line = _reaching_tests(recording, random_change)
-    order = _sorted_in_rounds(tests_of_line, random_change.file)
+    order = _sorted_with_cheapest_of_functions_first(tests_of_line, random_change.file)
     lines = sorted(
         _lines_of_function_around(random_change.file, random_change.line),
         key=lambda line: abs(line - random_change.line),
@@ -161,13 +161,13 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
         test
         for found in at_lines
         if len(found) < len(tests_of_line)
-        for test in _sorted_in_rounds(found, random_change.file)[:_LINE_TESTS]
+        for test in _sorted_with_cheapest_of_functions_first(found, random_change.file)[:_LINE_TESTS]
     ]
     if not lines:
         rare = [
             test
             for files in (_READ_ALL_MODULES, _test_files_that_import(random_change.file))
-            for test in _sorted_in_rounds(
+            for test in _sorted_with_cheapest_of_functions_first(
                 (test for test in tests_of_line if test.name.partition("::")[0] in files), random_change.file
             )
         ]
@@ -211,7 +211,7 @@ def _sorted_by_cost(tests: Iterable[Test], file: str) -> list[Test]:
     return sorted(tests, key=cost)
 
 
-def _sorted_in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
+def _sorted_with_cheapest_of_functions_first(tests: Iterable[Test], file: str) -> list[Test]:
     """Return the cheapest test of each test function, then the second cheapest test of each function, and so on."""
     seen: Counter[str] = Counter()
     rounds = []
