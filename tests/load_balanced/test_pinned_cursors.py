@@ -134,7 +134,7 @@ def test_close_of_pinned_cursor_during_next_raises_invalid_operation(
     assert not recorder.events_named("PoolCleared") + recorder.events_named("ConnectionClosed")
 
 
-@pytest.mark.requirement("LB-52", "LB-53", "LB-54", "LB-80")
+@pytest.mark.requirement("LB-52", "LB-53", "LB-54", "LB-80", "LB-81")
 @pytest.mark.parametrize("failure", ["network", "timeout"])
 def test_network_error_keeps_connection_pinned_until_cursor_is_closed(
     failure: str, deployment: Any, connect: Any, recorder: Any
@@ -155,15 +155,6 @@ def test_network_error_keeps_connection_pinned_until_cursor_is_closed(
     assert recorder.event_lines == ["ConnectionCheckedIn", "ConnectionClosed"]
     assert deployment.commands.named("killCursors") == []
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-
-
-@pytest.mark.requirement("LB-81", "LB-53")
-def test_kill_cursors_is_never_sent_on_other_than_pinned_connection(deployment: Any, client: Any, cursor: Any) -> None:
-    for member in deployment.members:
-        member.drop_connections()
-    cursor.close()
-    client.db.c.find_one()
-    assert deployment.commands.named("killCursors") == []
 
 
 def test_limit_kills_cursor_that_server_leaves_open(service: ScriptedServer, connect: Any) -> None:

@@ -268,14 +268,6 @@ def test_server_outside_wire_version_range_raises_configuration_error(server: Sc
         connect(f"mongodb://{server.name}", server_api=ServerApi("1")).db.c.find_one()
 
 
-@pytest.mark.requirement("API-34")
-def test_results_do_not_change_on_slow_server(deployment: Deployment, connect: Any) -> None:
-    deployment.members[0].delay(0.02)
-    client = connect(deployment, server_api=ServerApi("1"))
-    client.db.c.insert_many([{"_id": number} for number in range(5)])
-    assert [each["_id"] for each in client.db.c.find(batch_size=2)] == [0, 1, 2, 3, 4]
-
-
 @pytest.mark.requirement("API-46", "API-40")
 def test_strict_client_receives_error_for_command_outside_api_version(deployment: Deployment, connect: Any) -> None:
     strict, lenient = (connect(deployment, server_api=ServerApi("1", strict=flag)) for flag in (True, False))
