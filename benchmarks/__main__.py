@@ -88,7 +88,7 @@ def _measure(options: argparse.Namespace, show_progress: Callable[[str], Any]) -
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure the contenders, and print the results, as the command line requests.
+    """Read the command line, measure the contenders, and print the results.
 
     :param arguments: the command line arguments; None uses the arguments of the process.
     :returns: the exit status, which is 1 if a measurement of a contender failed, else 0.

@@ -104,7 +104,7 @@ class Tally:
         begin = monotonic()
         try:
             attempts = self._send(self._client)
-            self.attempts += attempts  # `_send` has returned, so no other greenlet changes the sum meanwhile
+            self.attempts += attempts  # no greenlet switch between the read and the write of the sum
             self.latencies.append(monotonic() - begin)
         except PyMongoError as error:
             self.attempts += getattr(error, "attempts", 1)

@@ -188,7 +188,7 @@ def _accept_streams(
 
 def processor_seconds(processes: Sequence[int]) -> float:
     """Return the CPU time of processes with all their threads, in seconds (Linux)."""
-    # The ID of the CPU clock of another process, as clock_getcpuclockid(3) calculates it.
+    # clock_getcpuclockid(3) calculates the ID of the CPU clock of another process in this way.
     return sum(time.clock_gettime(~process << 3 | 2) for process in processes)
 
 

@@ -54,7 +54,7 @@ def handwritten_spans(tracer: Any, collection: Any, address: tuple[str, int]) ->
 
 
 def variants(uri: str) -> tuple[dict[str, Callable[[], Any]], list[MongoClient[Any]]]:
-    """Return the function that each variant measures, and the clients, which the caller must close."""
+    """Return the function that each variant measures, and the clients that the caller must close."""
     provider, meters = TracerProvider(shutdown_on_exit=False), MeterProvider(shutdown_on_exit=False)
     tracing = {"enabled": True, "tracer_provider": provider}
     metrics = {"enabled": True, "meter_provider": meters}

@@ -48,7 +48,7 @@ class Workload(NamedTuple):
     :param result: the result of a successful operation.
     :param greenlets: the numbers of greenlets in a standard run.
     :param max_greenlets: the maximum number of concurrent greenlets, to limit the memory; None means no limit.
-    :param variant: the name of a variant in ``VARIANTS``, which the baseline does not have.
+    :param variant: the name of a variant in ``VARIANTS``. The baseline has no variants.
     """
 
     operation: str

@@ -1,4 +1,4 @@
-"""TCP proxies in front of the members of a replica set, which can cut off a member.
+"""TCP proxies that can cut off members of a replica set.
 
 Clients and members reach each other through the proxies. A closed proxy connects no client to its
 member, and passes no byte.

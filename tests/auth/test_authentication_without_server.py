@@ -26,7 +26,7 @@ class AuthenticationSetup:
 
 @pytest.fixture
 def recorded_limits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return a list that records each time limit, in seconds, which the authentication sets."""
+    """Return a list that records, in seconds, each time limit of the authentication."""
     recorded: list[Any] = []
 
     def interrupt_after(seconds: Any, _error: Any) -> Any:

@@ -91,7 +91,7 @@ class Outcome(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A row of the table of calls, which consists of lines of Python code.
+    """A row of the table of calls: lines of Python code.
 
     The last line is an expression, whose value is the result of the call.
 

@@ -50,7 +50,7 @@ class RecordedCommand(NamedTuple):
 
 
 class RecordingProxy:
-    """Proxy for one server, which records the commands that clients send.
+    """Proxy that records the commands that clients send to one server.
 
     The proxy runs in native threads, because PyMongo blocks the main thread.
 

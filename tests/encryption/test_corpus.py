@@ -15,7 +15,7 @@ from tests.spec.specifications import path_of
 ALGORITHMS = {"rand": "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "det": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}
 
 
-# Deprecated BSON types, whose values `bson` converts to other types.
+# Deprecated BSON types. `bson` converts their values to other types.
 CONVERTED_TYPES = ("dbPointer", "symbol")
 
 

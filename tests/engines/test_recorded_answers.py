@@ -37,7 +37,7 @@ _WRITE_FIELDS = ("documents", "updates", "deletes")
 
 
 class Databases:
-    """A database on an engine, as an object of gmongo and an object of PyMongo.
+    """A `Database` object of gmongo and a `Database` object of PyMongo for one database on an engine.
 
     If a case makes the database unusable, later cases use another database.
     """

@@ -122,7 +122,7 @@ class Target:
     def permit_all_commands(self, name: str) -> None:
         """Permit official tests, fail points, step-downs and `killAllSessions`.
 
-        :param name: Name of the deployment, which the user must pass to confirm that the deployment
+        :param name: Name that the user passes to confirm that the deployment
             is disposable.
         :raises RefusedError: The name is not the name of the deployment, or the deployment contains
             databases of other users.

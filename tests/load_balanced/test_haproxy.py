@@ -47,7 +47,7 @@ def service_watch() -> ServiceWatch:
 
 @pytest.fixture
 def shop(uri: str, connect: Any, recorder: Any, service_watch: ServiceWatch) -> Shop:
-    """Return the shop of the example application, whose client connects through HAProxy."""
+    """Return the shop of the example application. The client of the shop connects through HAProxy."""
     shop = Shop(connect(uri, event_listeners=[recorder, service_watch], maxPoolSize=0))
     shop.open(1000)
     return shop

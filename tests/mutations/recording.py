@@ -37,7 +37,7 @@ FOLDERS = (
 # Recordings exclude the official tests, because their files are not part of the project.
 WITHOUT_OFFICIAL_TESTS = {"GMONGO_SPEC_TESTS": "none"}
 _VARIABLE = "GMONGO_RECORDING"  # Environment variable with the output folder of the plugin.
-# Environment variable with the name of the current test, which its child processes read.
+# Environment variable that passes the name of the current test to its child processes.
 _TEST = "GMONGO_RECORDED_TEST"
 _RUN_TIMEOUT = 3000  # Time limit of a recording in seconds.
 _SETTINGS = """

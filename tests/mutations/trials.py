@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 TEST_TIMEOUT = 25  # Time limit of one test in seconds.
 _RUN_TIMEOUT = 900
-# Memory limit of a test process in bytes, which ends an endless loop that allocates memory.
+# Memory limit of a test process in bytes. The limit ends endless loops that allocate memory.
 _MEMORY = 6 << 30
 _COPIED = (
     "gmongo", "tests", "docs", "examples", "pyproject.toml", "setup.cfg", "README.md",

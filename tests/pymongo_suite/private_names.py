@@ -1,7 +1,7 @@
 """Provide the private modules and names of PyMongo that its tests import.
 
 The tests get the object of gmongo for each name that gmongo has. For any other name, the tests get the
-object of a renamed copy of PyMongo, so that the imports of a test file succeed.
+object of a renamed copy of PyMongo. Then all imports of a test file succeed.
 """
 
 from __future__ import annotations
