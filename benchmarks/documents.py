@@ -79,7 +79,7 @@ def stored_documents(count: int, size: int) -> list[dict[str, Any]]:
 
 
 def stored_documents_of_sizes(sizes: list[int]) -> list[dict[str, Any]]:
-    """Return documents for the reply to a ``find``, with these BSON sizes in bytes."""
+    """Return documents for the reply to a ``find``, that have these BSON sizes in bytes."""
     return [{"_id": _id(number), **_padded(size)} for number, size in enumerate(sizes)]
 
 

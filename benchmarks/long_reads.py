@@ -48,7 +48,7 @@ class Reading(NamedTuple):
     """Times of one reader.
 
     :param seconds: the total time in seconds.
-    :param batch: the median time of a batch in milliseconds, with the work of the application.
+    :param batch: the median time of a batch in milliseconds, including the work of the application.
     """
 
     seconds: float

@@ -85,7 +85,7 @@ WORKLOADS = {
 
 
 def driver_operations(client: Any) -> dict[str, Operation]:
-    """Return operations on few documents for a client with the API of PyMongo, with their names as keys."""
+    """Return the operations on few documents by name, for a client with the API of PyMongo."""
     database = client[DATABASE]
     one, hundred, zipf, megabyte = (database[name] for name in (ONE, HUNDRED, ZIPF, MEGABYTE))
 
@@ -116,7 +116,7 @@ def driver_operations(client: Any) -> dict[str, Operation]:
 
 
 def bulk_operations(client: Any) -> dict[str, Operation]:
-    """Return operations on many documents for a client with the API of PyMongo, with their names as keys."""
+    """Return the operations on many documents by name, for a client with the API of PyMongo."""
     one = client[DATABASE][ONE]
     return {"insert_many": lambda: len(one.insert_many(documents_without_id()).inserted_ids)}
 

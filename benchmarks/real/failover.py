@@ -93,7 +93,8 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
 def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) -> list[float]:
     """Make the primary unavailable, and later available again.
 
-    Return the time of the first successful write to the new primary, in a list. The list is empty if the members elect
+    Return a list with the time of the first successful write to the new primary. The list is empty
+    if the members elect
     no primary within 60 seconds.
     """
     old_primary = replica_set.primary

@@ -1,4 +1,4 @@
-"""Run a host of the WSGI application, such as gunicorn, in its own process. Observe the host.
+"""Run a host of the WSGI application in a separate process. A host is, for example, gunicorn. Observe the host.
 
 The simulated deployment runs in the process of the test.
 """

@@ -93,7 +93,7 @@ def test_conversation_with_missing_or_extra_message_raises_protocol_error(
 
 @pytest.mark.parametrize("configured_mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256", "DEFAULT"])
 @with_cases
-def test_default_scram_selects_best_mechanism_of_user(
+def test_default_mechanism_selects_strongest_scram_of_user(
     configured_mechanism: str, hello: dict[str, Any], expected_mechanism: str
 ) -> None:
     class CommandSent(Exception):

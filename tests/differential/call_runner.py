@@ -41,7 +41,7 @@ _READS = frozenset({"count", "distinct", "explain", "find", "getMore", "listColl
 _BARRIER = "after the call"
 _BSON_TYPES = ("ObjectId", "Int64", "Binary", "Code", "DBRef", "Decimal128", "Regex", "Timestamp")
 
-# Command fields that only one driver sends, with values that are the defaults of the server. The
+# Command fields that only one driver sends, and whose values are defaults of the server. The
 # comparison ignores these fields.
 _DEFAULT_FIELDS = (("multi", False), ("upsert", False), ("new", False), ("comment", None), ("$readPreference", None))
 
@@ -308,7 +308,7 @@ class CallRunner:
     def _take_sent_commands(self, names: dict[str, Any]) -> list[RecordedCommand]:
         """Return the commands that a call has sent.
 
-        First send a ping with each client, after which all unacknowledged commands have arrived.
+        First run a ping with each client. After the reply, all unacknowledged commands have arrived.
         """
         for client in names["clients"]:
             _result_or_error(lambda client=client: client.admin.command("ping", comment=_BARRIER))

@@ -187,7 +187,7 @@ def _command(message: bytes) -> tuple[int, str, dict[str, Any]]:
 
 
 def _used_databases(body: dict[str, Any]) -> set[str]:
-    """Return the databases that a command uses, without the system databases."""
+    """Return the databases that a command uses. Omit the system databases."""
     namespaces = [each["ns"] for each in body.get("nsInfo", ()) if isinstance(each, dict) and "ns" in each]
     if "renameCollection" in body:
         namespaces += [body["renameCollection"], body.get("to")]

@@ -131,7 +131,7 @@ def executors() -> set[Executor]:
     return {each for each in forkables() if isinstance(each, Executor)}
 
 
-def test_only_the_internal_client_for_mongocryptd_is_silent(outputs: Outputs, connect: Any) -> None:
+def test_only_internal_client_for_mongocryptd_has_no_outputs(outputs: Outputs, connect: Any) -> None:
     before = executors()
     client = connect()
     client.shop.people.insert_one({"ssn": PLAINTEXT})

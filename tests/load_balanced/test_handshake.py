@@ -21,7 +21,7 @@ USER = {"users": {"ada": "lovelace"}}
 
 
 def error_events(recorder: Any) -> list[str]:
-    """Return the recorded events that a failed check-out can cause, in order."""
+    """Return, in recorded order, the events that a failed check-out can cause."""
     kinds = ("ConnectionCheckOut", "ConnectionClosed", "PoolCleared", "ServerDescription", "TopologyDescription")
     return [line for line in recorder.lines_starting_with(*kinds) if "Checked" not in line]
 

@@ -72,7 +72,7 @@ class Recording:
     """The recorded tests.
 
     :ivar tests: the tests that passed, by name.
-    :ivar red: the names of the tests that failed while they were recorded, without a mutation.
+    :ivar red: the names of the tests that failed during the recording, in which the code had no mutation.
     """
 
     tests: dict[str, Test] = field(default_factory=dict)

@@ -55,7 +55,7 @@ def jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str]) -> I
 
 
 def with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
-    """Return a job that repeats the tests that did not pass with gmongo, with PyMongo.
+    """Return a job that runs, with PyMongo, the tests that did not pass with gmongo.
 
     Return None if all tests passed.
     """

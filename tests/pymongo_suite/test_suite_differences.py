@@ -10,7 +10,7 @@ import importlib
 from tests.pymongo_suite.differences import differences
 
 
-def test_table_is_sorted_and_valid() -> None:
+def test_table_of_differences_is_sorted_and_valid() -> None:
     table = differences()
     assert [problem for line in table.values() if (problem := line.problem()) is not None] == []
     assert list(table) == sorted(table)

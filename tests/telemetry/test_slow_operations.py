@@ -61,7 +61,7 @@ def test_slow_operation_is_logged_without_values(
 
 
 def phase_durations(record: Any) -> dict[str, int]:
-    """Return the logged parts of the duration in whole milliseconds, without parts that round to 0."""
+    """Return the logged parts of the duration in whole milliseconds. Omit parts that round to 0."""
     return {part: duration for part in PARTS if (duration := round(record.structured[f"{part}MS"]))}
 
 
