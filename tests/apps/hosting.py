@@ -168,7 +168,7 @@ class Load:
             name = f"{visitor}-{(number := number + 1)}-{os.urandom(4).hex()}"
             process, found = request_document(self._port, name, self.dropped)
             if found != name:
-                raise AssertionError(f"requested {name}, got {found}")
+                raise AssertionError(f"requested the document {name!r}, but got {found!r}")
             self.answered_by.append(process)
 
     def recent_processes(self, count: int = 20) -> set[int]:

@@ -146,4 +146,4 @@ def test_decryption_of_ciphertext_with_one_changed_bit_raises_error(encryption):
             value = encryption.decrypt(Binary(bytes(damaged), 6))
         except EncryptionError:
             continue
-        pytest.fail(f"byte {position} may be changed: {value!r}")
+        pytest.fail(f"the decryption accepts a change of byte {position}: {value!r}")

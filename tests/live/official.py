@@ -28,7 +28,7 @@ _NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
 
 class ExistingDeployment(RunningDeployment):
-    """A deployment that runs before the tests, with the methods of ``RunningDeployment`` that a runner calls."""
+    """A deployment that runs before the tests. A test runner calls only these methods."""
 
     def __init__(self, target: Target) -> None:
         self._target = target

@@ -132,7 +132,7 @@ class Target:
         foreign = sorted(set(self.client.list_database_names()) - OWN)
         if foreign:
             raise RefusedError(
-                f"{name} contains databases that would be lost: {', '.join(foreign[:5])}. Drop them first"
+                f"{name} contains databases that would be lost: {', '.join(foreign[:5])}. Drop these databases first"
             )
         self.disposable = True
 
