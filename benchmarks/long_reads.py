@@ -95,7 +95,7 @@ def read(reader: str, port: int, work: str) -> Reading:
     cursor = collection.find(batch_size=BATCH_SIZE, cursor_type=64 if kind == "exhaust" else 0)
     if kind.isdigit():
         cursor = cursor.read_ahead(int(kind))
-    act = _works()[work]
+    act = _work_functions()[work]
     count = 0
     moments = [time.perf_counter()]
     for _document in cursor:
@@ -109,7 +109,7 @@ def read(reader: str, port: int, work: str) -> Reading:
     return Reading(moments[-1] - moments[0], statistics.median(batches) * 1000)
 
 
-def _works() -> dict[str, Callable[[], None]]:
+def _work_functions() -> dict[str, Callable[[], None]]:
     from gevent import sleep
 
     def compute() -> None:

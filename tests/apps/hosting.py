@@ -228,13 +228,13 @@ def _sockets(process: int) -> set[str]:
     held = set()
     try:
         for descriptor in Path(f"/proc/{process}/fd").iterdir():
-            held.add(_target(descriptor).removeprefix("socket:[").rstrip("]"))
+            held.add(_link_target(descriptor).removeprefix("socket:[").rstrip("]"))
     except OSError:
         pass
     return held
 
 
-def _target(descriptor: Path) -> str:
+def _link_target(descriptor: Path) -> str:
     try:
         return os.readlink(descriptor)
     except OSError:

@@ -101,10 +101,10 @@ class DescriptionPair(NamedTuple):
 
     def views(self) -> tuple[Any, Any]:
         """Return a view of each description. Equal views mean equal states."""
-        return _view(self.ours), _view(self.theirs)
+        return _comparable_topology(self.ours), _comparable_topology(self.theirs)
 
 
-def _view(description: Any) -> Any:
+def _comparable_topology(description: Any) -> Any:
     servers = description.server_descriptions().items()
     return (
         description.topology_type_name,

@@ -21,11 +21,11 @@ CONVERTED_TYPES = ("dbPointer", "symbol")
 
 @pytest.fixture
 def corpus(client):
-    def read(name):
+    def read_file(name):
         return loads(path_of(f"{name}.json").read_text("utf-8"), json_options=CANONICAL_JSON_OPTIONS)
 
-    client.keyvault.datakeys.insert_one(read("corpus-key-local"))
-    plain, encrypted = read("corpus"), read("corpus-encrypted")
+    client.keyvault.datakeys.insert_one(read_file("corpus-key-local"))
+    plain, encrypted = read_file("corpus"), read_file("corpus-encrypted")
     return {
         name: (field, encrypted[name]["value"])
         for name, field in plain.items()

@@ -34,17 +34,17 @@ def open_contexts(monkeypatch):
     open_ids = set()
     opened, closed = contexts.MongoCryptContext.__init__, contexts.MongoCryptContext._close
 
-    def add(self, *arguments):
+    def record_open(self, *arguments):
         opened(self, *arguments)
         assert id(self) not in open_ids
         open_ids.add(id(self))
 
-    def close(self):
+    def record_close(self):
         open_ids.discard(id(self))
         closed(self)
 
-    monkeypatch.setattr(contexts.MongoCryptContext, "__init__", add)
-    monkeypatch.setattr(contexts.MongoCryptContext, "_close", close)
+    monkeypatch.setattr(contexts.MongoCryptContext, "__init__", record_open)
+    monkeypatch.setattr(contexts.MongoCryptContext, "_close", record_close)
     return open_ids
 
 

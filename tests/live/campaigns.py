@@ -95,11 +95,11 @@ class LiveStep(Step):
 
     def _end_faults(self) -> None:
         if self._target.replica_set is not None:
-            self._restore(self._target.replica_set)
+            self._restore_members(self._target.replica_set)
         if self._target.disposable:
             self._target.disable_fail_points("failCommand")
 
-    def _restore(self, replica_set: EmbeddedReplicaSet) -> None:
+    def _restore_members(self, replica_set: EmbeddedReplicaSet) -> None:
         self._restarts = True
         try:
             for member in replica_set.members:

@@ -253,7 +253,7 @@ def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Te
 
 
 @cache
-def _tree(file: str) -> ast.Module:
+def _syntax_tree(file: str) -> ast.Module:
     return ast.parse((ROOT / "gmongo" / file).read_text("utf-8"))
 
 
@@ -282,7 +282,7 @@ def _traced_line(file: str, line: int) -> int:
 def _lines_of_function_around(file: str, line: int) -> range:
     found = [
         range(node.lineno, (node.end_lineno or 0) + 1)
-        for node in ast.walk(_tree(file))
+        for node in ast.walk(_syntax_tree(file))
         if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
     ]
     return min(found, key=len, default=range(0))
@@ -292,7 +292,7 @@ def _lines_of_function_around(file: str, line: int) -> range:
 def _is_in_function(file: str, line: int) -> bool:
     return any(
         isinstance(node, (ast.FunctionDef, ast.Lambda)) and _first_body_line(node) <= line <= (node.end_lineno or 0)
-        for node in ast.walk(_tree(file))
+        for node in ast.walk(_syntax_tree(file))
     )
 
 
@@ -305,7 +305,7 @@ def _statement_at(file: str, line: int) -> tuple[range, list[str]]:
 
     For a statement outside functions, also return the assigned names.
     """
-    statement = _innermost_statement(_tree(file), line)
+    statement = _innermost_statement(_syntax_tree(file), line)
     if isinstance(statement, ast.FunctionDef):
         return range(statement.body[0].lineno, (statement.end_lineno or 0) + 1), [statement.name]
     if statement is None:

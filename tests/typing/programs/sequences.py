@@ -26,7 +26,7 @@ PROXY: Mapping[str, Any] = MappingProxyType({"a": 1})
 HINT: list[tuple[str, int]] = [("a", 1)]
 
 
-def updates(collection: Collection[dict[str, Any]]) -> None:
+def update_operations(collection: Collection[dict[str, Any]]) -> None:
     collection.update_one({}, DICTIONARIES)
     collection.update_one({}, SONS)
     collection.update_one({}, ORDERED)
@@ -41,7 +41,7 @@ def updates(collection: Collection[dict[str, Any]]) -> None:
     UpdateMany(PROXY, TUPLE, array_filters=TUPLE)  # better: PyMongo accepts only list[Mapping[str, Any]]
 
 
-def reads(client: MongoClient[dict[str, Any]], collection: Collection[dict[str, Any]]) -> None:
+def read_operations(client: MongoClient[dict[str, Any]], collection: Collection[dict[str, Any]]) -> None:
     collection.find(PROXY, PROXY, sort=HINT, hint=HINT)
     collection.find_one(SON([("a", 1)]))
     collection.aggregate(DICTIONARIES)
@@ -55,7 +55,9 @@ def reads(client: MongoClient[dict[str, Any]], collection: Collection[dict[str, 
     collection.distinct("a", PROXY)
 
 
-def schema(collection: Collection[dict[str, Any]], models: list[SearchIndexModel], indexes: list[IndexModel]) -> None:
+def schema_operations(
+    collection: Collection[dict[str, Any]], models: list[SearchIndexModel], indexes: list[IndexModel]
+) -> None:
     collection.create_search_indexes(models)
     collection.create_indexes(indexes)
     collection.create_index(HINT)
