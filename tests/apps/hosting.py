@@ -199,7 +199,7 @@ def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Ho
 
 
 def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[set[int]]:
-    """Return, for each connection of the servers, the IDs of those `processes` in which the client's socket is open."""
+    """Return, for each connection of the servers, the IDs of the `processes` in which the client's socket is open."""
     sockets = {process: _sockets(process) for process in processes}
     ends = _local_ports({member.port for member in deployment.members})
     return [
