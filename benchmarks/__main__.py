@@ -40,13 +40,13 @@ def _numbers(text: str) -> list[int]:
     return [_positive(part) for part in text.split(",")]
 
 
-def _names(known: list[str]) -> Callable[[str], list[str]]:
+def _names(permitted_names: list[str]) -> Callable[[str], list[str]]:
     def names(text: str) -> list[str]:
-        selected = known if text == ALL else text.split(",")
-        unknown = [name for name in selected if name not in known]
+        selected = permitted_names if text == ALL else text.split(",")
+        unknown = [name for name in selected if name not in permitted_names]
         if unknown:
-            raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(known)}")
-        return [name for name in known if name in selected]
+            raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(permitted_names)}")
+        return [name for name in permitted_names if name in selected]
 
     return names
 
@@ -88,7 +88,7 @@ def _measure(options: argparse.Namespace, show_progress: Callable[[str], Any]) -
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure the contenders, and print the results, as the command line requests.
+    """Read the command line, measure the contenders, and print the results.
 
     :param arguments: the command line arguments; None uses the arguments of the process.
     :returns: the exit status, which is 1 if a measurement of a contender failed, else 0.

@@ -102,7 +102,7 @@ class Server(NamedTuple):
     tls: ssl.SSLContext | None
 
 
-def server_of(kind: ServerKind, address: tuple[str, int]) -> Server:
+def server_of_kind(kind: ServerKind, address: tuple[str, int]) -> Server:
     """Return the replies and TLS settings of a server of this kind.
 
     :param address: the host and port on which the server listens.
@@ -125,11 +125,12 @@ def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: in
 
     :param listener: a bound, listening TCP socket.
     :param kind: the kind of the server.
-    :param lifeline: a descriptor. The server ends at the end of this file; None serves forever.
+    :param lifeline: a file descriptor. The server ends when this file reaches its end. With None,
+        the server does not end.
     """
     selector = selectors.DefaultSelector()
     listener.setblocking(False)
-    server = server_of(kind, listener.getsockname())
+    server = server_of_kind(kind, listener.getsockname())
 
     def accept(_events: int) -> None:
         try:

@@ -24,7 +24,7 @@ def row_name(kind: str) -> str:
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure each operation with all contenders in turns."""
+    """Measure each operation with all contenders in interleaved rounds."""
     if TABLE not in settings.only:
         return
     with ExitStack() as stack, pinned_to_server_processor():

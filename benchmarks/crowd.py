@@ -34,7 +34,7 @@ def turns(contenders: Sequence[str]) -> list[Turn]:
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure all pairs of a contender and a number of greenlets in turns.
+    """Measure all pairs of a contender and a number of greenlets in interleaved rounds.
 
     Yield a row of throughput and a row of CPU time for each number.
     """

@@ -52,7 +52,7 @@ def _fields() -> dict[str, Any]:
     }
 
 
-def _padded(size: int) -> dict[str, Any]:
+def _padded_document(size: int) -> dict[str, Any]:
     if VARIANT:
         return {"visits": 41}
     document = _fields()
@@ -62,7 +62,7 @@ def _padded(size: int) -> dict[str, Any]:
 
 
 #: The document of ``insert_one``, with a size of DOCUMENT_BYTES after the driver has added an ``_id``.
-UNSAVED = _padded(DOCUMENT_BYTES)
+UNSAVED = _padded_document(DOCUMENT_BYTES)
 #: The document that ``find_one`` returns.
 SAVED: dict[str, Any] = {**QUERY, **UNSAVED}
 
@@ -74,13 +74,13 @@ def documents_without_id() -> list[dict[str, Any]]:
 
 def stored_documents(count: int, size: int) -> list[dict[str, Any]]:
     """Return `count` documents for the reply to a ``find``, each with `size` bytes of BSON."""
-    fields = _padded(size)
+    fields = _padded_document(size)
     return [{"_id": _id(number), **fields} for number in range(count)]
 
 
 def stored_documents_of_sizes(sizes: list[int]) -> list[dict[str, Any]]:
-    """Return documents for the reply to a ``find``, with these BSON sizes in bytes."""
-    return [{"_id": _id(number), **_padded(size)} for number, size in enumerate(sizes)]
+    """Return documents for the reply to a ``find``, that have these BSON sizes in bytes."""
+    return [{"_id": _id(number), **_padded_document(size)} for number, size in enumerate(sizes)]
 
 
 def _id(number: int) -> ObjectId:

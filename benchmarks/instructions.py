@@ -156,7 +156,7 @@ def table(measured: Budget, budget: Budget) -> str:
 
 
 def main() -> int:
-    """Measure and report as the command line requests.
+    """Read the command line, measure the operations, and print or store the counts.
 
     :returns: the exit status, which is 1 if a count is far from the budget, else 0.
     """

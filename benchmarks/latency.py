@@ -29,7 +29,7 @@ SECONDS = 0.002
 
 
 class LoadSetup(NamedTuple):
-    """Numbers of callers and of processes for a load. All processes share one processor."""
+    """The number of callers and the number of processes for a load. All processes share one processor."""
 
     callers: int
     processes: int

@@ -48,7 +48,7 @@ class Reading(NamedTuple):
     """Times of one reader.
 
     :param seconds: the total time in seconds.
-    :param batch: the median time of a batch in milliseconds, with the work of the application.
+    :param batch: the median time of a batch in milliseconds, including the work of the application.
     """
 
     seconds: float
@@ -95,7 +95,7 @@ def read(reader: str, port: int, work: str) -> Reading:
     cursor = collection.find(batch_size=BATCH_SIZE, cursor_type=64 if kind == "exhaust" else 0)
     if kind.isdigit():
         cursor = cursor.read_ahead(int(kind))
-    act = _works()[work]
+    act = _work_functions()[work]
     count = 0
     moments = [time.perf_counter()]
     for _document in cursor:
@@ -109,7 +109,7 @@ def read(reader: str, port: int, work: str) -> Reading:
     return Reading(moments[-1] - moments[0], statistics.median(batches) * 1000)
 
 
-def _works() -> dict[str, Callable[[], None]]:
+def _work_functions() -> dict[str, Callable[[], None]]:
     from gevent import sleep
 
     def compute() -> None:
@@ -121,7 +121,7 @@ def _works() -> dict[str, Callable[[], None]]:
 
 
 def measure(latencies: list[float], rounds: int, show_progress: Callable[[str], Any]) -> Iterator[ReaderTimes]:
-    """Measure all readers in turns."""
+    """Measure all readers in interleaved rounds."""
     for latency in latencies:
         with far_server(latency) as port:
             for work in WORKS:

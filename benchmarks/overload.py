@@ -28,7 +28,7 @@ from gmongo.testing import DeploymentProcess
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RATE = 500  # Requests per second that the server admits.
-BURST = 0.2  # Seconds: after a pause, the server immediately admits RATE * BURST requests.
+BURST = 0.2  # Seconds: a server without recent requests admits RATE * BURST requests at once.
 PEAK = 300  # Number of simultaneous requests.
 PAUSE = 0.4  # Seconds between two requests of a greenlet, on average.
 RETRY_SECONDS = 5.0  # Seconds after which the retry loop of the application ends.
@@ -104,7 +104,7 @@ class Tally:
         begin = monotonic()
         try:
             attempts = self._send(self._client)
-            self.attempts += attempts  # after the switches, because other greenlets count, too
+            self.attempts += attempts  # no greenlet switch between the read and the write of the sum
             self.latencies.append(monotonic() - begin)
         except PyMongoError as error:
             self.attempts += getattr(error, "attempts", 1)
@@ -149,7 +149,7 @@ def measure(uri: str, strategy: str, greenlets: int, seconds: float) -> Result:
 
 
 def measure_peak(uri: str, strategy: str) -> Peak:
-    """Let the server rest for a second, and then measure simultaneous requests of :data:`PEAK` greenlets."""
+    """Send nothing for a second, and then measure simultaneous requests of :data:`PEAK` greenlets."""
     send, options = STRATEGIES[strategy]
     with MongoClient[Any](uri, maxPoolSize=100, minPoolSize=100, **options) as client:
         gevent.sleep(1.0)

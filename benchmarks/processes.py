@@ -155,7 +155,9 @@ def last_output_line(process: subprocess.Popen[bytes], errors: IO[str], timeout:
 
 
 class Workers(ExitStack):
-    """Processes that measure a row in turns, as a context manager. Each process starts in its first turn.
+    """Processes that measure a row in interleaved rounds, as a context manager.
+
+    Each process starts in its first turn.
 
     :param timeout: the time limit of a turn in seconds.
     """

@@ -1,4 +1,4 @@
-"""Contenders as programs: drivers of several languages and kinds of concurrency, with a common protocol.
+"""Contenders as programs with a common protocol: drivers of several languages and kinds of concurrency.
 
 A program has four arguments: the server's URI, the path of a Unix socket, the number of callers, and the path of a
 file. The file contains one BSON document with the documents ``query``, ``change`` and ``unsaved``, and the array
@@ -187,8 +187,8 @@ def _accept_streams(
 
 
 def processor_seconds(processes: Sequence[int]) -> float:
-    """Return the CPU time of processes with all their threads, in seconds (Linux)."""
-    # The ID of the CPU clock of another process, as clock_getcpuclockid(3) calculates it.
+    """Return the CPU time in seconds of processes and all their threads (Linux)."""
+    # clock_getcpuclockid(3) calculates the ID of the CPU clock of another process in this way.
     return sum(time.clock_gettime(~process << 3 | 2) for process in processes)
 
 

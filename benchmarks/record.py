@@ -52,7 +52,7 @@ def _processor() -> str:
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """Return the numbers of each round, as an object that JSON can represent."""
+    """Return an object for JSON that contains the numbers of each round."""
     return {
         "versions": record.versions,
         "settings": record.settings,

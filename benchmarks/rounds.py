@@ -53,7 +53,7 @@ def order(contenders: Sequence[Contender], number: int) -> list[Contender]:
 def take_turns(
     contenders: Sequence[Contender], rounds: int, measure: Callable[[Contender], Outcome]
 ) -> tuple[dict[Contender, list[Outcome]], dict[Contender, str]]:
-    """Measure all contenders in turns. If a contender fails, the other contenders continue.
+    """Measure all contenders in interleaved rounds. If a contender fails, the other contenders continue.
 
     :param measure: returns the result of a contender, or raises WorkerFailed.
     :returns: the results of all rounds by contender, and the error of each failed contender.

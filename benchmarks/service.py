@@ -93,7 +93,7 @@ def _measure_service(service: Service, route: str, settings: Settings, count: in
         streams = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(CALLERS)]
         exchange = _exchange(streams[0], f"GET {route} HTTP/1.1\r\nHost: service\r\n\r\n".encode())
         load.send(streams, exchange, 2 * CALLERS)  # the first requests open the connections
-        workers = [process, *_children(process)]
+        workers = [process, *_child_processes(process)]
         before = processor_seconds(workers)
         saturation = count / load.send(streams, exchange, count).clock
         numbers = {
@@ -148,7 +148,7 @@ def _exchange(stream: socket.socket, request: bytes) -> load.Exchange:
     return load.Exchange(request, b"HTTP/1.1 200", size)
 
 
-def _children(process: int) -> list[int]:
+def _child_processes(process: int) -> list[int]:
     return [int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 

@@ -234,7 +234,7 @@ def _rounded(number: float | None) -> str:
 
 
 def failures(rows: Iterable[Row]) -> list[str]:
-    """Return a line for each error of a contender, with the rows that have no number because of the error."""
+    """Return a line for each error of a contender. The line names the rows without a number of the contender."""
     places: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         for name, reason in row.failures.items():

@@ -21,7 +21,10 @@ DRIVERS = ("gmongo", "pymongo")
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure gmongo and PyMongo in turns. Each turn of a driver measures all quantities of the table."""
+    """Measure gmongo and PyMongo in interleaved rounds.
+
+    Each turn of a driver measures all quantities of the table.
+    """
     if TABLE not in settings.only:
         return
     settings.show_progress("stalls of the event loop")

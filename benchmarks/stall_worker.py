@@ -25,8 +25,7 @@ from benchmarks.worker import open_client, prepare
 REPETITIONS = 3
 TICK_SECONDS = 0.0002
 #: The reading greenlet sleeps after this number of documents. ``sleep(0)`` is not enough: gevent
-#: may run greenlets that call ``sleep(0)`` for 5 ms or more before it checks the timer of the
-#: ticker.
+#: may run greenlets that call ``sleep(0)`` for 5 ms or more before gevent checks the timer of the ticker.
 DOCUMENTS_BETWEEN_PAUSES = 100
 PAUSE_SECONDS = 1e-6
 

@@ -30,7 +30,7 @@ class Import(NamedTuple):
 
 
 GEVENT, PATCH = "import gevent", "import gevent; from gevent import monkey; monkey.patch_all()"
-# "import gmongo" alone imports no module of the driver. The import of a name does.
+# "import gmongo" alone imports no module of the driver. The import of `MongoClient` imports the driver.
 _OWN, _PEER = "from gmongo import MongoClient", "from pymongo import MongoClient"
 #: gmongo imports gevent, unlike PyMongo. Therefore the table shows the imports with and without gevent.
 IMPORTS = {
@@ -57,7 +57,7 @@ print((process_time() - start) * 1000)
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure gmongo and PyMongo in turns: first all imports, then the memory."""
+    """Measure gmongo and PyMongo in interleaved rounds: first all imports, then the memory."""
     if TABLE not in settings.only:
         return
     # An installed package has bytecode files. A checkout may have no bytecode files, or may be

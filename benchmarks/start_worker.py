@@ -25,7 +25,7 @@ MEGABYTE, KILOBYTE = 1e6, 1e3
 
 
 def settled_resident_memory() -> int:
-    """Return the resident memory of this process in bytes, after a pause for the monitors."""
+    """Wait for the monitors, and return the resident memory of this process in bytes."""
     import gevent
 
     gevent.sleep(SETTLE_SECONDS)
@@ -34,7 +34,7 @@ def settled_resident_memory() -> int:
 
 
 def resident_memory() -> int:
-    """Return the resident memory of this process in bytes, without a pause."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

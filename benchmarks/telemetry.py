@@ -3,7 +3,7 @@
 The benchmark measures the CPU time of ``find_one`` on the canned server. The benchmark compares a
 client without observers, a traced client without a provider, and clients with observers. Another
 variant calls the client without observers inside handwritten spans, which have the attributes of
-the driver's spans. The variants run in turns, and the result of a variant is its fastest round.
+the driver's spans. Each round measures all variants, and the result of a variant is its fastest round.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def handwritten_spans(tracer: Any, collection: Any, address: tuple[str, int]) ->
 
 
 def variants(uri: str) -> tuple[dict[str, Callable[[], Any]], list[MongoClient[Any]]]:
-    """Return the function that each variant measures, and the clients, which the caller must close."""
+    """Return the function that each variant measures, and the clients that the caller must close."""
     provider, meters = TracerProvider(shutdown_on_exit=False), MeterProvider(shutdown_on_exit=False)
     tracing = {"enabled": True, "tracer_provider": provider}
     metrics = {"enabled": True, "meter_provider": meters}

@@ -52,7 +52,7 @@ def settings_of(driver: str, variant: Variant) -> dict[str, Any]:
 
 
 def log_silently(driver: str) -> None:
-    """Set the logger of a driver to ``DEBUG``, with a handler that ignores all messages.
+    """Set the logger of a driver to ``DEBUG``, and add a handler that ignores all messages.
 
     :param driver: the name of the package and of its logger.
     """

@@ -48,7 +48,7 @@ class Workload(NamedTuple):
     :param result: the result of a successful operation.
     :param greenlets: the numbers of greenlets in a standard run.
     :param max_greenlets: the maximum number of concurrent greenlets, to limit the memory; None means no limit.
-    :param variant: the name of a variant in ``VARIANTS``, which the baseline does not have.
+    :param variant: the name of a variant in ``VARIANTS``. The baseline has no variants.
     """
 
     operation: str
@@ -85,7 +85,7 @@ WORKLOADS = {
 
 
 def driver_operations(client: Any) -> dict[str, Operation]:
-    """Return operations on few documents for a client with the API of PyMongo, with their names as keys."""
+    """Return the operations on few documents by name, for a client with the API of PyMongo."""
     database = client[DATABASE]
     one, hundred, zipf, megabyte = (database[name] for name in (ONE, HUNDRED, ZIPF, MEGABYTE))
 
@@ -116,7 +116,7 @@ def driver_operations(client: Any) -> dict[str, Operation]:
 
 
 def bulk_operations(client: Any) -> dict[str, Operation]:
-    """Return operations on many documents for a client with the API of PyMongo, with their names as keys."""
+    """Return the operations on many documents by name, for a client with the API of PyMongo."""
     one = client[DATABASE][ONE]
     return {"insert_many": lambda: len(one.insert_many(documents_without_id()).inserted_ids)}
 

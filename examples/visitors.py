@@ -78,11 +78,11 @@ def _visit(port: int, topic: str, text: str) -> Visit:
     latencies: list[float] = []
     stored = False
     try:
-        status, posted = _timed(latencies, connection, "POST", "/notes", {"text": text, "topic": topic})
+        status, posted = _send_and_time(latencies, connection, "POST", "/notes", {"text": text, "topic": topic})
         stored = status == 201
         if not stored:
             return Visit(latencies, stored, f"POST /notes: status {status}, {posted}")
-        status, note = _timed(latencies, connection, "GET", f"/notes/{posted['id']}")
+        status, note = _send_and_time(latencies, connection, "GET", f"/notes/{posted['id']}")
         matches = status == 200 and note["text"] == text
         return Visit(latencies, stored, None if matches else f"GET: status {status}, {note}")
     except (OSError, HTTPException, ValueError) as error:
@@ -91,7 +91,7 @@ def _visit(port: int, topic: str, text: str) -> Visit:
         connection.close()
 
 
-def _timed(latencies: list[float], connection: Connection, *request: Any) -> tuple[int, Any]:
+def _send_and_time(latencies: list[float], connection: Connection, *request: Any) -> tuple[int, Any]:
     start = perf_counter()
     try:
         return connection.request_json(*request)

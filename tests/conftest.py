@@ -186,7 +186,7 @@ def start_greenlet(head_start: float) -> Iterator[Callable[..., gevent.Greenlet[
 
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Make the driver send its DNS queries to a new name server, which has no records.
+    """Make the driver send its DNS queries to a new name server without records.
 
     Yield the :class:`Network`.
     """

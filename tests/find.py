@@ -26,9 +26,9 @@ _MOST = 60
 
 
 def search(query: str) -> list[str]:
-    """Return the tests that match the query, as arguments of pytest.
+    """Return the pytest IDs or files of the tests that match the query.
 
-    Each test that detects a mutation is followed by the description of the mutation, as a comment.
+    After each test that detects a mutation, a comment describes the mutation.
     """
     if _RULE.fullmatch(query):
         return find_proofs().get(query, [])
@@ -94,7 +94,7 @@ def _test_files() -> list[Path]:
 
 
 def _requirement_text(name: str) -> str:
-    """Return the level and the text of a requirement in its conformance page, as comment lines."""
+    """Return comment lines with the level and the text of a requirement from its conformance page."""
     row = re.compile(rf"^\| {name} \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
     rows = filter(None, (row.search(page.read_text("utf-8")) for page in sorted(CONFORMANCE.glob("*.md"))))
     return "".join(f"# {each[1]}: {each[2]}" for each in rows)

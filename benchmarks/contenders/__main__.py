@@ -16,7 +16,7 @@ CALLERS_ON = {"gmongo": "greenlets", "floor": "greenlets", "pymongo": "threads",
 
 
 def serve(stream: Any, operations: list[Callable[[], Any]]) -> None:
-    """Run the operations that a stream of requests names, until the stream ends."""
+    """Read requests from a stream until its end, and run the operation of each request."""
     while request := stream.recv(4):
         number = int.from_bytes(request, "big")
         operation, documents = operations[number >> 24], 0

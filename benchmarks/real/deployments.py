@@ -30,11 +30,11 @@ def deployment(name: str) -> Iterator[str]:
     with pinned_to_server_processor(), servers as it:
         uri = f"{it.uri}{'&' if '?' in it.uri else '?'}maxPoolSize={POOL_SIZE}"
         with MongoClient(uri) as client:
-            _fill(client)
+            _insert_documents(client)
         yield uri + ("&compressors=zstd" if name == "zstd" else "")
 
 
-def _fill(client: MongoClient[dict[str, Any]]) -> None:
+def _insert_documents(client: MongoClient[dict[str, Any]]) -> None:
     database = client[DATABASE]
     database[ONE].insert_one(dict(SAVED))
     database[HUNDRED].insert_many(stored_documents(BATCH, DOCUMENT_BYTES))

@@ -93,39 +93,40 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
 def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) -> list[float]:
     """Make the primary unavailable, and later available again.
 
-    Return the time of the first successful write to the new primary, in a list. The list is empty if the members elect
+    Return a list with the time of the first successful write to the new primary. The list is empty
+    if the members elect
     no primary within 60 seconds.
     """
-    old = replica_set.primary
-    others = [member for member in replica_set.members if member is not old]
+    old_primary = replica_set.primary
+    others = [member for member in replica_set.members if member is not old_primary]
     time.sleep(_BEFORE)
     writes: list[float] = []
     probes = [threading.Thread(target=_probe, args=(member, writes), daemon=True) for member in others]
     for probe in probes:
         probe.start()
-    _stop_primary(old, proxies, kind)
+    _stop_primary(old_primary, proxies, kind)
     for probe in probes:
         while probe.is_alive() and not writes:
             time.sleep(_PROBE_INTERVAL)
     time.sleep(_AFTER)
-    proxies.open(old)
-    if old.is_stopped:
-        old.resume()
-    elif not old.is_running:
-        old.restart()
+    proxies.open(old_primary)
+    if old_primary.is_stopped:
+        old_primary.resume()
+    elif not old_primary.is_running:
+        old_primary.restart()
     replica_set.await_members()
     return writes[:1]
 
 
-def _stop_primary(old: Server, proxies: MemberProxies, kind: str) -> None:
+def _stop_primary(old_primary: Server, proxies: MemberProxies, kind: str) -> None:
     if kind == "killed":
-        old.kill()
+        old_primary.kill()
     elif kind == "stopped":
-        old.stop()
+        old_primary.stop()
     elif kind == "cut off":
-        proxies.close(old)
+        proxies.close(old_primary)
     else:
-        old.step_down(10)
+        old_primary.step_down(10)
 
 
 def _probe(member: Server, writes: list[float]) -> None:

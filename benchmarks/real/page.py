@@ -31,7 +31,7 @@ def lines(runs: Sequence[Run]) -> Iterator[str]:
     Each number is the mean of the runs. The number after ± is half of the range of the
     runs.
     """
-    yield ", ".join(f"{name} {found}" for name, found in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
+    yield ", ".join(f"{name} {version}" for name, version in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
     for deployment in {name: None for run in runs for name in run["operations"]}:
         yield from _operations(_part([run["operations"] for run in runs], deployment), deployment)
     if failovers := _part(runs, "failover"):
@@ -41,7 +41,7 @@ def lines(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _part(runs: Sequence[Run], name: str) -> list[Run]:
-    """Return a part of all runs that have measured this part."""
+    """Return this part of each run that has measured the part."""
     return [run[name] for run in runs if name in run]
 
 
@@ -68,18 +68,18 @@ def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
 
 
 def _mean_ratio(runs: Sequence[Run], kind: str, name: str) -> str:
-    found = [run[kind]["gmongo over"][name] for run in runs if kind in run and name in run[kind]["gmongo over"]]
-    if not found:
+    results = [run[kind]["gmongo over"][name] for run in runs if kind in run and name in run[kind]["gmongo over"]]
+    if not results:
         return "-"
-    return f"{fmean(found):.2f}" + (f"±{(max(found) - min(found)) / 2:.2f}" if len(found) > 1 else "")
+    return f"{fmean(results):.2f}" + (f"±{(max(results) - min(results)) / 2:.2f}" if len(results) > 1 else "")
 
 
 def _rate_and_latencies(runs: Sequence[Run], kind: str, name: str) -> str:
-    found = [run[kind] for run in runs if kind in run and name in run[kind]["rates"]]
-    if not found:
+    results = [run[kind] for run in runs if kind in run and name in run[kind]["rates"]]
+    if not results:
         return "-"
-    quantiles = [fmean(each["latencies"][name][quantile] for each in found) for quantile in ("p50", "p99", "p99.9")]
-    return f"{fmean(each['rates'][name] for each in found):.0f}: {'/'.join(f'{value:.3g}' for value in quantiles)}"
+    quantiles = [fmean(each["latencies"][name][quantile] for each in results) for quantile in ("p50", "p99", "p99.9")]
+    return f"{fmean(each['rates'][name] for each in results):.0f}: {'/'.join(f'{value:.3g}' for value in quantiles)}"
 
 
 def _failover(runs: Sequence[Run]) -> Iterator[str]:
@@ -91,8 +91,8 @@ def _failover(runs: Sequence[Run]) -> Iterator[str]:
     )
     rows = []
     for kind in KINDS:
-        found = [[run["delays"][kind][name] for run in runs] for name in names]
-        rows.append([f"primary {kind}", *(_quantiles(each) for each in found)])
+        results = [[run["delays"][kind][name] for run in runs] for name in names]
+        rows.append([f"primary {kind}", *(_quantiles(each) for each in results)])
     yield from _table(["failure", *(f"{CONTENDERS[name].title}" for name in names)], rows)
     yield from ("", "## Failover: errors, lost writes and repeated writes", "")
     rows = []
@@ -104,8 +104,8 @@ def _failover(runs: Sequence[Run]) -> Iterator[str]:
     yield from _table(["client", "acknowledged writes", "errors", "lost", "applied twice"], rows)
 
 
-def _quantiles(found: Sequence[dict[str, float]]) -> str:
-    return "/".join(f"{fmean(each[quantile] for each in found):.0f}" for quantile in ("p50", "p99"))
+def _quantiles(results: Sequence[dict[str, float]]) -> str:
+    return "/".join(f"{fmean(each[quantile] for each in results):.0f}" for quantile in ("p50", "p99"))
 
 
 def _cost_per_item(runs: Sequence[Run]) -> Iterator[str]:
@@ -119,9 +119,9 @@ def _cost_per_item(runs: Sequence[Run]) -> Iterator[str]:
         yield from _table(["client", *sizes], rows)
 
 
-def _time_and_memory(found: Sequence[Sequence[float]]) -> str:
-    return "/".join(f"{fmean(each[index] for each in found):.3g}" for index in (0, 1)) if found else "-"
+def _time_and_memory(results: Sequence[Sequence[float]]) -> str:
+    return "/".join(f"{fmean(each[index] for each in results):.3g}" for index in (0, 1)) if results else "-"
 
 
-def _table(head: Sequence[str], rows: Sequence[list[str]]) -> Iterator[str]:
-    return markdown(Sheet("", [*head], [[*rows]]))
+def _table(titles: Sequence[str], rows: Sequence[list[str]]) -> Iterator[str]:
+    return markdown(Sheet("", [*titles], [[*rows]]))

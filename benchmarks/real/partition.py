@@ -1,4 +1,4 @@
-"""TCP proxies in front of the members of a replica set, which can cut off a member.
+"""TCP proxies that can cut off members of a replica set.
 
 Clients and members reach each other through the proxies. A closed proxy connects no client to its
 member, and passes no byte.
@@ -20,8 +20,8 @@ _CHUNK = 1 << 16
 class MemberProxies:
     """A proxy for each member.
 
-    :param replica_set: the running replica set. Entering the context replaces the hosts of the
-        members by the proxies in the replica set configuration.
+    :param replica_set: the running replica set. The context manager writes the addresses of the
+        proxies into the replica set configuration.
     """
 
     def __init__(self, replica_set: EmbeddedReplicaSet) -> None:
@@ -91,7 +91,7 @@ class _Proxy:
     def _relay(self, client: socket.socket, server: socket.socket) -> None:
         with client, server:
             directions = {client.fileno(): (client, server), server.fileno(): (server, client)}
-            poll = select.poll()  # select() refuses the descriptors above 1023 of many connections
+            poll = select.poll()  # select() supports only descriptors up to 1023
             for descriptor in directions:
                 poll.register(descriptor, select.POLLIN)
             while True:
@@ -107,6 +107,6 @@ class _Proxy:
                         return
 
     def end(self) -> None:
-        """Stop accepting connections, and pass the bytes that a closed proxy has received."""
+        """Stop accepting connections. A closed proxy opens, so that its threads can end."""
         self._listener.close()
         self.is_open.set()

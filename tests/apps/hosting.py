@@ -1,4 +1,4 @@
-"""Run a host of the WSGI application, such as gunicorn, in its own process. Observe the host.
+"""Run a host of the WSGI application in a separate process. A host is, for example, gunicorn. Observe the host.
 
 The simulated deployment runs in the process of the test.
 """
@@ -168,7 +168,7 @@ class Load:
             name = f"{visitor}-{(number := number + 1)}-{os.urandom(4).hex()}"
             process, found = request_document(self._port, name, self.dropped)
             if found != name:
-                raise AssertionError(f"requested {name}, got {found}")
+                raise AssertionError(f"requested the document {name!r}, but got {found!r}")
             self.answered_by.append(process)
 
     def recent_processes(self, count: int = 20) -> set[int]:
@@ -199,7 +199,7 @@ def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Ho
 
 
 def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[set[int]]:
-    """Return, for each connection of the servers, the IDs of the `processes` that hold the client's socket."""
+    """Return, for each connection of the servers, the IDs of the `processes` in which the client's socket is open."""
     sockets = {process: _sockets(process) for process in processes}
     ends = _local_ports({member.port for member in deployment.members})
     return [
@@ -228,13 +228,13 @@ def _sockets(process: int) -> set[str]:
     held = set()
     try:
         for descriptor in Path(f"/proc/{process}/fd").iterdir():
-            held.add(_target(descriptor).removeprefix("socket:[").rstrip("]"))
+            held.add(_link_target(descriptor).removeprefix("socket:[").rstrip("]"))
     except OSError:
         pass
     return held
 
 
-def _target(descriptor: Path) -> str:
+def _link_target(descriptor: Path) -> str:
     try:
         return os.readlink(descriptor)
     except OSError:

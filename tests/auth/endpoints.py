@@ -1,4 +1,4 @@
-"""Local HTTP services, which issue credentials in tests instead of cloud services."""
+"""Local HTTP services that replace cloud services in tests, and issue credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The class `Authentication` sets time limits and raises errors. The tests use mocks instead of a server."""
+"""The class `Authentication` sets time limits. The tests use mocks instead of a server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
-import bson
 import pytest
 
 from gmongo.cmap import authentication
@@ -27,7 +26,7 @@ class AuthenticationSetup:
 
 @pytest.fixture
 def recorded_limits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return a list that records each time limit, in seconds, which the authentication sets."""
+    """Return a list that records, in seconds, each time limit of the authentication."""
     recorded: list[Any] = []
 
     def interrupt_after(seconds: Any, _error: Any) -> Any:
@@ -76,16 +75,3 @@ def test_shorter_of_operation_and_connect_timeout_limits_reauthentication(
     setup.authentication.reauthenticate(operation_timeout)
     setup.login.authenticate_again.assert_called_once_with(setup.authentication._run, operation_timeout)
     assert recorded_limits == [expected_limit]
-
-
-def test_sasl_command_has_stable_api_version_and_database() -> None:
-    setup = AuthenticationSetup()
-    sent: list[Any] = []
-
-    def exchange(request_id: int, buffers: Any, timeout: Any, decode: Any) -> Any:
-        sent.append((bson.decode(buffers[0][21:]), timeout, decode))
-        return {"ok": 1, "payload": b"x"}
-
-    setup.authentication._connection = SimpleNamespace(exchange=exchange)  # type: ignore[assignment]
-    assert setup.authentication._run("db", {"saslStart": 1}) == {"ok": 1, "payload": b"x"}
-    assert sent == [({"saslStart": 1, "apiVersion": "1", "$db": "db"}, None, bson.decode)]

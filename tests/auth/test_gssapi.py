@@ -86,7 +86,7 @@ def test_gssapi_conversation_sends_tokens_and_user_name(gssapi_substitute):
     }
 
 
-def test_password_and_service_properties_reach_library(gssapi_substitute):
+def test_gssapi_library_receives_password_and_service_properties(gssapi_substitute):
     gssapi_conversation("secret", SERVICE_HOST="other", SERVICE_NAME="alternate", SERVICE_REALM="ELSEWHERE").begin()
     assert FakeSecurityContext.made[0]["name"] == ("alternate/other@ELSEWHERE", "principal")
     assert FakeSecurityContext.made[0]["creds"] == ("password", ("ann@REALM", "user"), b"secret", "initiate")
@@ -105,7 +105,7 @@ def test_server_that_requires_security_layer_raises_operation_failure(gssapi_sub
     ("token", "done", "error_class", "message"),
     [(b"bad", False, OperationFailure, "GSSAPI: the ticket has expired"), (b"", True, ProtocolError, "too early")],
 )
-def test_library_error_or_early_end_of_conversation_raises_error(gssapi_substitute, token, done, error_class, message):
+def test_gssapi_library_error_or_early_end_raises_driver_error(gssapi_substitute, token, done, error_class, message):
     client = gssapi_conversation()
     client.begin()
     with pytest.raises(error_class, match=message):

@@ -64,7 +64,7 @@ PROVIDER = bson.encode({"issuer": "https://issuer", "clientId": "c"})
         (scram_conversation, [FIRST, FINAL]),
     ],
 )
-def test_conversation_that_ends_early_or_continues_raises_protocol_error(
+def test_conversation_with_missing_or_extra_message_raises_protocol_error(
     make_conversation: Any, replies: list[bytes]
 ) -> None:
     # The server marks the reply at the index `end` as the last reply.
@@ -92,14 +92,14 @@ def test_conversation_that_ends_early_or_continues_raises_protocol_error(
 
 @pytest.mark.parametrize("configured_mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256", "DEFAULT"])
 @with_cases
-def test_default_scram_selects_best_mechanism_of_user(
+def test_default_mechanism_selects_strongest_scram_of_user(
     configured_mechanism: str, hello: dict[str, Any], expected_mechanism: str
 ) -> None:
-    class Sent(Exception):
+    class CommandSent(Exception):
         pass
 
     def run(database: str, command: Any) -> Any:
-        raise Sent(database, command["mechanism"])
+        raise CommandSent(database, command["mechanism"])
 
     login = ScramLogin(Credential(configured_mechanism, "db", "ann", "secret"), ScramKeys())
     fields = login.hello_fields()
@@ -109,10 +109,10 @@ def test_default_scram_selects_best_mechanism_of_user(
         "SCRAM-SHA-256" if configured_mechanism == "DEFAULT" else configured_mechanism
     )
     chosen = expected_mechanism if configured_mechanism == "DEFAULT" else configured_mechanism
-    with pytest.raises(Sent) as caught:
+    with pytest.raises(CommandSent) as caught:
         login.authenticate(run, hello, None)
     assert caught.value.args == ("db", chosen)
-    with pytest.raises(Sent) as caught:
+    with pytest.raises(CommandSent) as caught:
         login.authenticate_again(run, None)
     assert caught.value.args == ("db", chosen)
 

@@ -94,7 +94,7 @@ def test_oidc_token_is_cached_until_invalidated(clock: AdjustableClock) -> None:
 @pytest.mark.parametrize("is_human", [False, True])
 @pytest.mark.parametrize(("seconds", "expected_timeout"), [(None, 60.0), (5.0, 5.0), (100.0, 60.0), (0, 60.0)])
 @pytest.mark.parametrize("username", [None, "ann"])
-def test_callback_receives_limit_username_provider_and_refresh_token(
+def test_oidc_callback_receives_timeout_username_provider_and_refresh_token(
     clock: AdjustableClock, is_human: bool, seconds: Any, expected_timeout: float, username: str | None
 ) -> None:
     callback = SequentialCallback()
@@ -232,7 +232,7 @@ def test_callback_of_environment_gcp_requests_metadata_service(
 
 @pytest.mark.parametrize("roles", ["one\nother", " one \n", "one role\nother", ""])
 @pytest.mark.parametrize("metadata_endpoint", [None, "http://own/"])
-def test_ec2_requests_session_role_and_keys(
+def test_ec2_credentials_are_requested_with_session_token_and_role(
     monkeypatch: pytest.MonkeyPatch, metadata_endpoint: str | None, roles: str
 ) -> None:
     answers = iter([" session\n", roles])
@@ -305,31 +305,6 @@ def test_aws_credentials_are_fetched_again_five_minutes_before_expiration(monkey
     assert cache.find() == AwsCredentials("k", "s") != first
 
 
-@pytest.mark.parametrize(
-    ("variables", "expected_call"),
-    [
-        ({"AWS_WEB_IDENTITY_TOKEN_FILE": "f", "AWS_ROLE_ARN": "r"}, ("_assume_role",)),
-        ({"AWS_WEB_IDENTITY_TOKEN_FILE": "f"}, ("_from_ec2",)),
-        ({"AWS_ROLE_ARN": "r"}, ("_from_ec2",)),
-        ({"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"}, ("_from_ecs", "http://169.254.170.2/x")),
-        ({"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://h/y"}, ("_from_ecs", "http://h/y")),
-        (
-            {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://h/y", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"},
-            ("_from_ecs", "http://h/y"),
-        ),
-        ({}, ("_from_ec2",)),
-    ],
-)
-def test_environment_variables_select_source_of_aws_credentials(
-    monkeypatch: pytest.MonkeyPatch, variables: Any, expected_call: tuple[str, ...]
-) -> None:
-    calls: list[tuple[Any, ...]] = []
-    for name in ("_assume_role", "_from_ecs", "_from_ec2"):
-        monkeypatch.setattr(aws_credentials, name, lambda *arguments, name=name: calls.append((name, *arguments[1:])))
-    aws_credentials._fetch(variables)
-    assert calls == [expected_call]
-
-
 @pytest.mark.parametrize("token", [None, "t0ken"])
 @pytest.mark.parametrize(
     ("host", "region"),
@@ -362,7 +337,7 @@ def test_aws_authorization_equals_independent_signature_version_4(token: str | N
 # Tests of SCRAM keys
 
 
-def test_concurrent_callers_derive_scram_keys_once_and_cache_keeps_eight(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_callers_derive_keys_once_and_cache_keeps_eight_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     derived: list[Any] = []
 
     def derive(*arguments: Any) -> Any:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.pages import PAGES, differences_of_pages, find_proofs, pages, read_rows, rendered
+from tests.conformance.pages import differences_of_pages, find_proofs, pages, read_rows, rendered
 
 SOURCE = """
 import pytest
@@ -77,17 +77,3 @@ def test_requirements_of_page_are_consecutive(page: Path) -> None:
     seed = rows[0].id.split("-")[0]
     assert [row.id for row in rows] == [f"{seed}-{number:02}" for number in range(1, len(rows) + 1)]
     assert all(row.level in ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY") for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("page", "rows"),
-    [
-        ("cmap", 239),
-        ("server-monitoring", 140),
-        ("client-backpressure", 72),
-        ("load-balancers", 91),
-        ("stable-api", 62),
-    ],
-)
-def test_page_has_number_of_requirements_of_specification(page: str, rows: int) -> None:
-    assert len(read_rows((PAGES / f"{page}.md").read_text("utf-8"))) == rows

@@ -41,7 +41,7 @@ _READS = frozenset({"count", "distinct", "explain", "find", "getMore", "listColl
 _BARRIER = "after the call"
 _BSON_TYPES = ("ObjectId", "Int64", "Binary", "Code", "DBRef", "Decimal128", "Regex", "Timestamp")
 
-# Command fields that only one driver sends, with values that are the defaults of the server. The
+# Command fields that only one driver sends, and whose values are defaults of the server. The
 # comparison ignores these fields.
 _DEFAULT_FIELDS = (("multi", False), ("upsert", False), ("new", False), ("comment", None), ("$readPreference", None))
 
@@ -91,7 +91,7 @@ class Outcome(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A row of the table of calls, which consists of lines of Python code.
+    """A row of the table of calls: lines of Python code.
 
     The last line is an expression, whose value is the result of the call.
 
@@ -153,7 +153,8 @@ class CallRunner:
         foreign = frozenset(self._control.list_database_names()) - SYSTEM_DATABASES
         if database in foreign:
             raise ForeignDatabaseError(
-                f"the server already has the database {database!r}. Rename or drop this database, or the tests drop it"
+                f"the server already has the database {database!r}, which the tests would drop. "
+                "Rename or drop this database before the tests"
             )
         self._proxy = RecordingProxy(
             server,
@@ -238,7 +239,7 @@ class CallRunner:
         return Outcome(returned, error, commands, left, text)
 
     def _interruption_after_timeout(self, driver: Driver) -> AbstractContextManager[None]:
-        # No other interruption is needed, because `gevent.Timeout` interrupts gmongo.
+        # A `gevent.Timeout` already interrupts gmongo.
         if driver is GMONGO:
             return nullcontext()
         return interrupt_after(self._call_timeout, lambda: self._proxy.unsupported_features.add(SILENT))
@@ -307,7 +308,7 @@ class CallRunner:
     def _take_sent_commands(self, names: dict[str, Any]) -> list[RecordedCommand]:
         """Return the commands that a call has sent.
 
-        First send a ping with each client, after which all unacknowledged commands have arrived.
+        First run a ping with each client. After the reply, all unacknowledged commands have arrived.
         """
         for client in names["clients"]:
             _result_or_error(lambda client=client: client.admin.command("ping", comment=_BARRIER))
@@ -336,7 +337,7 @@ class CallRunner:
     def _all_documents(self, comparable: ComparableValues) -> Any:
         left = []
         for name in sorted(self._proxy.used & set(self._control.list_database_names())):
-            # The options of a view have its definition, so the collection of definitions adds nothing.
+            # The options of a view contain its definition, so `system.views` is omitted.
             found = self._control[name].list_collections(filter={"name": {"$ne": "system.views"}})
             for description in sorted(found, key=lambda each: each["name"]):
                 collection = self._control[name][description["name"]]

@@ -129,7 +129,7 @@ class RaisedError(NamedTuple):
 
 
 def are_equal(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambda theirs, ours: False) -> bool:
-    """Return True if a caller of the drivers cannot distinguish two values, which are in comparable form.
+    """True if a caller of the drivers cannot distinguish two values in comparable form.
 
     An error of gmongo may be a subclass of PyMongo's error, and may have additional attributes.
 

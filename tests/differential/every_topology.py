@@ -86,7 +86,7 @@ def _address_text(address: Address) -> str:
 
 
 class DescriptionPair(NamedTuple):
-    """A topology description of gmongo and a topology description of PyMongo that have received equal check results."""
+    """A topology description of gmongo and one of PyMongo, after equal results of server checks."""
 
     ours: Any
     theirs: Any
@@ -101,10 +101,10 @@ class DescriptionPair(NamedTuple):
 
     def views(self) -> tuple[Any, Any]:
         """Return a view of each description. Equal views mean equal states."""
-        return _view(self.ours), _view(self.theirs)
+        return _comparable_topology(self.ours), _comparable_topology(self.theirs)
 
 
-def _view(description: Any) -> Any:
+def _comparable_topology(description: Any) -> Any:
     servers = description.server_descriptions().items()
     return (
         description.topology_type_name,

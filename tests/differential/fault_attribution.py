@@ -39,7 +39,8 @@ def attribute_difference(runner: CallRunner, source: str, simulation: Callable[[
     If the outcomes differ because of the server, the verdict is that the row is skipped.
 
     :param runner: Call runner on the server.
-    :param simulation: Function that returns a call runner on a simulated deployment, which behaves like MongoDB.
+    :param simulation: Function that returns a call runner on a simulated deployment. The deployment
+        behaves like MongoDB.
     """
     runner.clear_unsupported_features()
     ours = theirs = runner.run_call(PYMONGO, source)

@@ -50,7 +50,7 @@ class RecordedCommand(NamedTuple):
 
 
 class RecordingProxy:
-    """Proxy for one server, which records the commands that clients send.
+    """Proxy that records the commands that clients send to one server.
 
     The proxy runs in native threads, because PyMongo blocks the main thread.
 
@@ -187,7 +187,7 @@ def _command(message: bytes) -> tuple[int, str, dict[str, Any]]:
 
 
 def _used_databases(body: dict[str, Any]) -> set[str]:
-    """Return the databases that a command uses, without the system databases."""
+    """Return the databases that a command uses. Omit the system databases."""
     namespaces = [each["ns"] for each in body.get("nsInfo", ()) if isinstance(each, dict) and "ns" in each]
     if "renameCollection" in body:
         namespaces += [body["renameCollection"], body.get("to")]
@@ -225,6 +225,9 @@ def _receive(connection: socket.socket, size: int) -> bytes | None:
 
 
 def _shut_down(connection: socket.socket) -> None:
-    """Shut a socket down, so that its peer and the thread that reads from the socket end."""
+    """Shut a socket down.
+
+    The thread that reads from the socket then ends, and the peer receives the end of the stream.
+    """
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

@@ -16,7 +16,7 @@ _ROWS = [row for page in _PAGES for row in page.read_text("utf-8").splitlines() 
 _CALLS = [call for path in sorted((_HERE / "calls").glob("*.txt")) for call in calls(path)]
 
 
-def test_list_has_at_most_sixty_differences() -> None:
+def test_table_of_differences_has_at_most_sixty_entries() -> None:
     assert len(DIFFERENCES) <= 60
 
 

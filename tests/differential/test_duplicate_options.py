@@ -36,7 +36,7 @@ def without_system_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssl.SSLContext, "set_default_verify_paths", lambda context: None)
 
 
-def test_tables_of_this_file_contain_all_options() -> None:
+def test_tables_of_double_options_contain_all_options() -> None:
     assert set(VALUES) | NEEDS_ANOTHER == {option.name for option in OPTIONS if option.source is Source.ANYWHERE}
 
 

@@ -21,7 +21,7 @@ def test_each_sequence_of_checks_leads_to_state_of_pymongo(start: Start, record_
     assert not exploration.violations, exploration.violations
 
 
-def test_exploration_reports_changed_state_transition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exploration_reports_difference_if_transition_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     updated = transitions.updated
 
     def ignore_errors(description: Any, new: Any) -> Any:

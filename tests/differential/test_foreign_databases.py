@@ -23,7 +23,7 @@ def server() -> Iterator[str]:
 def shop(server: str) -> Iterator[pymongo.MongoClient]:
     """Yield a client of a simulated server.
 
-    The server has a database ``shop`` with one document, which belongs to another user.
+    The server has one database of another user: ``shop``, with one document.
     """
     with pymongo.MongoClient(server) as client:
         client.shop.orders.insert_one({"_id": 1})

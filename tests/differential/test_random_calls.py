@@ -89,15 +89,15 @@ _after = st.sampled_from(
 
 @given(
     filter=st.sampled_from(["{}", "{'kind': 1}", "{'_id': {'$gt': 3}}", "{'kind': 7}"]),
-    chosen=st.fixed_dictionaries({}, optional=_options),
-    after=_after,
+    options=st.fixed_dictionaries({}, optional=_options),
+    use_of_cursor=_after,
 )
 @_settings
 def test_cursor_with_options_has_outcome_of_pymongo(
-    runner: CallRunner, filter: str, chosen: dict[str, Any], after: str
+    runner: CallRunner, filter: str, options: dict[str, Any], use_of_cursor: str
 ) -> None:
-    options = "".join(f", {name}={value!r}" for name, value in chosen.items())
-    assert_equal_outcomes(runner, f"cursor = c.find({filter}{options})\n{after}")
+    option_text = "".join(f", {name}={value!r}" for name, value in options.items())
+    assert_equal_outcomes(runner, f"cursor = c.find({filter}{option_text})\n{use_of_cursor}")
 
 
 _codecs = st.sampled_from(

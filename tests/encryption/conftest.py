@@ -55,7 +55,7 @@ def encryption(client):
 
 @pytest.fixture
 def peer(deployment):
-    """Return a client and a `ClientEncryption` of PyMongo, with the deployment and master key of gmongo."""
+    """Return a client and a `ClientEncryption` of PyMongo that use the deployment and master key of gmongo."""
     from pymongo.encryption import ClientEncryption
 
     client: Any = pymongo.MongoClient(deployment.uri)

@@ -58,7 +58,7 @@ def schema(key):
 def connect(deployment):
     clients = []
 
-    def make(uri=None, options=None, **encryption_options):
+    def create_client(uri=None, options=None, **encryption_options):
         client = MongoClient(
             uri or deployment.uri,
             auto_encryption_opts=AutoEncryptionOpts(LOCAL, VAULT, **encryption_options),
@@ -67,7 +67,7 @@ def connect(deployment):
         clients.append(client)
         return client
 
-    yield make
+    yield create_client
     for each in clients:
         each.close()
 
@@ -141,7 +141,7 @@ def test_cursor_and_raw_batches_are_decrypted(automatic):
     assert raw.find_one({"_id": 1})["ssn"] == "1"
 
 
-def test_unencryptable_command_raises_and_is_not_sent(automatic):
+def test_unencryptable_command_raises_error_and_is_not_sent(automatic):
     people = automatic.shop.people
     automatic.recorder.clear()
     for call, message in (
@@ -156,7 +156,7 @@ def test_unencryptable_command_raises_and_is_not_sent(automatic):
     assert automatic.recorder.commands == []
 
 
-def test_mongocryptd_is_spawned_at_first_and_after_each_failed_command(connect, schema, monkeypatch, tmp_path, caplog):
+def test_mongocryptd_is_spawned_at_first_use_and_after_failed_command(connect, schema, monkeypatch, tmp_path, caplog):
     monkeypatch.setattr("gmongo._encryption.query_analysis._SELECTION_TIMEOUT_MS", 50)
     program, log = tmp_path / "program", tmp_path / "log"
     program.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
@@ -256,7 +256,7 @@ def test_bypass_option_disables_encryption_but_not_decryption(connect, client, e
         automatic.shop.aggregate([{"$documents": []}]).close()
 
 
-def test_undecryptable_reply_raises_and_kills_the_cursor(connect, client, encryption, key, recorder):
+def test_undecryptable_reply_raises_encryption_error_and_kills_cursor(connect, client, encryption, key, recorder):
     automatic = connect(None, {"event_listeners": [recorder]}, bypass_auto_encryption=True)
     secret = encryption.encrypt("secret", RANDOMIZED, key)
     client.shop.people.insert_many({"ssn": secret} for _ in range(10))
@@ -268,7 +268,7 @@ def test_undecryptable_reply_raises_and_kills_the_cursor(connect, client, encryp
     eventually(lambda: recorder.sent_commands("killCursors"))
 
 
-def test_server_before_4_2_raises():
+def test_encryption_on_server_before_4_2_raises_error_with_version():
     with ScriptedServer() as server:
         server.hello_extra = {"maxWireVersion": 7}
         options = AutoEncryptionOpts(LOCAL, VAULT, bypass_query_analysis=True)
@@ -446,14 +446,14 @@ def test_forked_child_encrypts_and_decrypts(automatic, client):
 
 
 @with_cases
-def test_auto_encryption_option_of_wrong_type_raises(options, error_class):
+def test_auto_encryption_option_of_wrong_type_raises_error_with_name(options, error_class):
     (name,) = options
     with pytest.raises(error_class, match=name):
         AutoEncryptionOpts(**{"kms_providers": LOCAL, "key_vault_namespace": VAULT, **options})
 
 
 @with_cases
-def test_client_with_invalid_encryption_options_raises(options, error_class, message):
+def test_client_with_invalid_encryption_options_raises_error_with_reason(options, error_class, message):
     with pytest.raises(error_class, match=message):
         MongoClient(
             connect=False,

@@ -15,17 +15,17 @@ from tests.spec.specifications import path_of
 ALGORITHMS = {"rand": "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "det": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}
 
 
-# Deprecated BSON types, whose values `bson` converts to other types.
+# Deprecated BSON types. `bson` converts their values to other types.
 CONVERTED_TYPES = ("dbPointer", "symbol")
 
 
 @pytest.fixture
 def corpus(client):
-    def read(name):
+    def read_file(name):
         return loads(path_of(f"{name}.json").read_text("utf-8"), json_options=CANONICAL_JSON_OPTIONS)
 
-    client.keyvault.datakeys.insert_one(read("corpus-key-local"))
-    plain, encrypted = read("corpus"), read("corpus-encrypted")
+    client.keyvault.datakeys.insert_one(read_file("corpus-key-local"))
+    plain, encrypted = read_file("corpus"), read_file("corpus-encrypted")
     return {
         name: (field, encrypted[name]["value"])
         for name, field in plain.items()

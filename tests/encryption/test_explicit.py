@@ -37,12 +37,12 @@ def test_invalid_call_raises_error_class_of_pymongo(encryption, peer, method, ar
 
 
 @with_cases
-def test_invalid_client_encryption_options_raise(client, arguments, error_class, message):
+def test_invalid_client_encryption_options_raise_error_with_reason(client, arguments, error_class, message):
     with pytest.raises(error_class, match=message):
         ClientEncryption(*arguments, client, OPTIONS)
 
 
-def test_client_encryption_argument_of_wrong_type_raises(client):
+def test_invalid_argument_of_client_encryption_raises_error_with_name(client):
     with pytest.raises(TypeError, match="kms_connect_callback must be callable"):
         ClientEncryption(LOCAL, VAULT, client, OPTIONS, kms_connect_callback=5)
     for value, error in ((-1, ValueError), ("x", TypeError)):
@@ -136,7 +136,7 @@ def test_encrypted_collection_is_created_with_keys_and_dropped(client, encryptio
         encryption.create_encrypted_collection(client.shop, "secrets", 5)
 
 
-def test_decryption_of_ciphertext_with_one_changed_bit_raises(encryption):
+def test_decryption_of_ciphertext_with_one_changed_bit_raises_error(encryption):
     key = encryption.create_data_key("local")
     secret = encryption.encrypt("secret", RANDOMIZED, key)
     for position in range(17, len(secret)):
@@ -146,4 +146,4 @@ def test_decryption_of_ciphertext_with_one_changed_bit_raises(encryption):
             value = encryption.decrypt(Binary(bytes(damaged), 6))
         except EncryptionError:
             continue
-        pytest.fail(f"byte {position} may be changed: {value!r}")
+        pytest.fail(f"the decryption accepts a change of byte {position}: {value!r}")

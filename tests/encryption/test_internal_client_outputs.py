@@ -108,7 +108,7 @@ def connect(deployment: Any, client: Any, mongocryptd: Mongocryptd) -> Iterator[
     schema = {"bsonType": "object", "properties": {"ssn": {"encrypt": rule}}}
     clients: list[MongoClient[Any]] = []
 
-    def make(**options: Any) -> MongoClient[Any]:
+    def create_client(**options: Any) -> MongoClient[Any]:
         auto = AutoEncryptionOpts(
             LOCAL,
             VAULT,
@@ -122,7 +122,7 @@ def connect(deployment: Any, client: Any, mongocryptd: Mongocryptd) -> Iterator[
         clients.append(MongoClient(deployment.uri, auto_encryption_opts=auto, slow_operation_ms=0.001))
         return clients[-1]
 
-    yield make
+    yield create_client
     for each in clients:
         each.close()
 
@@ -131,7 +131,7 @@ def executors() -> set[Executor]:
     return {each for each in forkables() if isinstance(each, Executor)}
 
 
-def test_only_the_internal_client_for_mongocryptd_is_silent(outputs: Outputs, connect: Any) -> None:
+def test_only_internal_client_for_mongocryptd_has_no_outputs(outputs: Outputs, connect: Any) -> None:
     before = executors()
     client = connect()
     client.shop.people.insert_one({"ssn": PLAINTEXT})

@@ -100,7 +100,7 @@ MASTER_KEYS = {
 def open_encryption(client, files, providers, kms):
     opened = []
 
-    def open_(options=None, callback=kms.connect, **more_providers):
+    def create_encryption(options=None, callback=kms.connect, **more_providers):
         tls = {name: {"tlsCAFile": str(files / "ca.pem"), **(options or {})} for name in providers}
         encryption = ClientEncryption(
             {**providers, **more_providers}, VAULT, client, OPTIONS, kms_tls_options=tls, kms_connect_callback=callback
@@ -108,7 +108,7 @@ def open_encryption(client, files, providers, kms):
         opened.append(encryption)
         return encryption
 
-    yield open_
+    yield create_encryption
     for each in opened:
         each.close()
 
@@ -171,7 +171,7 @@ def test_http_error_of_kms_raises_encryption_error(open_encryption, kms):
         ("other host", "certificate was not accepted.*(mismatch|not valid for)"),
     ],
 )
-def test_invalid_certificate_of_kms_raises_before_any_request(client, files, providers, server, message):
+def test_invalid_certificate_of_kms_raises_error_before_any_request(client, files, providers, server, message):
     with KmsServer(tls_context_with(files, server)) as kms:
         tls = {"aws": {"tlsCAFile": str(files / "ca.pem")}}
         with (
@@ -202,7 +202,7 @@ def test_client_certificate_is_sent_to_kms(client, files):
 
 
 @with_cases
-def test_invalid_kms_tls_options_raise(client, providers, options, error_class, message):
+def test_invalid_kms_tls_options_raise_error_with_reason(client, providers, options, error_class, message):
     with pytest.raises(error_class, match=message):
         ClientEncryption({"aws": providers["aws"]}, VAULT, client, OPTIONS, options)
 

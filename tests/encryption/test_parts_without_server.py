@@ -25,7 +25,6 @@ from gmongo._encryption.key_vault import split_namespace
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import MongoCryptError, ffi, lib
 from gmongo._encryption.machine import Machine
-from gmongo.auth.aws_credentials import AwsCredentials
 from gmongo.errors import AutoReconnect, ConfigurationError, EncryptionError, InvalidOperation, NetworkTimeout
 from gmongo.execution.operation import OperationContext
 from tests.encryption.conftest import LOCAL
@@ -76,7 +75,7 @@ def test_driver_error_in_state_machine_raises_encryption_error(machine_state: st
     assert native._close.call_count == 1
 
 
-def test_final_state_of_machine_returns_none_or_raises() -> None:
+def test_done_state_returns_none_and_error_state_raises_encryption_error() -> None:
     machine, native, _, _ = machine_with_states(lib.MONGOCRYPT_CTX_DONE)
     assert machine.run(lambda new: native, 0, None) is None
     machine, native, _, _ = machine_with_states(lib.MONGOCRYPT_CTX_ERROR)
@@ -207,7 +206,7 @@ def outcome_of_proxy_reply(*reply_pieces: bytes) -> str:
 
 
 @with_cases
-def test_reply_of_http_proxy_connects_or_raises(reply: bytes, outcome: str) -> None:
+def test_only_success_reply_of_http_proxy_opens_tunnel(reply: bytes, outcome: str) -> None:
     assert outcome_of_proxy_reply(reply) == outcome
 
 
@@ -246,14 +245,6 @@ def test_incomplete_aws_variables_raise_error_with_missing_variable(monkeypatch:
     assert "AWS_SECRET_ACCESS_KEY" in str(caught.value) and "authMechanism" not in str(caught.value)
 
 
-@pytest.mark.parametrize("token", [None, "t"])
-def test_aws_credentials_have_field_names_of_libmongocrypt(monkeypatch: pytest.MonkeyPatch, token: str | None) -> None:
-    on_demand = OnDemandCredentials(("aws",))
-    monkeypatch.setattr(on_demand._aws, "find", lambda: AwsCredentials("k", "s", token))
-    more = {} if token is None else {"sessionToken": token}
-    assert on_demand.fetch(None) == {"aws": {"accessKeyId": "k", "secretAccessKey": "s", **more}}
-
-
 @pytest.mark.parametrize(("version", "is_supported"), [(20, False), (21, True), (25, True)])
 def test_queryable_encryption_needs_wire_version_21(version: int, is_supported: bool) -> None:
     operation = _CreateStateCollection(OperationContext("db"), {"create": "c"})
@@ -270,7 +261,7 @@ def test_queryable_encryption_needs_wire_version_21(version: int, is_supported: 
 
 
 @pytest.mark.parametrize("namespace", ["", "db", "db.", ".c", "."])
-def test_key_vault_namespace_without_collection_raises(namespace: str) -> None:
+def test_key_vault_namespace_without_collection_raises_configuration_error(namespace: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         split_namespace(namespace)
     assert str(caught.value) == f"key_vault_namespace must be 'database.collection', not {namespace!r}"
@@ -304,29 +295,10 @@ def test_timeout_or_kill_during_proxy_handshake_closes_socket(monkeypatch: pytes
     assert context.wrap_socket.return_value.close.call_count == 1 and closed.close.call_count == 2
 
 
-@pytest.mark.parametrize("seconds_left", [None, 0.5, 0.0])
-def test_kms_request_is_retried_only_before_deadline(
-    monkeypatch: pytest.MonkeyPatch, seconds_left: float | None
-) -> None:
-    now = SimpleNamespace(time=1000.0)
-    monkeypatch.setattr(_clock, "monotonic", lambda: now.time)
-
-    def exchange(*_: Any) -> None:
-        now.time = 1010.0 - (seconds_left or 0.0)
-        raise AutoReconnect("x")
-
-    service, request = Kms(Mock(), None), kms_request()
-    monkeypatch.setattr(service, "_exchange", exchange)
-    if seconds_left == 0.0:
-        with pytest.raises(AutoReconnect):
-            service.complete(request, 1010.0)
-    else:
-        service.complete(request, None if seconds_left is None else 1010.0)
-    assert request.fail.called is (seconds_left != 0.0)
-
-
 @with_cases
-def test_invalid_http_proxy_header_raises(headers: Any, error_class: type[Exception], message: str) -> None:
+def test_invalid_http_proxy_header_raises_error_with_reason(
+    headers: Any, error_class: type[Exception], message: str
+) -> None:
     with pytest.raises(error_class) as caught:
         HTTPProxyKMSConnect("http://proxy.example", headers=headers)
     assert str(caught.value) == message

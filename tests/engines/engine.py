@@ -187,16 +187,16 @@ class Server:
     A restarted process has the port and the data of the previous process.
 
     :param engine: engine of the process.
-    :param built: folder that contains the build.
-    :param data: folder in which the server stores its data.
+    :param build_folder: folder that contains the build.
+    :param data_folder: folder in which the server stores its data.
     """
 
-    def __init__(self, engine: Engine, built: Path, data: Path) -> None:
+    def __init__(self, engine: Engine, build_folder: Path, data_folder: Path) -> None:
         self.engine = engine
         with socket.create_server((_HOST, 0)) as listener:
             self.address: tuple[str, int] = listener.getsockname()[:2]
         self.uri = f"mongodb://{_HOST}:{self.address[1]}/?directConnection=true"
-        self._command = engine.command(built, data, self.address[1])
+        self._command = engine.command(build_folder, data_folder, self.address[1])
         self._process: TetheredProcess | None = None
 
     def start(self) -> None:

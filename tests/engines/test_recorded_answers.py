@@ -37,7 +37,7 @@ _WRITE_FIELDS = ("documents", "updates", "deletes")
 
 
 class Databases:
-    """A database on an engine, as an object of gmongo and an object of PyMongo.
+    """A `Database` object of gmongo and a `Database` object of PyMongo for one database on an engine.
 
     If a case makes the database unusable, later cases use another database.
     """
@@ -53,13 +53,13 @@ class Databases:
         """
         try:
             with gevent.Timeout(_TIMEOUT, SilentServerError):
-                prepare(case, self._current[0])
+                prepare(case, self._current_objects[0])
         except Exception:
             self._number += 1
-        return self._current
+        return self._current_objects
 
     @property
-    def _current(self) -> tuple[Any, Any]:
+    def _current_objects(self) -> tuple[Any, Any]:
         gmongo_database, pymongo_database = (client[f"{_DATABASE}_{self._number}"] for client in self._clients)
         return gmongo_database, pymongo_database
 

@@ -25,7 +25,7 @@ class Violation(AssertionError):
     """Raised if the driver has violated an invariant of a history."""
 
 
-def answer_to(number: int) -> str:
+def stored_answer(number: int) -> str:
     """Return the value of the field ``answer`` in document `number`."""
     return f"the answer to {number}"
 
@@ -187,7 +187,7 @@ class Reader(Actor):
         return self.rng.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED, ReadPreference.NEAREST))
 
     def _compare(self, expected: list[int], documents: list[Any]) -> None:
-        if [(each or {}).get("answer") for each in documents] != [answer_to(number) for number in expected]:
+        if [(each or {}).get("answer") for each in documents] != [stored_answer(number) for number in expected]:
             raise Violation(f"expected {expected}, but read {documents}")
 
 

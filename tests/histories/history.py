@@ -24,7 +24,7 @@ from tests.histories.actors import (
     Updater,
     Violation,
     Watcher,
-    answer_to,
+    stored_answer,
 )
 from tests.histories.faults import Faults
 
@@ -104,29 +104,29 @@ class History:
         greenlets = [gevent.spawn(actor.run, count, _LENGTH / count) for actor in actors]
         faults.run(self._rng.choice((2, 5, 10)), end)
         faults.repair()
-        with MongoClient(deployment.uri) as other:
-            self._finish(actors, greenlets, other)
+        with MongoClient(deployment.uri) as final_client:
+            self._finish(actors, greenlets, final_client)
             for actor in actors:
-                actor.check(other)
+                actor.check(final_client)
             self._count(actors)
         _check_nothing_in_use(client)
 
     def _actors(self, deployment: Deployment, client: MongoClient[Any]) -> list[Actor]:
-        def make(kind: Any, name: str, *arguments: Any) -> Any:
+        def new_actor(kind: Any, name: str, *arguments: Any) -> Any:
             return kind(name, client, random.Random(self._rng.random()), *arguments)
 
-        actors = [make(Inserter, "a"), make(Inserter, "b"), make(Updater, "u"), make(Updater, "v")]
-        actors += [make(Reader, "r"), make(Reader, "s")]
+        actors = [new_actor(Inserter, "a"), new_actor(Inserter, "b"), new_actor(Updater, "u"), new_actor(Updater, "v")]
+        actors += [new_actor(Reader, "r"), new_actor(Reader, "s")]
         if self.topology != "standalone":
             actors += [
-                make(TransferActor, "m"),
-                make(TransferActor, "n"),
-                make(CausalReader, "f", deployment),
-                make(Watcher, "w"),
+                new_actor(TransferActor, "m"),
+                new_actor(TransferActor, "n"),
+                new_actor(CausalReader, "f", deployment),
+                new_actor(Watcher, "w"),
             ]
         return actors
 
-    def _finish(self, actors: list[Actor], greenlets: list[Any], other: MongoClient[Any]) -> None:
+    def _finish(self, actors: list[Actor], greenlets: list[Any], final_client: MongoClient[Any]) -> None:
         """Wait until all actors except the watchers have ended.
 
         Finally insert a document, whose change event ends the watchers.
@@ -134,7 +134,7 @@ class History:
         watchers = [greenlet for actor, greenlet in zip(actors, greenlets, strict=True) if isinstance(actor, Watcher)]
         others = [greenlet for greenlet in greenlets if greenlet not in watchers]
         self._join(others)
-        other.history.inserts.insert_one({"_id": "last"})
+        final_client.history.inserts.insert_one({"_id": "last"})
         for actor in actors:
             if isinstance(actor, Watcher):
                 actor.ends = True
@@ -157,7 +157,7 @@ class History:
 
 def _prepare(client: MongoClient[Any]) -> None:
     database = client.history
-    database.questions.insert_many([{"_id": number, "answer": answer_to(number)} for number in range(DOCUMENTS)])
+    database.questions.insert_many([{"_id": number, "answer": stored_answer(number)} for number in range(DOCUMENTS)])
     database.lists.insert_many([{"_id": number, "tokens": [], "count": 0} for number in range(3)])
     database.accounts.insert_many([{"_id": number, "amount": 0, "given": [], "taken": []} for number in range(4)])
     database.create_collection("inserts")

@@ -1,4 +1,4 @@
-"""Source distributions of the installed libraries, which contain the tests of the libraries."""
+"""The tests of the installed libraries, from the source distributions of the libraries."""
 
 from __future__ import annotations
 

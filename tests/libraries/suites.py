@@ -16,7 +16,8 @@ class Suite:
 
     :ivar distribution: Name of the library's distribution.
     :ivar tests: Arguments of the runner that select the tests.
-    :ivar at_least: Minimum number of tests that must pass with PyMongo, so that the comparison cannot be empty.
+    :ivar at_least: Minimum number of tests that must pass with PyMongo. The number prevents a
+    comparison without tests.
     :ivar exceptions: Tests that pass with PyMongo but fail with gmongo: the name of the test -> the
         reason.
     :ivar port: Port of the server to which the tests connect.

@@ -160,7 +160,7 @@ def test_check_prints_report_after_any_end_of_program(program, ending, status):
     assert "pymongo.MongoClient" in completed.stderr
 
 
-def test_modules_have_type_module_type_without_check(program):
+def test_alias_modules_are_plain_modules_without_check_option(program):
     completed = run_python(
         "-m", "gmongo", program("import pymongo, types\nprint(type(pymongo.errors) is types.ModuleType)")
     )

@@ -19,9 +19,9 @@ from tests.support.pymongo_version import since
 STAND_IN = "import gmongo.as_pymongo\n"
 
 
-def run(program: str, first: str = STAND_IN, uri: str | None = None) -> str:
-    """Run a program whose first line is `first`, and return its output."""
-    completed = run_python("-W", "error::ResourceWarning", "-c", first + dedent(program), uri=uri)
+def run(program: str, first_line: str = STAND_IN, uri: str | None = None) -> str:
+    """Run a program whose first line is `first_line`, and return its output."""
+    completed = run_python("-W", "error::ResourceWarning", "-c", first_line + dedent(program), uri=uri)
     assert completed.returncode == 0, completed.stderr
     assert completed.stderr == ""
     return completed.stdout.strip()
@@ -65,7 +65,7 @@ def test_stand_in_has_each_public_name_of_pymongo():
         modules = {{name: importlib.import_module(name) for name in {["pymongo", *ALIASES]!r}}}
         print(json.dumps({{name: list(getattr(module, "__all__", ())) for name, module in modules.items()}}))
     """
-    public = json.loads(run(listing, first=""))
+    public = json.loads(run(listing, first_line=""))
     lookup = f"""
         import importlib
         missing = []
@@ -136,7 +136,7 @@ LOGGED = """
 def test_logger_names_equal_names_of_pymongo(configured, expected, uri):
     program = LOGGED.format(configured=configured)
     assert run(program, uri=uri) == str(expected)
-    assert run(program, first="", uri=uri) == str(expected)  # with PyMongo instead of the stand-in
+    assert run(program, first_line="", uri=uri) == str(expected)  # with PyMongo instead of the stand-in
 
 
 def test_stand_in_renames_all_loggers_of_gmongo():

@@ -21,14 +21,14 @@ _UNKNOWN = frozenset({59, 115, 168, 238, 40324})
 _UNKNOWN_TO_STANDALONE = frozenset({20, 123, 40573})
 
 
-def compare_recorded_replies(target: Target, report: Report, only: str) -> None:
+def compare_recorded_replies(target: Target, report: Report, name_part: str) -> None:
     """Compare the replies of the server with the recorded replies of MongoDB.
 
-    :param only: Compare only the cases whose name contains this text.
+    :param name_part: Compare only the cases whose name contains this text.
     """
     database = target.open_database("answers")
     unknown = _UNKNOWN | _UNKNOWN_TO_STANDALONE if target.topology == "single" else _UNKNOWN
-    for case in (each for each in cases() if only in each.name):
+    for case in (each for each in cases() if name_part in each.name):
         with report.case(DOCUMENTED, case.name):
             if _version_numbers(target.version) < _version_numbers(case.version):
                 raise Skip(f"the recorded reply is of version {case.version}")

@@ -27,17 +27,17 @@ PART = "calls beside PyMongo"
 _TABLES = Path(__file__).parents[1] / "differential" / "calls"
 
 
-def run(target: Target, report: Report, only: str) -> None:
+def run(target: Target, report: Report, source_part: str) -> None:
     """Compare the outcomes of all calls. Hide messages that PyMongo prints on standard error.
 
-    :param only: Compare only the calls whose source code contains this text.
+    :param source_part: Compare only the calls whose source code contains this text.
     """
     if target.has_tls:
         raise Skip("the recording proxy does not support TLS")
     with _call_runner(target) as runner, _simulated_call_runner(target) as simulated, redirect_stderr(io.StringIO()):
         foreign_databases = set(target.client.list_database_names()) - OWN - {target.database("calls")}
         for call in (call for path in sorted(_TABLES.glob("*.txt")) for call in calls(path)):
-            if only not in call.source:
+            if source_part not in call.source:
                 continue
             with report.case(PART, f"{call.name}: {call.source}"):
                 _compare(call.source.replace(DATABASE, target.database("calls")), runner, simulated, foreign_databases)
@@ -87,7 +87,7 @@ def _call_runner(target: Target) -> Iterator[CallRunner]:
 
 @contextmanager
 def _simulated_call_runner(target: Target) -> Iterator[Any]:
-    """Yield a runner for calls on a simulated deployment, whose topology and version resemble the target."""
+    """Yield a call runner on a simulated deployment with the topology and about the version of the target."""
     release = tuple(map(int, target.version.split(".")[:2]))
     version = "{}.{}".format(*min(max(release, OLDEST), NEWEST))
     with DeploymentProcess(*_KINDS[target.topology], "--version", version) as deployment:

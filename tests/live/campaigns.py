@@ -57,7 +57,7 @@ class LiveStep(Step):
 
     def _fork(self, number: int) -> None:
         # A forked child cannot wait for a server process of its parent. The fork therefore waits
-        # until no member restarts.
+        # until no member is restarting.
         while self._restarts:
             gevent.sleep(0.05)
         super()._fork(number)
@@ -95,11 +95,11 @@ class LiveStep(Step):
 
     def _end_faults(self) -> None:
         if self._target.replica_set is not None:
-            self._restore(self._target.replica_set)
+            self._restore_members(self._target.replica_set)
         if self._target.disposable:
             self._target.disable_fail_points("failCommand")
 
-    def _restore(self, replica_set: EmbeddedReplicaSet) -> None:
+    def _restore_members(self, replica_set: EmbeddedReplicaSet) -> None:
         self._restarts = True
         try:
             for member in replica_set.members:
@@ -134,7 +134,7 @@ class LiveStep(Step):
         while True:
             try:
                 super()._check(client)
-                self._check_remains()
+                self._check_open_transactions_and_cursors()
                 break
             # On a busy machine, missed heartbeats may have caused an election.
             except PyMongoError as error:
@@ -143,16 +143,20 @@ class LiveStep(Step):
                     raise
                 gevent.sleep(0.1)
 
-    def _check_remains(self) -> None:
+    def _check_open_transactions_and_cursors(self) -> None:
         if not self._target.disposable or self._target.topology not in _TOPOLOGIES:
             return
         deadline = monotonic() + _REMAINS_END_WITHIN
-        while remains := {host: left for host in self._target.hosts if any((left := self._remains(host)).values())}:
+        while remains := {
+            host: left
+            for host in self._target.hosts
+            if any((left := self._open_transactions_and_cursors(host)).values())
+        }:
             if monotonic() > deadline:
                 raise Violation(f"on the servers after {_REMAINS_END_WITHIN:g} s: {remains}")
             gevent.sleep(0.2)
 
-    def _remains(self, host: str) -> dict[str, Any]:
+    def _open_transactions_and_cursors(self, host: str) -> dict[str, Any]:
         client = self._target.direct(host)
         transactions = client.admin.command("serverStatus").get("transactions", {}).get("currentOpen", 0)
         run_filter = {"cursor": {"$exists": True}, "ns": {"$regex": f"^{self.database}\\."}}

@@ -29,7 +29,7 @@ _NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
 
 class ExistingDeployment(RunningDeployment):
-    """A deployment that runs before the tests, with the methods of ``RunningDeployment`` that a runner calls."""
+    """A deployment that runs before the tests. A test runner calls only these methods."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -100,10 +100,10 @@ class ExistingDeployment(RunningDeployment):
         self.internal.close()
 
 
-def run(target: Target, report: Report, only: str) -> None:
+def run(target: Target, report: Report, name_part: str) -> None:
     """Run the official cases, and add their outcomes to the report.
 
-    :param only: Run only the cases whose name contains this text.
+    :param name_part: Run only the cases whose name contains this text.
     """
     live, properties = ExistingDeployment(target), target.properties()
     live.kill_sessions()
@@ -111,7 +111,7 @@ def run(target: Target, report: Report, only: str) -> None:
         for file in valid_pass():
             for index, case in enumerate(file.document["tests"]):
                 name = f"{file.id}: {case['description']}"
-                if only in name:
+                if name_part in name:
                     with report.case(PART, name) as remarks:
                         _skip_by_requirements(file.path.stem, file.document, case, properties)
                         _skip_without_members(target, case)

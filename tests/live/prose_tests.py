@@ -95,14 +95,25 @@ class _Results:
             self._report.add(PART, name, Outcome.PASSED)
 
 
-def run(target: Target, report: Report, only: str) -> None:
+def run(target: Target, report: Report, name_part: str) -> None:
     """Run the prose tests, and add their outcomes to the report.
 
-    :param only: Run only the tests whose name contains this text.
+    :param name_part: Run only the tests whose name contains this text.
     """
     target.uri_of_one_mongos()
     files = sorted(map(str, _TESTS.glob("*/test_prose*.py")))
-    options = ["-q", "--no-header", "--tier", "all", "-p", "no:cacheprovider", "--tb=short", "--capture=fd", "-k", only]
+    options = [
+        "-q",
+        "--no-header",
+        "--tier",
+        "all",
+        "-p",
+        "no:cacheprovider",
+        "--tb=short",
+        "--capture=fd",
+        "-k",
+        name_part,
+    ]
     with pytest.MonkeyPatch.context() as patch:
         _replace_deployments(target, patch)
         results = _Results(report)

@@ -113,10 +113,12 @@ class Report:
         """Yield the lines of the summary that the program prints."""
         for name, part in self.summary().items():
             yield f"{name}: " + ", ".join(f"{part[each.value]} {each.value}" for each in Outcome)
-            yield from (f"    {count} skipped: {_short(reason)}" for reason, count in part["reasons"].most_common(8))
+            yield from (
+                f"    {count} skipped: {_shortened(reason)}" for reason, count in part["reasons"].most_common(8)
+            )
         for entry in self.entries:
             if entry.outcome is Outcome.FAILED:
-                yield f"failed: {entry.part}: {entry.name}\n    {_short(entry.reason, 3000)}"
+                yield f"failed: {entry.part}: {entry.name}\n    {_shortened(entry.reason, 3000)}"
 
     def write(self, folder: Path) -> None:
         """Write ``report.json`` and ``report.html`` to a folder."""
@@ -168,5 +170,5 @@ def _table(title: str, headings: list[str], rows: list[list[Any]]) -> str:
     return f"<h2>{title}</h2><table><tr>{heads}</tr>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
 
 
-def _short(text: str, length: int = 300) -> str:
+def _shortened(text: str, length: int = 300) -> str:
     return text.splitlines()[0][:length] if text else text

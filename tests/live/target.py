@@ -122,7 +122,7 @@ class Target:
     def permit_all_commands(self, name: str) -> None:
         """Permit official tests, fail points, step-downs and `killAllSessions`.
 
-        :param name: Name of the deployment, which the user must pass to confirm that the deployment
+        :param name: Name that the user passes to confirm that the deployment
             is disposable.
         :raises RefusedError: The name is not the name of the deployment, or the deployment contains
             databases of other users.
@@ -132,7 +132,7 @@ class Target:
         foreign = sorted(set(self.client.list_database_names()) - OWN)
         if foreign:
             raise RefusedError(
-                f"{name} contains databases that would be lost: {', '.join(foreign[:5])}. Drop them first"
+                f"{name} contains databases that would be lost: {', '.join(foreign[:5])}. Drop these databases first"
             )
         self.disposable = True
 

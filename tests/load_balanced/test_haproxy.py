@@ -47,7 +47,7 @@ def service_watch() -> ServiceWatch:
 
 @pytest.fixture
 def shop(uri: str, connect: Any, recorder: Any, service_watch: ServiceWatch) -> Shop:
-    """Return the shop of the example application, whose client connects through HAProxy."""
+    """Return the shop of the example application. The client of the shop connects through HAProxy."""
     shop = Shop(connect(uri, event_listeners=[recorder, service_watch], maxPoolSize=0))
     shop.open(1000)
     return shop
@@ -66,7 +66,7 @@ def test_cursor_or_transaction_stays_on_one_service(
     assert shop.stock.find_one() == {"_id": "piece", "left": 960}
     assert set(service_watch.commands) == set(members_by_service(services))
     assert service_watch.count >= 80
-    assert service_watch.spread == []
+    assert service_watch.on_several_services == []
     assert {command.member for command in services.commands.named("getMore")} == {
         member.address for member in services.members
     }
@@ -91,7 +91,7 @@ def test_kill_of_service_clears_only_connections_to_service(
     assert {event.service_id for event in recorder.events_named("PoolCleared")} == {lost.service_id}
     assert before <= _connections_to(shop, kept)
     assert _connections_to(shop, lost) == set()
-    assert service_watch.spread == []
+    assert service_watch.on_several_services == []
     assert connection_uses(shop.client) == {}
     assert shop.client.topology_description.topology_type_name == "LoadBalanced"
     assert not recorder.events_named("HeartbeatStarted")

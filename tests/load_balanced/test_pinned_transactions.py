@@ -34,25 +34,6 @@ def session(client: Any) -> Any:
     return session
 
 
-@pytest.mark.requirement("LB-43", "LB-44", "LB-45", "LB-56", "LB-90")
-@pytest.mark.parametrize("how_transaction_ends", ["commit", "abort"])
-def test_transaction_uses_one_connection(
-    how_transaction_ends: str, deployment: Any, client: Any, recorder: Any
-) -> None:
-    with client.start_session() as session:
-        session.start_transaction()
-        client.db.c.insert_one({}, session=session)
-        assert connection_uses(client) == {"transactions": 1}
-        client.db.c.find_one(session=session)
-        client.db.c.update_one({"_id": 1}, {"$set": {"a": 1}}, session=session)
-        assert len(client.db.c.find(session=session, batch_size=2).to_list()) == 11
-        session.commit_transaction() if how_transaction_ends == "commit" else session.abort_transaction()
-    names = ("insert", "find", "update", "getMore", f"{how_transaction_ends}Transaction")
-    assert len(set(connections_of_commands(deployment, *names))) == 1
-    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN
-    assert connection_uses(client) == {}
-
-
 @pytest.mark.requirement("LB-55")
 def test_transaction_commands_equal_commands_of_sharded_cluster(deployment: Any, connect: Any) -> None:
     fields = []

@@ -219,7 +219,7 @@ def changes(file: str, source: str) -> list[Change]:
     return sorted(found)
 
 
-def differs(change: Change, source: str) -> bool:
+def changes_behaviour(change: Change, source: str) -> bool:
     """Return True if the changed file compiles and behaves differently from the unchanged file."""
     try:
         changed = compile(change.apply(source), change.file, "exec", dont_inherit=True)

@@ -63,24 +63,24 @@ def attempt(area: str, mutation: Mutation, root: Path, failing_before: frozenset
         path.write_text(before, "utf-8")
 
 
-def choose_mutations(only: Sequence[str]) -> list[tuple[str, Mutation]]:
-    """Return the mutations with these names or subjects, or all mutations if `only` is empty.
+def choose_mutations(selection: Sequence[str]) -> list[tuple[str, Mutation]]:
+    """Return the mutations with these names or subjects, or all mutations if `selection` is empty.
 
     :raises ValueError: a name is unknown.
     """
     everything = [(area, mutation) for area, mutations in AREAS.items() for mutation in mutations]
-    if unknown := set(only) - set(AREAS) - {mutation.name for _, mutation in everything}:
+    if unknown := set(selection) - set(AREAS) - {mutation.name for _, mutation in everything}:
         raise ValueError(f"unknown mutations or subjects: {', '.join(sorted(unknown))}. Subjects: {', '.join(AREAS)}")
-    return [(area, each) for area, each in everything if not only or area in only or each.name in only]
+    return [(area, each) for area, each in everything if not selection or area in selection or each.name in selection]
 
 
-def failing_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[str]:
+def failing_targets(selected_mutations: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[str]:
     """Run the targets of all chosen mutations on the unchanged project.
 
     Return the targets that contain a failing test.
     """
     targets = set()
-    for _, mutation in chosen:
+    for _, mutation in selected_mutations:
         try:
             targets.update(mutation.targets)
         except KeyError:  # the trial of the mutation reports an unknown requirement ID

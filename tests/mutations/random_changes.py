@@ -12,7 +12,7 @@ from functools import cache
 from itertools import chain, pairwise
 from types import CodeType
 
-from tests.mutations.change_kinds import Change, changes, differs
+from tests.mutations.change_kinds import Change, changes, changes_behaviour
 from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
@@ -84,14 +84,14 @@ class RandomChange:
         return "".join([*lines[:at], self.new, *lines[at + len(old) :]])
 
 
-def files(only: Iterable[str] = ()) -> list[str]:
+def files(names: Iterable[str] = ()) -> list[str]:
     """Return all files of gmongo, or only the given files and the files of the given packages.
 
     :raises ValueError: a name is unknown.
     """
     every = sorted(str(path.relative_to(ROOT / "gmongo")) for path in (ROOT / "gmongo").rglob("*.py"))
     chosen: set[str] = set()
-    for name in only:
+    for name in names:
         found = {
             file for file in every if file == name or file.startswith(name + "/") or (name == "api" and "/" not in file)
         }
@@ -127,7 +127,7 @@ def _random_change(kinds: Mapping[str, Sequence[Change]], source: str, generator
     """Return a random change of one line, or None if no possible change of this line has an effect."""
     for kind in generator.sample(sorted(kinds), len(kinds)):
         for change in generator.sample(kinds[kind], len(kinds[kind])):
-            if differs(change, source):
+            if changes_behaviour(change, source):
                 return _whole_lines(change, source)
     return None
 
@@ -151,7 +151,7 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
     :param seconds: the maximum total duration of the returned tests.
     """
     tests_of_line = _reaching_tests(recording, random_change)
-    order = _sorted_in_rounds(tests_of_line, random_change.file)
+    order = _sorted_with_cheapest_of_functions_first(tests_of_line, random_change.file)
     lines = sorted(
         _lines_of_function_around(random_change.file, random_change.line),
         key=lambda line: abs(line - random_change.line),
@@ -161,13 +161,13 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
         test
         for found in at_lines
         if len(found) < len(tests_of_line)
-        for test in _sorted_in_rounds(found, random_change.file)[:_LINE_TESTS]
+        for test in _sorted_with_cheapest_of_functions_first(found, random_change.file)[:_LINE_TESTS]
     ]
     if not lines:
         rare = [
             test
             for files in (_READ_ALL_MODULES, _test_files_that_import(random_change.file))
-            for test in _sorted_in_rounds(
+            for test in _sorted_with_cheapest_of_functions_first(
                 (test for test in tests_of_line if test.name.partition("::")[0] in files), random_change.file
             )
         ]
@@ -211,7 +211,7 @@ def _sorted_by_cost(tests: Iterable[Test], file: str) -> list[Test]:
     return sorted(tests, key=cost)
 
 
-def _sorted_in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
+def _sorted_with_cheapest_of_functions_first(tests: Iterable[Test], file: str) -> list[Test]:
     """Return the cheapest test of each test function, then the second cheapest test of each function, and so on."""
     seen: Counter[str] = Counter()
     rounds = []
@@ -253,7 +253,7 @@ def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Te
 
 
 @cache
-def _tree(file: str) -> ast.Module:
+def _syntax_tree(file: str) -> ast.Module:
     return ast.parse((ROOT / "gmongo" / file).read_text("utf-8"))
 
 
@@ -282,7 +282,7 @@ def _traced_line(file: str, line: int) -> int:
 def _lines_of_function_around(file: str, line: int) -> range:
     found = [
         range(node.lineno, (node.end_lineno or 0) + 1)
-        for node in ast.walk(_tree(file))
+        for node in ast.walk(_syntax_tree(file))
         if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
     ]
     return min(found, key=len, default=range(0))
@@ -292,7 +292,7 @@ def _lines_of_function_around(file: str, line: int) -> range:
 def _is_in_function(file: str, line: int) -> bool:
     return any(
         isinstance(node, (ast.FunctionDef, ast.Lambda)) and _first_body_line(node) <= line <= (node.end_lineno or 0)
-        for node in ast.walk(_tree(file))
+        for node in ast.walk(_syntax_tree(file))
     )
 
 
@@ -305,7 +305,7 @@ def _statement_at(file: str, line: int) -> tuple[range, list[str]]:
 
     For a statement outside functions, also return the assigned names.
     """
-    statement = _innermost_statement(_tree(file), line)
+    statement = _innermost_statement(_syntax_tree(file), line)
     if isinstance(statement, ast.FunctionDef):
         return range(statement.body[0].lineno, (statement.end_lineno or 0) + 1), [statement.name]
     if statement is None:

@@ -37,7 +37,7 @@ FOLDERS = (
 # Recordings exclude the official tests, because their files are not part of the project.
 WITHOUT_OFFICIAL_TESTS = {"GMONGO_SPEC_TESTS": "none"}
 _VARIABLE = "GMONGO_RECORDING"  # Environment variable with the output folder of the plugin.
-# Environment variable with the name of the current test, which its child processes read.
+# Environment variable that passes the name of the current test to its child processes.
 _TEST = "GMONGO_RECORDED_TEST"
 _RUN_TIMEOUT = 3000  # Time limit of a recording in seconds.
 _SETTINGS = """
@@ -72,7 +72,7 @@ class Recording:
     """The recorded tests.
 
     :ivar tests: the tests that passed, by name.
-    :ivar red: the names of the tests that failed while they were recorded, without a mutation.
+    :ivar red: the names of the tests that failed during the recording, in which the code had no mutation.
     """
 
     tests: dict[str, Test] = field(default_factory=dict)

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 TEST_TIMEOUT = 25  # Time limit of one test in seconds.
 _RUN_TIMEOUT = 900
-# Memory limit of a test process in bytes, which ends an endless loop that allocates memory.
+# Memory limit of a test process in bytes. The limit ends endless loops that allocate memory.
 _MEMORY = 6 << 30
 _COPIED = (
     "gmongo", "tests", "docs", "examples", "pyproject.toml", "setup.cfg", "README.md",
@@ -136,14 +136,14 @@ def outcome_of(code: int, progress: Sequence[str], output: str) -> Outcome:
     raise NotRun(output[-2000:])
 
 
-def outcome_table(title: str, found: Sequence[tuple[str, str]], outcomes: Sequence[str]) -> str:
+def outcome_table(title: str, group_outcomes: Sequence[tuple[str, str]], outcomes: Sequence[str]) -> str:
     """Return a table with the number of mutations for each group and outcome.
 
-    :param found: the group and the outcome of each mutation.
+    :param group_outcomes: the group and the outcome of each mutation.
     """
     rows = [f"| {title} | mutations | {' | '.join(outcomes)} |", "|---|---:|" + "---:|" * len(outcomes)]
-    for group in [*sorted({group for group, _ in found}), "all"]:
-        counts = Counter(outcome for own, outcome in found if group in (own, "all"))
+    for group in [*sorted({group for group, _ in group_outcomes}), "all"]:
+        counts = Counter(outcome for own, outcome in group_outcomes if group in (own, "all"))
         numbers = " | ".join(str(counts[outcome]) for outcome in outcomes)
         rows.append(f"| {group} | {counts.total()} | {numbers} |")
     return "\n".join(rows)

@@ -21,7 +21,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("exam
 BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(page: Path) -> Iterator[str]:
+def code_blocks(page: Path) -> Iterator[str]:
     """Yield the Python code blocks of a page, without their indentation."""
     for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
         yield re.sub(f"^{block['indent']}", "", block["code"], flags=re.MULTILINE)
@@ -30,11 +30,11 @@ def blocks(page: Path) -> Iterator[str]:
 CASES = [
     pytest.param(code, id=f"{page.relative_to(ROOT)}-{number}")
     for page in PAGES
-    for number, code in enumerate(blocks(page), start=1)
+    for number, code in enumerate(code_blocks(page), start=1)
     if ">>>" not in code
 ]
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
-SESSIONS = [page for page in PAGES if any(">>> from gmongo import" in code for code in blocks(page))]
+SESSIONS = [page for page in PAGES if any(">>> from gmongo import" in code for code in code_blocks(page))]
 
 
 @pytest.mark.parametrize("code", CASES)
@@ -61,7 +61,7 @@ def test_example_test_file_imports_its_names_of_gmongo(code: str) -> None:
 
 @pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.name)
 def test_python_session_prints_output_that_page_shows(page: Path) -> None:
-    session = "\n".join(code for code in blocks(page) if ">>>" in code)
+    session = "\n".join(code for code in code_blocks(page) if ">>>" in code)
     output: list[str] = []
     example = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)
     assert doctest.DocTestRunner(verbose=False).run(example, out=output.append).failed == 0, "".join(output)

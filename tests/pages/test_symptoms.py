@@ -24,7 +24,7 @@ def refused_connection(_client: Client) -> None:
 
 def wrong_replica_set(client: Client) -> None:
     host, port = client.address or ("", 0)
-    with MongoClient(host, port, replicaSet="other", serverSelectionTimeoutMS=50) as wrong:
+    with MongoClient(host, port, replicaSet="other", serverSelectionTimeoutMS=1000) as wrong:
         wrong.t.c.find_one()
 
 

@@ -55,7 +55,7 @@ def jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str]) -> I
 
 
 def with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
-    """Return a job that repeats the tests that did not pass with gmongo, with PyMongo.
+    """Return a job that runs, with PyMongo, the tests that did not pass with gmongo.
 
     Return None if all tests passed.
     """
@@ -118,14 +118,14 @@ def faults_of_outcomes(results: Results, table: dict[str, differences.Difference
         run |= set(gmongo)
         passed |= {name for name, outcome in gmongo.items() if outcome.kind == "passed"}
         for name in differences.unexplained_tests(found, table, folder):
-            faults.append(f"{deployment}: {name} {found[name].kind}: {_short(found[name].text)}")
+            faults.append(f"{deployment}: {name} {found[name].kind}: {_shortened(found[name].text)}")
     # Some lines apply to only one deployment, so a run on some deployments cannot detect obsolete lines.
     if {deployment for _driver, deployment in results} == set(DEPLOYMENTS):
         faults += [f"{name} passes: remove its line" for name in differences.obsolete_tests(seen, passed, table)]
     return faults + [f"{name} is no test: remove its line" for name in differences.unknown_tests(run, table)]
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return (lines or [""])[0][:300]
 

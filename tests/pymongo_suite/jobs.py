@@ -49,7 +49,7 @@ class Job:
 
     :param driver: One of :data:`DRIVERS`.
     :param deployment: One of :data:`DEPLOYMENTS`.
-    :param number: Number of the job, which is unique among the jobs of this driver and deployment.
+    :param number: Unique number of the job among the jobs of this driver and deployment.
     :param files: Files that contain the tests.
     :param only: Names of the tests to run. If empty, the job runs all tests of the files.
     """

@@ -1,7 +1,7 @@
 """Provide the private modules and names of PyMongo that its tests import.
 
 The tests get the object of gmongo for each name that gmongo has. For any other name, the tests get the
-object of a renamed copy of PyMongo, so that the imports of a test file succeed.
+object of a renamed copy of PyMongo. Then all imports of a test file succeed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.pymongo_suite.substitutes import install_substitutes
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Import finder for modules of PyMongo that the stand-in does not have."""
+    """Import finder for modules of PyMongo that :mod:`gmongo.as_pymongo` does not provide."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -109,7 +109,10 @@ def _replacement_in_stand_in(value: Any) -> Any:
 
 
 def install_private_names() -> None:
-    """Make the private modules and names of PyMongo importable, after the stand-in has been installed."""
+    """Make the private modules and names of PyMongo importable.
+
+    Before, install the stand-in :mod:`gmongo.as_pymongo`.
+    """
     sys.meta_path.insert(0, _Finder())
     titles: dict[int, list[str]] = {}
     for title in sorted((*ALIASES, *PACKAGES), key=lambda each: "synchronous" not in each):

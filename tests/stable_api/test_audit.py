@@ -48,17 +48,17 @@ def remarks_of(name: str, command: dict[str, Any]) -> list[str]:
 
 
 @with_cases
-def test_command_has_expected_remarks(command: dict[str, Any], expected: list[str]) -> None:
+def test_audit_reports_unstable_parts_of_command(command: dict[str, Any], expected: list[str]) -> None:
     assert remarks_of(next(iter(command)), command) == expected
 
 
 @with_cases
-def test_pipeline_has_expected_remarks(pipeline: Any, expected: list[str]) -> None:
+def test_audit_reports_unstable_parts_of_pipeline(pipeline: Any, expected: list[str]) -> None:
     assert remarks_of("aggregate", {"aggregate": "c", "pipeline": pipeline, "cursor": {}}) == expected
 
 
 @with_cases
-def test_index_has_expected_remarks(index: dict[str, Any], expected: list[str]) -> None:
+def test_audit_reports_unstable_parts_of_index(index: dict[str, Any], expected: list[str]) -> None:
     assert remarks_of("createIndexes", {"createIndexes": "c", "indexes": [index]}) == expected
 
 
@@ -107,7 +107,7 @@ def test_remark_on_each_command_alias_has_advice() -> None:
         ({"find": "c", "max": {}}, ("parameter max", "")),
     ],
 )
-def test_remark_has_part_and_reason(command: dict[str, Any], remark: tuple[str, str]) -> None:
+def test_audit_remark_names_part_and_reason(command: dict[str, Any], remark: tuple[str, str]) -> None:
     name = next(iter(command))
     assert [*remarks_on(name, command)] == [Remark(Verdict.OUTSIDE, name, *remark)]
 
@@ -227,33 +227,9 @@ in API version 1, but not since its beginning:
 """
 
 
-@pytest.mark.parametrize("machine_readable", [False, True])
-@pytest.mark.parametrize("to_file", [False, True])
-def test_report_is_text_or_json_in_file_or_stderr(
-    to_file: bool,
-    machine_readable: bool,
-    audit_with_findings: Audit,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path = tmp_path / "report"
-    write(audit_with_findings, str(path) if to_file else None, machine_readable)
-    standard, errors = capsys.readouterr()
-    assert standard == ""
-    text = path.read_text() if to_file else errors
-    if not machine_readable:
-        assert text == REPORT
-    else:
-        report = json.loads(text)
-        assert [each["verdict"] for each in report.pop("findings")] == [
-            "outside",
-            "outside",
-            "deprecated",
-            "refused",
-            "newer",
-        ]
-        assert report == {"commands": 6, "clean": False}
-        assert text.startswith('{\n  "commands"')
+def test_report_is_written_as_text_to_stderr(audit_with_findings: Audit, capsys: pytest.CaptureFixture[str]) -> None:
+    write(audit_with_findings, None, False)
+    assert capsys.readouterr() == ("", REPORT)
 
 
 @pytest.mark.parametrize("is_clean", [False, True])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bson import Binary, Code, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
-from bson.codec_options import CodecOptions
 
 from gmongo.errors import OperationFailure
 from gmongo.server_api import ServerApi
@@ -25,12 +23,6 @@ def error_code_of(action: Any) -> int | None:
         action()
     code: int | None = caught.value.code
     return code
-
-
-def hello_of(version: str, connect: Any) -> dict[str, Any]:
-    with Deployment.replica_set(1, version=version) as deployment:
-        reply: dict[str, Any] = connect(deployment).admin.command("hello")
-    return reply
 
 
 @pytest.mark.requirement("API-02", "API-46", "API-41")
@@ -54,37 +46,6 @@ def test_workload_has_equal_results_on_all_server_releases(release: str, connect
         results = run_workload(connect(deployment, server_api=api))
     with Deployment.replica_set(1, version="8.0", users={"ada": "lovelace"}) as deployment:
         assert run_workload(connect(deployment, server_api=api)) == results
-
-
-@pytest.mark.requirement("API-15")
-def test_values_of_all_bson_types_are_stored_unchanged(deployment: Deployment, connect: Any) -> None:
-    values = [
-        1.5, "text", {"a": 1}, [1, 2], Binary(b"x", 5), ObjectId("a" * 24), True, None, Regex("a", "i"), Code("x"),
-        7, Timestamp(1, 2), Int64(1 << 40), Decimal128("1.5"), MinKey(), MaxKey(),
-    ]  # fmt: skip
-    collection = connect(deployment, server_api=ServerApi("1")).db.c
-    collection.insert_one({"_id": 1, "values": values})
-    assert collection.find_one()["values"] == values
-    with_options = collection.with_options(codec_options=CodecOptions(tz_aware=True))
-    assert with_options.find_one()["values"] == values
-
-
-@pytest.mark.requirement("API-16")
-@pytest.mark.parametrize("release", RELEASES)
-def test_plain_and_compressed_messages_work_on_all_releases(release: str, connect: Any) -> None:
-    with Deployment.replica_set(1, version=release) as deployment:
-        for options in ({}, {"compressors": "zlib"}):
-            client = connect(deployment, server_api=ServerApi("1"), **options)
-            client.db.c.insert_one({"text": "x" * 5000})
-        assert client.db.c.count_documents({}) == 2
-
-
-@pytest.mark.requirement("API-18", "API-10")
-def test_newer_release_supports_wire_versions_of_older_release(connect: Any) -> None:
-    older, newer = (hello_of(version, connect) for version in RELEASES)
-    assert newer["minWireVersion"] <= older["minWireVersion"]
-    assert newer["maxWireVersion"] >= older["maxWireVersion"]
-    assert older.keys() <= newer.keys()
 
 
 @pytest.mark.requirement("API-36", "API-38")

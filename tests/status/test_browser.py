@@ -305,7 +305,7 @@ def press(page: Page, key: str, code: int, text: str = "") -> None:
 
 
 class PageOfOneClient(StatusPage):
-    """Status page that shows only one client of this process, without the clients of other tests.
+    """Status page that shows only one client of this process. The page omits the clients of other tests.
 
     :param client: the client that the page shows.
     """

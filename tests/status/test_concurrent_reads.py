@@ -23,7 +23,7 @@ from tests.support.pools import checked_out
 READERS: dict[str, Callable[[MongoClient[Any]], object]] = {
     "status page": lambda _client: process_state(query_text=True),
     "pool_stats": lambda client: client.pool_stats(),
-    "metrics": lambda _client: metrics(),
+    "metrics": lambda _client: read_metrics(),
     "forkables": lambda _client: forkables(),
 }
 
@@ -100,7 +100,7 @@ class ConcurrentChanges:
             connection.checked_out_by = None
 
 
-def metrics() -> None:
+def read_metrics() -> None:
     from opentelemetry.metrics import CallbackOptions
 
     from gmongo._telemetry import metrics as telemetry_metrics

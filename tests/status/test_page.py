@@ -33,11 +33,11 @@ def deployment() -> Iterator[Deployment]:
 def connect(deployment: Deployment) -> Iterator[Callable[..., MongoClient[Any]]]:
     clients: list[MongoClient[Any]] = []
 
-    def make(**options: Any) -> MongoClient[Any]:
+    def create_client(**options: Any) -> MongoClient[Any]:
         clients.append(MongoClient(deployment.uri, **options))
         return clients[-1]
 
-    yield make
+    yield create_client
     for client in clients:
         client.close()
 
@@ -105,7 +105,7 @@ def test_state_shows_greenlets_on_a_connection_and_in_the_wait_queue(connect: An
     assert operation_phases(client) == []
 
 
-def test_state_has_the_200_longest_operations(connect: Any, deployment: Deployment) -> None:
+def test_state_lists_only_200_longest_operations(connect: Any, deployment: Deployment) -> None:
     client = connect(maxPoolSize=1)
     client.admin.command("ping")
     deployment.members[0].freeze()
@@ -216,7 +216,7 @@ def test_state_contains_no_user_name_and_no_password() -> None:
             assert "ada" not in text
 
 
-def test_state_has_no_closed_client(connect: Any) -> None:
+def test_state_omits_closed_client(connect: Any) -> None:
     client = connect()
     number = client._executor.number
     assert number in [each["number"] for each in process_state()["clients"]]

@@ -65,7 +65,7 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_client_state_has_expected_problems(name: str) -> None:
+def test_summary_lists_problems_of_client_state(name: str) -> None:
     client_state, expected = CASES[name]
     problems = merged_problems([state(client_state)])
     assert [(each["what"], each["server"], each["count"], *_problem_details(each)) for each in problems] == expected

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import io
-import os
-import pty
-import subprocess
-import sys
-import termios
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import gevent
 import pytest
 
 pytest.importorskip("rich")
 
-from gevent.os import make_nonblocking, nb_read
 from rich.console import Console
 
-from gmongo.status import publish
 from gmongo.status.screen import Screen
 from gmongo.status.terminal import overview
 from gmongo.status.views import EVENTS, OPERATIONS, POOLS, SERVERS, VIEWS, View, duration
 from gmongo.status.views import SLOW as SLOW_VIEW
 from tests.status.states import EVENT, OPERATION, POOL, SERVER, SLOW, UNKNOWN_SERVER, client, state, unresponsive
-from tests.support.wait import eventually
 
 SECOND_UNKNOWN_SERVER = {**UNKNOWN_SERVER, "address": "h:2"}
 LONG = "localhost:27017: " + " ".join(f"reason {number}" for number in range(30))
@@ -52,7 +42,7 @@ def test_servers_view_has_one_row_per_server() -> None:
     assert shown == [["h:1", "1 Mongos, 1 Unknown", "1.2 ms", "2", "4", "refused"]]
 
 
-def test_pools_view_has_columns_for_the_terminal_width() -> None:
+def test_pools_view_omits_columns_on_narrow_terminal() -> None:
     pool = {**POOL, "oldestWaitMS": 1500.0}
     states = state(client(servers=[{**SERVER, "pool": pool}, SECOND_UNKNOWN_SERVER]))
     complete = ["12", "7 shop", "h:1", "ready", "1/9", "2", "3", "4", "1.5 s", "7", "11", "99.5"]
@@ -63,7 +53,7 @@ def test_pools_view_has_columns_for_the_terminal_width() -> None:
     assert (shown[1], shown[4], shown[8]) == ("7", "1/∞", "")
 
 
-def test_operation_slow_operation_and_event_have_expected_cells() -> None:
+def test_views_show_operation_slow_operation_and_event() -> None:
     states = state(client(operations=[OPERATION], slow=[{**SLOW, "error": "NetworkTimeout"}], history=[EVENT]))
     assert view_cells(OPERATIONS, states) == [["12", "20.0 ms", "waiting", "find shop.orders", "h:1", "g1"]]
     # The view omits the network time, which is below 1 % of the duration.
@@ -142,10 +132,10 @@ MANY = [
 ]
 
 
-def words_below(shown: list[str], name: str, number: int) -> list[str]:
+def words_below(lines: list[str], name: str, number: int) -> list[str]:
     """Return the word at index `number` of each line below the line that starts with `name`."""
-    header = next(index for index, line in enumerate(shown) if line.strip().startswith(name))
-    return [line.split()[number] for line in shown[header + 1 :] if line]
+    header = next(index for index, line in enumerate(lines) if line.strip().startswith(name))
+    return [line.split()[number] for line in lines[header + 1 :] if line]
 
 
 def test_screen_fits_the_terminal_size() -> None:
@@ -185,40 +175,3 @@ def test_keys_scroll_between_first_and_last_row() -> None:
     assert screen("2", *["\x1b[6~"] * 9, *["\x1b[5~"] * 9, states=MANY) == screen("2", states=MANY)
     assert screen("2", *"jj", "1", states=MANY) == screen(states=MANY)
     assert screen("2", *"jjjj", states=MANY[:3]) == screen("2", states=MANY[:3]), "a short table does not scroll"
-
-
-def test_key_p_pauses_and_resumes_terminal_view() -> None:
-    assert screen("p", states=MANY)[0].startswith("PAUSED 1 pools")
-    assert screen("p", "p", states=MANY)[0].startswith("1 pools")
-
-
-@pytest.mark.long
-def test_program_reads_keys_and_restores_the_terminal(tmp_path: Path) -> None:
-    publish(tmp_path)
-    eventually(lambda: list(tmp_path.glob("*.sock")))
-    near, far = pty.openpty()
-    before = termios.tcgetattr(far)
-    command = [sys.executable, "-m", "gmongo.status", str(tmp_path)]
-    environment = {**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm"}
-    process = subprocess.Popen(command, stdin=far, stdout=far, stderr=far, env=environment)
-    make_nonblocking(near)
-    try:
-        with gevent.Timeout(60):
-            read_until(near, b"Pools")
-            os.write(near, b"4\x1b[B2")
-            read_until(near, b"Operations")
-            os.write(near, b"\x1b[Bq")  # The bytes of two keys arrive together.
-            eventually(lambda: process.poll() is not None)
-    finally:
-        process.kill()
-        process.wait()
-    assert process.returncode == 0
-    assert termios.tcgetattr(far) == before
-    os.close(near)
-    os.close(far)
-
-
-def read_until(fd: int, text: bytes) -> None:
-    received = b""
-    while text not in received:
-        received += nb_read(fd, 4096)

@@ -41,7 +41,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
     os.close(far)
 
 
-def test_keys_are_read_without_line_end(terminal: tuple[int, int]) -> None:
+def test_key_is_read_before_end_of_line(terminal: tuple[int, int]) -> None:
     near, far = terminal
     before = termios.tcgetattr(far)
     with _keys() as pressed:
@@ -145,7 +145,9 @@ def test_interrupt_or_configuration_error_sets_exit_status(
     assert capsys.readouterr().err == message
 
 
-def test_missing_directory_or_package_exits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_missing_directory_or_package_sets_exit_status_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     assert command.main([str(tmp_path / "nothing")]) == 1
     assert capsys.readouterr().err == f"the directory {tmp_path / 'nothing'} does not exist\n"
     monkeypatch.setitem(sys.modules, "rich.console", None)

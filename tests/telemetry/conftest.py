@@ -94,13 +94,13 @@ def connect(deployment: Deployment, spans: SpanCollector) -> Iterator[Callable[.
     """Return a function that creates clients whose spans the collector `spans` receives."""
     clients: list[Client] = []
 
-    def make(query_text_max_length: int | None = None, **options: Any) -> Client:
+    def create_client(query_text_max_length: int | None = None, **options: Any) -> Client:
         tracing = {"enabled": True, "tracer_provider": spans.provider}
         if query_text_max_length is not None:
             tracing["query_text_max_length"] = query_text_max_length
         clients.append(MongoClient(deployment.uri, tracing=tracing, **options))
         return clients[-1]
 
-    yield make
+    yield create_client
     for client in clients:
         client.close()

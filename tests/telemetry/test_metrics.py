@@ -56,12 +56,12 @@ def collected() -> MetricCollector:
 def connect(deployment: Deployment, collected: MetricCollector) -> Iterator[Callable[..., MongoClient[Any]]]:
     clients: list[MongoClient[Any]] = []
 
-    def make(**options: Any) -> MongoClient[Any]:
+    def create_client(**options: Any) -> MongoClient[Any]:
         metrics = {"enabled": True, "meter_provider": collected.provider}
         clients.append(MongoClient(deployment.uri, metrics=metrics, **options))
         return clients[-1]
 
-    yield make
+    yield create_client
     for client in clients:
         client.close()
 

@@ -27,11 +27,11 @@ def connect_with_slow_log(deployment: Deployment) -> Iterator[Connect]:
     """Return a function that creates clients which log operations that exceed `limit` milliseconds."""
     clients: list[MongoClient[Any]] = []
 
-    def make(limit: float = 50, **options: Any) -> MongoClient[Any]:
+    def create_client(limit: float = 50, **options: Any) -> MongoClient[Any]:
         clients.append(MongoClient(deployment.uri, slow_operation_ms=limit, **options))
         return clients[-1]
 
-    yield make
+    yield create_client
     for client in clients:
         client.close()
 
@@ -61,7 +61,7 @@ def test_slow_operation_is_logged_without_values(
 
 
 def phase_durations(record: Any) -> dict[str, int]:
-    """Return the logged parts of the duration in whole milliseconds, without parts that round to 0."""
+    """Return the logged parts of the duration in whole milliseconds. Omit parts that round to 0."""
     return {part: duration for part in PARTS if (duration := round(record.structured[f"{part}MS"]))}
 
 

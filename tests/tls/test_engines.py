@@ -23,14 +23,12 @@ from OpenSSL import crypto
 
 from gmongo import _clock
 from gmongo._tls import tls_of
-from gmongo.errors import ConfigurationError
 from gmongo.wire import openssl
 from gmongo.wire.ocsp.transport import CheckedTransport
-from gmongo.wire.openssl import OpenSslContext, Peer, Session, Trust
+from gmongo.wire.openssl import OpenSslContext, Session, Trust
 from gmongo.wire.tls import TlsTransport, reason
 from gmongo.wire.transport import TransportError
 from tests.support.cases import with_cases
-from tests.support.ocsp import Authority
 
 CIPHERS = "ECDHE+AESGCM"
 
@@ -38,38 +36,6 @@ CIPHERS = "ECDHE+AESGCM"
 @pytest.fixture(autouse=True)
 def library() -> None:
     """Replace the fixture `library` of the folder, because each test selects a TLS library itself."""
-
-
-@pytest.fixture
-def authority() -> Authority:
-    return Authority()
-
-
-def method_that_raises(error: BaseException) -> Any:
-    return Mock(side_effect=error)
-
-
-@with_cases
-@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "elsewhere", "127.0.0.2"])
-@pytest.mark.parametrize("checks_host_name", [True, False])
-def test_verification_accepts_only_valid_chain_with_matching_name(
-    authority: Authority,
-    openssl_result: int,
-    depth: int,
-    error_number: int,
-    expected_refusal: str,
-    name: str,
-    checks_host_name: bool,
-) -> None:
-    peer = Peer(name, checks_host_name)
-    certificate = crypto.X509.from_cryptography(authority.server().certificate)
-    connection: Any = SimpleNamespace(get_app_data=lambda: peer)
-    accepted = openssl._verify(connection, certificate, error_number, depth, openssl_result)
-    if checks_host_name and openssl_result and depth == 0 and name in ("elsewhere", "127.0.0.2"):
-        kind = "IP address" if name[0] == "1" else "Hostname"
-        expected_refusal = f"{kind} mismatch, certificate is not valid for {name!r}"
-    assert (peer.refusal, accepted) == (expected_refusal, not expected_refusal)
-    assert peer.sent_certificate is bool(openssl_result and depth == 0)
 
 
 @with_cases
@@ -128,7 +94,7 @@ def socket_pair() -> Any:
 def test_interrupted_tls_send_marks_transport_out_of_step(socket_pair: Any, error: BaseException) -> None:
     tls: Any = SimpleNamespace()
     transport = TlsTransport(socket_pair[0], True, tls, "h.")
-    transport._engine = SimpleNamespace(write=method_that_raises(error))  # type: ignore[assignment]
+    transport._engine = SimpleNamespace(write=Mock(side_effect=error))  # type: ignore[assignment]
     assert not transport.out_of_step and transport._host == "h"
     with pytest.raises(type(error)):
         transport.send([b"request"])
@@ -162,18 +128,6 @@ def test_handshake_without_certificate_raises_transport_error_unless_resumed(
         assert not tls.forget_session.called and tls.revocation.check.called is certificate_was_shown
         assert peer.valid_until == (7.0 if certificate_was_shown else valid_until)
     transport.close()
-
-
-@pytest.mark.parametrize("failing_method", ["use_certificate_chain_file", "check_privatekey"])
-@pytest.mark.parametrize("error_class", [openssl.SSL.Error, TypeError, ValueError, openssl.UnsupportedAlgorithm])
-def test_unusable_certificate_key_raises_configuration_error(
-    error_class: Any, failing_method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    context = Mock()
-    getattr(context, failing_method).side_effect = error_class("no")
-    monkeypatch.setattr(openssl, "_client_key", Mock())
-    with pytest.raises(ConfigurationError, match=r"^tlsCertificateKeyFile: pyOpenSSL cannot use 'file': "):
-        openssl._load_client_certificate(context, "file", None)
 
 
 @pytest.mark.parametrize(("connect_timeout", "seconds"), [(None, 5.0), (20.0, 5.0), (10.0, 5.0), (4.0, 2.0)])

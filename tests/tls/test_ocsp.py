@@ -473,7 +473,7 @@ def test_forked_child_sends_own_ocsp_request(authority):
         fetches[2]._transports[0].close()
 
 
-def test_only_greenlet_that_waits_with_ref_for_ocsp_keeps_event_loop_alive(authority):
+def test_wait_for_ocsp_response_keeps_event_loop_alive_only_with_ref(authority):
     with Responder(stay_silent) as responder:
         certified = authority.server(responder.url)
         fetch = Fetch(Request(certified.certificate, authority.certificate), 30, None)

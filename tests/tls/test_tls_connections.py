@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import ssl
 from contextlib import contextmanager
@@ -21,9 +20,7 @@ from tests.support.pools import checked_out
 from tests.support.proxies import ProxyServer, relay
 from tests.support.refused_connections import selection_error
 from tests.support.server import cursor_reply
-from tests.support.streams import open_stream
 from tests.support.tls import PASSWORD, TlsServer, server_context
-from tests.support.wait import eventually
 
 
 def connect_client(server, host="localhost", **options):
@@ -59,13 +56,6 @@ def test_tls_request_larger_than_socket_buffers_arrives_complete(server, files, 
         server.reading.set()
         assert inserting.get(timeout=20).inserted_id == 1
     assert server.commands("insert")[-1]["documents"] == [document]
-
-
-def test_each_of_fifty_greenlets_receives_own_reply_over_tls(server, files):
-    with connect_client(server, tlsCAFile=files.ca, maxConnecting=5) as client:
-        jobs = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(50)]
-        gevent.joinall(jobs, raise_error=True)
-        assert [job.value["_id"] for job in jobs] == list(range(50))
 
 
 # Tests of certificates that the client rejects
@@ -139,11 +129,6 @@ def test_server_without_tls_fails_server_selection_with_hint(files):
 def test_server_with_other_protocol_fails_server_selection(files):
     with server_without_tls(lambda sock: sock.sendall(b"HTTP/1.1 400 Bad\r\n" * 20)) as server:
         assert "the server does not speak TLS" in server_selection_error(server, tlsCAFile=files.ca)
-
-
-def test_client_without_tls_fails_server_selection(server):
-    reason = server_selection_error(server, tls=False)
-    assert "closed" in reason or "reset" in reason
 
 
 # Tests of certificates that the server rejects
@@ -270,16 +255,11 @@ def test_wrong_key_password_raises_configuration_error_without_password(files):
     assert "secret" not in str(caught.value)
 
 
-def test_deleted_ca_file_stays_in_use(server, files, tmp_path):
+def test_ca_certificates_stay_in_use_after_file_is_deleted(server, files, tmp_path):
     path = tmp_path / "ca.pem"
     path.write_bytes(Path(files.ca).read_bytes())
     with connect_client(server, tlsCAFile=path) as client:
         path.unlink()
-        assert find_one(client) == {"_id": 1}
-
-
-def test_client_with_disabled_ocsp_requests_connects(server, files):
-    with connect_client(server, tlsCAFile=files.ca, tlsDisableOCSPEndpointCheck=True) as client:
         assert find_one(client) == {"_id": 1}
 
 
@@ -296,58 +276,6 @@ def test_handshake_with_silent_server_times_out(silent_server, files):
     assert "timed out" in server_selection_error(
         silent_server, tlsCAFile=files.ca, connectTimeoutMS=100, serverSelectionTimeoutMS=500
     )
-
-
-def test_killed_or_interrupted_handshake_closes_connection(silent_server, files):
-    from gmongo.cmap.connection import Connection
-    from gmongo.wire.tls import TlsTransport
-
-    tls = tls_of({"tls": True, "tlscafile": files.ca}, 10)
-    connection = Connection(("127.0.0.1", silent_server.port))
-    attempt = gevent.spawn(open_stream, connection, tls)
-    eventually(lambda: isinstance(connection._transport, TlsTransport) and connection._transport._waiting)
-    gevent.sleep(0.01)
-    attempt.kill()
-    assert connection._transport.closed
-    connection = Connection(("127.0.0.1", silent_server.port))
-    attempt = gevent.spawn(open_stream, connection, tls)
-    gevent.sleep(0.02)
-    error = AutoReconnect("enough")
-    connection.interrupt(error)
-    gevent.joinall([attempt])
-    assert (type(attempt.exception), str(attempt.exception)) == (AutoReconnect, str(error))
-    gc.collect()
-
-
-def test_interrupted_operation_closes_tls_connection(server, files):
-    gate = gevent.event.Event()
-    server.replies["find"] = lambda command: gate.wait() and cursor_reply([])
-    with connect_client(server, tlsCAFile=files.ca) as client:
-        finding, limit = gevent.spawn(find_one, client), gevent.Timeout()
-        server.wait_for("find")
-        finding.kill(limit)
-        assert finding.exception is limit
-        gate.set()
-        assert find_one(client) is None
-        interrupted, new = server.connections_of("find")
-        server.wait_for("killSessions")
-        kept = {new, *server.connections_of("killSessions")}
-        assert interrupted not in kept
-        assert client.pool_stats()[0]["total"] == len(kept)
-
-
-def test_tls_connection_of_parent_raises_auto_reconnect_in_forked_child(server, files):
-    with connect_client(server, tlsCAFile=files.ca) as client:
-        find_one(client)
-        [pool] = client._topology.pools()
-        [connection] = pool.machine.available
-        error = AutoReconnect("the parent's")
-        connection._transport.mark_forked(error)
-        with pytest.raises(AutoReconnect) as caught:
-            connection._transport.send([b"abc"])
-        assert str(caught.value) == str(error)
-        with pytest.raises(AutoReconnect):
-            connection._transport.receive(1)
 
 
 def test_tls_works_in_monkey_patched_process(files, tmp_path):
@@ -406,20 +334,6 @@ def test_fragmented_tls_records_are_reassembled(server, files, size):
         for _ in range(2):
             assert list(client.db.c.find()) == documents
         client.db.c.insert_many(documents)
-
-
-def test_monitor_reads_consecutive_streamed_replies_over_tls(server, files):
-    server.streams = True
-    with connect_client(server, tlsCAFile=files.ca, heartbeatFrequencyMS=500) as client:
-        find_one(client)
-        server.wait_for("hello")
-        for _ in range(5):
-            server.changed()
-        eventually(lambda: client.topology_description.server_descriptions())
-        server.hello_extra = {"tags": {"news": "yes"}}
-        server.changed()
-        [address] = client.topology_description.server_descriptions()
-        eventually(lambda: client.topology_description.server_descriptions()[address].tags == {"news": "yes"})
 
 
 def test_required_ocsp_without_packages_raises_configuration_error(monkeypatch, files):

@@ -1,4 +1,4 @@
-"""Django settings for the tests of the Django backend, which are in the folder ``tests`` of the source distribution."""
+"""Django settings for the folder ``tests`` in the source distribution of the Django backend."""
 
 from __future__ import annotations
 

@@ -18,5 +18,5 @@ class _Services:
 
 @pytest.fixture(scope="session")
 def docker_services() -> _Services:
-    """Replace the fixture ``docker_services`` of pytest-docker, so that no container is started."""
+    """Replace the fixture ``docker_services`` of pytest-docker, and start no container."""
     return _Services()

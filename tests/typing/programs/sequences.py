@@ -26,39 +26,41 @@ PROXY: Mapping[str, Any] = MappingProxyType({"a": 1})
 HINT: list[tuple[str, int]] = [("a", 1)]
 
 
-def updates(things: Collection[dict[str, Any]]) -> None:
-    things.update_one({}, DICTIONARIES)
-    things.update_one({}, SONS)
-    things.update_one({}, ORDERED)
-    things.update_one({}, MAPPINGS)
-    things.update_one({}, TUPLE)
-    things.update_many(PROXY, DICTIONARIES, array_filters=FILTERS)
-    things.update_many(PROXY, TUPLE, array_filters=TUPLE)
-    things.find_one_and_update({}, DICTIONARIES, array_filters=FILTERS, hint=HINT, sort=HINT)
-    things.find_one_and_update({}, TUPLE, array_filters=TUPLE)
-    things.bulk_write([UpdateOne({}, DICTIONARIES), UpdateMany({}, SONS), UpdateMany(PROXY, MAPPINGS)])
+def update_operations(collection: Collection[dict[str, Any]]) -> None:
+    collection.update_one({}, DICTIONARIES)
+    collection.update_one({}, SONS)
+    collection.update_one({}, ORDERED)
+    collection.update_one({}, MAPPINGS)
+    collection.update_one({}, TUPLE)
+    collection.update_many(PROXY, DICTIONARIES, array_filters=FILTERS)
+    collection.update_many(PROXY, TUPLE, array_filters=TUPLE)
+    collection.find_one_and_update({}, DICTIONARIES, array_filters=FILTERS, hint=HINT, sort=HINT)
+    collection.find_one_and_update({}, TUPLE, array_filters=TUPLE)
+    collection.bulk_write([UpdateOne({}, DICTIONARIES), UpdateMany({}, SONS), UpdateMany(PROXY, MAPPINGS)])
     UpdateOne(PROXY, TUPLE, array_filters=FILTERS)  # better: PyMongo accepts only list[Mapping[str, Any]]
     UpdateMany(PROXY, TUPLE, array_filters=TUPLE)  # better: PyMongo accepts only list[Mapping[str, Any]]
 
 
-def reads(client: MongoClient[dict[str, Any]], things: Collection[dict[str, Any]]) -> None:
-    things.find(PROXY, PROXY, sort=HINT, hint=HINT)
-    things.find_one(SON([("a", 1)]))
-    things.aggregate(DICTIONARIES)
-    things.aggregate(TUPLE)
-    things.aggregate(SONS, let=PROXY, collation=PROXY)
-    things.database.aggregate(ORDERED)
-    things.watch(DICTIONARIES)
+def read_operations(client: MongoClient[dict[str, Any]], collection: Collection[dict[str, Any]]) -> None:
+    collection.find(PROXY, PROXY, sort=HINT, hint=HINT)
+    collection.find_one(SON([("a", 1)]))
+    collection.aggregate(DICTIONARIES)
+    collection.aggregate(TUPLE)
+    collection.aggregate(SONS, let=PROXY, collation=PROXY)
+    collection.database.aggregate(ORDERED)
+    collection.watch(DICTIONARIES)
     client.watch(TUPLE)
     client["a"].watch(MAPPINGS)
-    things.count_documents(PROXY)
-    things.distinct("a", PROXY)
+    collection.count_documents(PROXY)
+    collection.distinct("a", PROXY)
 
 
-def schema(things: Collection[dict[str, Any]], models: list[SearchIndexModel], indexes: list[IndexModel]) -> None:
-    things.create_search_indexes(models)
-    things.create_indexes(indexes)
-    things.create_index(HINT)
-    things.delete_many(PROXY, hint=HINT, let=PROXY)
-    things.insert_many(DICTIONARIES)
-    things.insert_many(TUPLE)
+def schema_operations(
+    collection: Collection[dict[str, Any]], models: list[SearchIndexModel], indexes: list[IndexModel]
+) -> None:
+    collection.create_search_indexes(models)
+    collection.create_indexes(indexes)
+    collection.create_index(HINT)
+    collection.delete_many(PROXY, hint=HINT, let=PROXY)
+    collection.insert_many(DICTIONARIES)
+    collection.insert_many(TUPLE)
