@@ -36,10 +36,7 @@ class Access:
         return collection.records
 
     def unindexed(self, collection: Collection) -> Iterable[Key]:
-        """Return the keys of the records for which the indexes are not valid.
-
-        The indexes describe the current records, but some kinds of access read other versions.
-        """
+        """Return the keys of the records whose version differs between this access and the indexes."""
         return ()
 
     def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
@@ -93,12 +90,7 @@ class Access:
     def replace(
         self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
     ) -> None:
-        """Replace a document.
-
-        :param collection: the collection that contains the document.
-        :param kind: the type of the change in change streams: ``update`` or ``replace``.
-        :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
-        """
+        """Replace a document."""
         self._check_free(collection, key)
         self._check_entries_free(collection, document, collection.records[key].document)
         check_unique(collection, key, document)
@@ -118,10 +110,7 @@ class Access:
 
 
 class PastAccess(Access):
-    """Access to a past state, which cannot be changed.
-
-    :param time: the logical time of the state.
-    """
+    """Access to a past state, which cannot be changed."""
 
     def __init__(self, state: State, time: Timestamp) -> None:
         super().__init__(state)

@@ -78,10 +78,7 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
 
 
 def pipeline_results(context: Context, pipeline: list[Any]) -> Documents:
-    """Return the results of the pipeline.
-
-    The first stage reads the collection, or is a source such as ``$documents``.
-    """
+    """Return the results of the pipeline."""
     env = _env(context)
     first = next(iter(pipeline[0]), "") if pipeline and isinstance(pipeline[0], dict) else ""
     documents: Iterable[Document]

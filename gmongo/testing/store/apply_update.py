@@ -68,11 +68,7 @@ class Update:
         )
 
     def apply(self, document: Document, inserting: bool = False) -> Document:
-        """Return the updated copy of a document.
-
-        :param document: the document to update; the method does not modify this object.
-        :param inserting: True for the new document of an upsert.
-        """
+        """Return the updated copy of a document."""
         if self.is_pipeline:
             changed = self._pipeline(copy_value(document))
         elif self.has_operators:
@@ -86,10 +82,7 @@ class Update:
         return _with_identity(changed, document, inserting)
 
     def written_whole(self, document: Document, changed: Document) -> frozenset[str]:
-        """Return the paths whose values change streams show completely.
-
-        If the result contains the empty path, change streams show only the changed parts of all other values.
-        """
+        """Return the paths whose values change streams show completely."""
         if not self.has_operators:
             return frozenset()
         whole = {""}
@@ -109,11 +102,7 @@ class Update:
         return frozenset(whole)
 
     def _changed_elements(self, document: Document, changed: Document, parts: Sequence[str]) -> Iterator[str]:
-        """Yield the paths that ``$[]`` and ``$[name]`` changed.
-
-        If several elements of an array changed, yield the path of the array. If one element
-        changed, yield the path of the element.
-        """
+        """Yield the paths that ``$[]`` and ``$[name]`` changed."""
         for number, part in enumerate(parts):
             for path in self._matching_paths(document, parts[:number], document) if _is_array_operator(part) else ():
                 places = [[*path, str(index)] for index in self._matching_indexes(document, path, part, document)]
@@ -149,10 +138,7 @@ class Update:
         return document
 
     def _paths_or_error(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
-        """Return the paths that a path with positional operators matches.
-
-        If the path matches nothing, return the error that the caller raises before the operator is applied.
-        """
+        """Return the matching paths of a path with positional operators, or the error if there are none."""
         if "$" not in "".join(parts):
             return [list(parts)]
         try:
@@ -335,12 +321,7 @@ def _top_level_names(query: Any) -> Iterator[str]:
 
 
 def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
-    """Return the fields that the query compares for equality.
-
-    The new document of an upsert contains these fields.
-
-    :param only_identity: True to return only ``_id``, for a replacement.
-    """
+    """Return the fields that the query compares for equality, which are fields of the document of an upsert."""
     document: Document = {}
     taken: list[list[str]] = []
     for path, expected in sorted(_equal_paths(query), key=lambda entry: entry[0]):
@@ -370,10 +351,7 @@ def _equal_paths(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _equal_values(condition: Any) -> Iterator[Any]:
-    """Yield the values to which a condition compares a field for equality.
-
-    Yield a regular expression only if the regular expression is the operand of ``$eq``.
-    """
+    """Yield the values to which a condition compares a field for equality. Patterns are values only for ``$eq``."""
     if not is_operators(condition):
         alternatives, certain = [condition], []
     else:

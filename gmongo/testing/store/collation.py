@@ -48,23 +48,17 @@ _PIECES = re.compile("[0-9]+|[^0-9]")
 
 @dataclass(frozen=True)
 class Collation:
-    """A compiled collation.
+    """A compiled collation."""
 
-    :param fold: a function that converts a string to a sort key, a string whose code points sort in the order of the
-        collation. None means the binary comparison of strings.
-    :param spec: the collation document, completed with the defaults, as sorted pairs of name and value.
-    """
-
+    # A function that converts a string to a sort key, a string whose code points sort in the order of the collation.
+    # None means the binary comparison of strings.
     fold: Fold | None = None
+    # The collation document, completed with the defaults, as sorted pairs of name and value.
     spec: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
     def from_spec(cls, spec: Any, required: bool = False) -> Collation:
-        """Compile the collation document of a command, a collection or an index.
-
-        :param spec: the collation document. If there is no document, the result is the binary comparison.
-        :param required: True if an empty document is an error.
-        """
+        """Compile the collation document of a command, a collection or an index."""
         if not spec and not required:
             return BINARY
         _check_spec(spec)
@@ -76,10 +70,7 @@ class Collation:
         return _compiled(tuple(sorted(full.items())))
 
     def description(self) -> dict[str, Any]:
-        """Return the collation document that ``listIndexes`` and ``listCollections`` show.
-
-        The document is empty for the binary comparison.
-        """
+        """Return the collation document that ``listIndexes`` shows. The document of the binary order is empty."""
         spec = dict(self.spec)
         names = ("locale", "caseLevel", "caseFirst", "strength", "numericOrdering", "alternate", "maxVariable",
                  "normalization", "backwards")  # fmt: skip

@@ -62,10 +62,7 @@ def _bucketing(options: Mapping[str, Any]) -> Document:
 
 
 def measurement(series: Mapping[str, Any], document: Document) -> Document:
-    """Return the form in which a time series stores a document: the time and the metadata are the first fields.
-
-    :param series: the option ``timeseries`` of the collection.
-    """
+    """Return the form in which a time series stores a document: the time and the metadata are the first fields."""
     first = [name for name in (series["timeField"], series.get("metaField")) if name in document]
     if type_name(document.get(series["timeField"], MISSING)) != "date":
         raise not_supported("a time series", "a measurement without a time")
@@ -179,10 +176,7 @@ def _collections_read_in(part: Any) -> Iterator[str]:
 
 
 def check_find_of_view(body: Document) -> None:
-    """Check that a ``find`` of a view only has options that an aggregation supports.
-
-    A server executes a ``find`` of a view as an aggregation.
-    """
+    """Check that an aggregation supports the options of a ``find`` of a view."""
     projection = body.get("projection") or {}
     operators = [value for value in projection.values() if isinstance(value, dict)]
     if (

@@ -26,14 +26,7 @@ IDLE_SECONDS = 600.0
 
 
 class Cursor:
-    """A cursor whose results are known when the cursor is opened.
-
-    :param namespace: the namespace in the replies.
-    :param documents: all results.
-    :param limit_reached: True if the number of results equals the limit of the command. In this
-        case, the cursor closes with the batch that contains the last result.
-    :ivar is_lost: True if the collection was dropped.
-    """
+    """A cursor whose results are known when the cursor is opened."""
 
     capped = False
     awaits = False
@@ -77,15 +70,7 @@ _number = attrgetter("number")
 
 
 class TailingCursor(Cursor):
-    """A tailable cursor, which also returns documents that are inserted after the ``find``.
-
-    :param collection: the capped collection.
-    :param match: a function that returns True if a document matches the filter.
-    :param project: a function that applies the projection to a document.
-    :param awaits: True if a ``getMore`` without results waits for documents (``awaitData``).
-    :param limit: the maximum number of documents; 0 means all documents. The cursor remains open after the last
-        document.
-    """
+    """A tailable cursor, which also returns documents that are inserted after the ``find``."""
 
     capped = True
 

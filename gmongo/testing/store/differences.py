@@ -15,11 +15,7 @@ _FIELD = 7  # the size in bytes of the document {"": value} without the value
 
 
 def update_description(before: Document, after: Document, whole: frozenset[str], version: tuple[int, int]) -> Document:
-    """Return the ``updateDescription`` of an event.
-
-    :param whole: the paths of values that the description shows completely. If `whole` contains the
-        empty path, the description shows only the changed parts of all other values.
-    """
+    """Return the ``updateDescription`` of an event."""
     changes = _Changes(whole)
     changes.compare(before, after, "")
     description: Document = {"updatedFields": changes.updated, "removedFields": changes.removed}
@@ -29,10 +25,7 @@ def update_description(before: Document, after: Document, whole: frozenset[str],
 
 
 def is_replacement_shorter(before: Document, after: Document) -> bool:
-    """Return True if the changes of an update pipeline are longer than the new document.
-
-    In this case, a server logs the complete document, and the type of the event is ``replace``.
-    """
+    """Return True if the changes of an update pipeline are longer than the new document."""
     return len(bson.encode(_delta(before, after))) + _DELTA_METADATA > len(bson.encode(after))
 
 
@@ -56,11 +49,7 @@ def _delta(before: Any, after: Any) -> Document:
 
 
 def _changes_within(name: str, before: Any, after: Any, updated_name: str, updated: Document) -> Document:
-    """Return the changes within the value of a field or an array element.
-
-    If the new value is shorter than its changes, add the new value to `updated` as `updated_name`, and return an empty
-    document.
-    """
+    """Return the changes within the value of a field or an array element."""
     if before and after and any(isinstance(before, kind) and isinstance(after, kind) for kind in (dict, list)):
         delta = _delta(before, after)
         if len(bson.encode(delta)) < len(bson.encode({"": after})):
@@ -105,10 +94,7 @@ def _split_path(path: str, value: Any) -> list[Any] | None:
 
 
 class _Changes:
-    """The changes of a document, by path.
-
-    :param whole: the paths of values that the description shows completely.
-    """
+    """The changes of a document, by path."""
 
     def __init__(self, whole: frozenset[str]) -> None:
         self.updated: Document = {}

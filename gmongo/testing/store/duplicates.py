@@ -20,10 +20,7 @@ _UUID_LENGTH = 16
 
 
 def new_entries(collection: Collection, document: Document, before: Document | None) -> Iterator[tuple[str, Key]]:
-    """Yield the entries that a write of a document would add to unique indexes, each with the name of the index.
-
-    :param before: the old document; None for an insert.
-    """
+    """Yield the entries that a write of a document would add to unique indexes, each with the name of the index."""
     for index in collection.indexes.values():
         if index.needs_duplicate_check:
             known = {entry for entry, _ in index.entries(before)} if before is not None else ()
@@ -43,13 +40,7 @@ def check_unique(collection: Collection, key: Key, document: Document) -> None:
 def check_unique_among(
     collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], written: Iterable[Key]
 ) -> None:
-    """Check that no record of a transaction has the values of a document in a unique index.
-
-    The ``_id`` index is not checked.
-
-    :param records: the records that the transaction reads.
-    :param written: the keys of the records that the transaction has written.
-    """
+    """Check that no record of a transaction has the values of a document in a unique index."""
     for index in collection.indexes.values():
         if not index.needs_duplicate_check:
             continue

@@ -23,15 +23,12 @@ def _no_collection(name: str) -> list[Document]:
 
 @dataclass(frozen=True)
 class Environment:
-    """The context in which a stage is compiled.
+    """The context in which a stage is compiled."""
 
-    :param scope: the names of the variables, the collation and the pace.
-    :param read: a function that returns the documents of another collection of the database by name.
-    :param most: the number of documents that later stages read from the stage; None if later stages read all documents.
-    """
-
-    scope: Scope = field(default_factory=Scope)
+    scope: Scope = field(default_factory=Scope)  # the names of the variables, the collation and the pace
+    # A function that returns the documents of another collection of the database by name.
     read: Callable[[str], list[Document]] = _no_collection
+    # The number of documents that later stages read from the stage; None if later stages read all documents.
     most: int | None = None
 
     @property

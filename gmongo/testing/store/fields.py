@@ -85,10 +85,7 @@ def _elements(values: list[Any]) -> str:
 
 
 def kinds_of_word(word: str) -> tuple[str, ...]:
-    """Return the names of all kinds of values that a word in the rules of the table includes.
-
-    :param word: the name of a kind, a BSON type, ``number``, or a size such as ``negative`` or ``positive``.
-    """
+    """Return the names of all kinds of values that a word in the rules of the table includes."""
     if word.endswith("positive"):
         return tuple(leaf for size in ("one", "many") for leaf in kinds_of_word(word.replace("positive", size)))
     if word == "number":
@@ -100,47 +97,32 @@ def kinds_of_word(word: str) -> tuple[str, ...]:
 
 @dataclass
 class Field:
-    """The rules for the value of a field.
+    """The rules for the value of a field."""
 
-    :param codes: the error codes by kind of value. The error code of an accepted kind is 0.
-    :param since: the server version that introduced the field.
-    :param parts: the rules for the fields of the value. If the value is an array, the rules apply to its elements.
-    """
-
-    codes: Mapping[str, int]
-    since: Version = (0, 0)
+    codes: Mapping[str, int]  # the error codes by kind of value. The error code of an accepted kind is 0
+    since: Version = (0, 0)  # the server version that introduced the field
+    # The rules for the fields of the value. If the value is an array, the rules apply to its elements.
     parts: Fields | None = None
 
 
 @dataclass
 class Fields:
-    """The rules for the fields of a command or of an embedded document.
+    """The rules for the fields of a command or of an embedded document."""
 
-    :param name: the name of the command, or the path of the embedded document.
-    :param unknown: the error code for an unknown field; 0 if the command ignores unknown fields.
-    :param missing: the error codes for missing fields, by the name of the required field.
-    :param admin: True if only the ``admin`` database has the command.
-    :param without: the fields among ``readConcern`` and ``writeConcern`` that the command refuses. The read concern
-        level ``local`` is always accepted.
-    :param since: the server version that introduced the command.
-    :param checks_session_first: True if a server checks the session fields before the other fields.
-    :param fields: the rules by field name.
-    """
-
-    name: str
-    unknown: int = 0
+    name: str  # the name of the command, or the path of the embedded document
+    unknown: int = 0  # the error code for an unknown field; 0 if the command ignores unknown fields
+    # The error codes for missing fields, by the name of the required field.
     missing: Mapping[str, int] = field(default_factory=dict)
-    admin: bool = False
+    admin: bool = False  # True if only the `admin` database has the command
+    # The fields among `readConcern` and `writeConcern` that the command refuses. The read concern level `local` is
+    # always accepted.
     without: Sequence[str] = ()
-    since: Version = (0, 0)
-    checks_session_first: bool = False
-    fields: dict[str, Field] = field(default_factory=dict)
+    since: Version = (0, 0)  # the server version that introduced the command
+    checks_session_first: bool = False  # True if a server checks the session fields before the other fields
+    fields: dict[str, Field] = field(default_factory=dict)  # the rules by field name
 
     def check(self, body: Mapping[str, Any], version: Version, generic: Container[str] = ()) -> None:
-        """Check all fields of a document.
-
-        :param generic: the names of the fields that each command accepts.
-        """
+        """Check all fields of a document."""
         for name, value in body.items():
             known = self.fields.get(name)
             if known is not None and version >= known.since:
@@ -273,13 +255,7 @@ def _version(text: str) -> Version:
 
 
 def compile_rules(rules: str) -> dict[str, int]:
-    """Return the error codes by kind of value. The error code of an accepted kind is 0.
-
-    :param rules: rules, separated by commas. A rule is a list of words for accepted kinds, or an error code with words
-        for refused kinds. An error code without words is the code for all other kinds. The rules
-        ``number null, 51024 negative, 14`` accept null and numbers from 0. A negative number has the error code 51024,
-        and any other value has the error code 14.
-    """
+    """Return the error codes by kind of value. The error code of an accepted kind is 0."""
     codes: dict[str, int] = {}
     default = 0
     for rule in rules.split(", "):

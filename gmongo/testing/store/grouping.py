@@ -29,13 +29,10 @@ from gmongo.testing.unsupported import not_supported
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A compiled accumulator of ``$group``.
+    """A compiled accumulator of ``$group``."""
 
-    :param value: the expression that the stage evaluates for each document.
-    :param result: a function that computes the result of a group from the values of its documents.
-    """
-
-    value: Expression
+    value: Expression  # the expression that the stage evaluates for each document
+    # A function that computes the result of a group from the values of its documents.
     result: Callable[[list[Any]], Any]
 
 

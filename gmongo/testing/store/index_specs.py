@@ -45,10 +45,7 @@ _MAX_WEIGHT = 99_999
 
 
 def compile_index(spec: Any, default: Document, version: Version, ignore_unknown: bool = False) -> Index:
-    """Check an index specification, and return a new index.
-
-    :param ignore_unknown: True to ignore unknown options instead of raising an error.
-    """
+    """Check an index specification, and return a new index."""
     if ignore_unknown:
         spec = {name: value for name, value in spec.items() if name in _KNOWN}
     _check_fields(spec)

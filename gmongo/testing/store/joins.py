@@ -126,10 +126,7 @@ def _join_by_fields(
 
 
 def _position_finder(documents: list[Document], path: str, env: Environment) -> Callable[[Any], Iterator[int]]:
-    """Return a function that yields the positions of the documents that have a value at the path.
-
-    A regular expression only matches an equal regular expression.
-    """
+    """Return a function that yields the positions of the documents that have a value at the path."""
     parts = split(path)
     found: dict[Key, dict[int, None]] = {}
     for number, document in enumerate(env.pace.through(documents)):

@@ -35,14 +35,11 @@ SPECIAL = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere",
 
 
 class Predicate(NamedTuple):
-    """A compiled condition on a field.
+    """A compiled condition on a field."""
 
-    :param single: a function that returns True if a single value matches.
-    :param any_of: a function that returns True if one of the values at a path matches. Some conditions also match if an
-        element of an array matches.
-    """
-
-    single: Test
+    single: Test  # a function that returns True if a single value matches
+    # A function that returns True if one of the values at a path matches. Some conditions also match if an element of
+    # an array matches.
     any_of: Callable[[list[Any]], bool]
 
 
@@ -59,10 +56,7 @@ def check_allowed(query: Any, banned: frozenset[str]) -> None:
 def compile_filter(
     query: Any, variables: Variables | None = None, collation: Collation = BINARY, text: Mapping[str, Any] | None = None
 ) -> Match:
-    """Return a function that returns True if a document matches a filter.
-
-    :param text: the options of the text index of the collection; None if the collection has no text index.
-    """
+    """Return a function that returns True if a document matches a filter."""
     values = variables or {}
     scope = Scope(frozenset(values), collation, text=text)
     clause = compile_query(query, scope)
@@ -70,10 +64,7 @@ def compile_filter(
 
 
 def compile_query(query: Any, scope: Scope) -> Clause:
-    """Return a function that returns True if a document matches a filter.
-
-    The arguments of the function are the document and the variables.
-    """
+    """Return a function that returns True if a document matches a filter."""
     if not isinstance(query, dict):
         raise bad_value(f"a filter must be an object, not {query!r}")
     tests = [_compile_clause(name, condition, scope) for name, condition in query.items()]

@@ -60,23 +60,14 @@ def equality(operand: Any, collation: Collation) -> Test:
 
 
 def equality_or_pattern(operand: Any, collation: Collation) -> Test:
-    """Return a test for an operand that is a value or a regular expression.
-
-    An operand that is a value matches equal values. A regular expression matches a string if a part
-    of the string matches the pattern.
-    """
+    """Return a test for equal values, or for the pattern if the operand is a regular expression."""
     if isinstance(operand, dict) and next(iter(operand), "") in _REFERENCE and not {"$ref", "$id"} <= set(operand):
         raise bad_value(f"unknown operator: {next(iter(operand))}")
     return pattern_test(operand, None) if is_pattern(operand) else equality(operand, collation)
 
 
 def pattern_test(expression: Any, options: str | None) -> Test:
-    """Return a test for a regular expression.
-
-    The test returns True for a string with a part that matches the pattern, and for an equal regular expression.
-
-    :param options: the value of ``$options``; None means the options of the regular expression.
-    """
+    """Return a test that accepts strings with a matching part, and an equal regular expression."""
     pattern = compile_pattern(expression, options)
     same = key_of(_as_stored(expression, options))
 

@@ -118,10 +118,7 @@ def _direction(path: str, spec: Any, score: Score | None) -> int:
 
 
 def direction_of(path: str, spec: Any) -> int:
-    """Return 1 for ascending order, and -1 for descending order.
-
-    :raises CommandError: the path or the direction is invalid.
-    """
+    """Return 1 for ascending order, and -1 for descending order."""
     parts = path.split(".")
     if path == "$natural" and not isinstance(spec, dict):
         return 1 if not is_number(spec) or float(str(spec)) >= 0 else -1

@@ -18,14 +18,7 @@ _PAUSE = 1e-6  # seconds
 
 
 class Pace:
-    """The pauses of one command. A command pauses after each 2 milliseconds of computation.
-
-    The methods raise error code 50 (MaxTimeMSExpired) after ``maxTimeMS``.
-
-    :param limit: the ``maxTimeMS`` of the command; None or 0 means no limit.
-    :param interrupted: a function that returns True if the member was killed during the command.
-    :param killed: a function that returns True if the command was killed.
-    """
+    """The pauses of one command, after each 2 ms of computation. After ``maxTimeMS``, the methods raise error 50."""
 
     def __init__(
         self,

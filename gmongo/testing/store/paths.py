@@ -15,10 +15,7 @@ def split(path: str) -> list[str]:
 
 
 def step(value: Any, part: str) -> Any:
-    """Return the field of a document, or the element of an array, that a part of a path selects.
-
-    Return MISSING if there is no such value.
-    """
+    """Return the field or the array element that a part of a path selects, or MISSING."""
     if isinstance(value, dict):
         return value.get(part, MISSING)
     if isinstance(value, list) and part.isdigit() and int(part) < len(value):
@@ -27,10 +24,7 @@ def step(value: Any, part: str) -> Any:
 
 
 def value_at(document: Any, parts: Sequence[str]) -> Any:
-    """Return the value at the path. Return MISSING if the document has no such path.
-
-    A part of the path selects an array element only if the part is an index.
-    """
+    """Return the value at the path. Return MISSING if the document has no such path."""
     for part in parts:
         document = step(document, part)
     return document
@@ -93,10 +87,7 @@ def leaves_at(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _leaves(document: Any, rests: list[list[str]], leaves: list[Any]) -> Iterator[tuple[Any, ...]]:
-    """Yield the values at several paths, with one tuple for each element of the array on the paths.
-
-    :param rests: the remaining parts of the paths; empty if the value of the path is in `leaves`.
-    """
+    """Yield the values at several paths, with one tuple for each element of the array on the paths."""
     rests, leaves = list(rests), list(leaves)
     array: Any = None
     through: list[int] = []

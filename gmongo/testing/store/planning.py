@@ -74,10 +74,7 @@ def is_usable(index: Index) -> bool:
 
 
 def sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Index | None:
-    """Return an index whose entries are in the order of `sort`, or in reverse order.
-
-    If there is no such index, return None.
-    """
+    """Return an index whose entries are in the order of `sort` or in the reverse order, or None."""
     required = list(sort.items())
     if not required or not all(is_number(direction) for _, direction in required):
         return None
@@ -105,10 +102,7 @@ def _plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collati
 
 
 def _points(conditions: list[tuple[str, Any]], index_collation: Collation, collation: Collation) -> list[Key] | None:
-    """Return the sort keys of the values of an equality condition or ``$in``.
-
-    If there is no such condition, return None.
-    """
+    """Return the sort keys of the values of an equality condition or ``$in``, or None without such a condition."""
     for name, operand in conditions:
         required = [operand] if name == "$eq" else operand if name == "$in" and isinstance(operand, list) else None
         if required is not None and all(is_point(value, index_collation, collation) for value in required):

@@ -18,13 +18,7 @@ def matched_index(
     variables: Mapping[str, Any],
     collation: Collation = BINARY,
 ) -> int | None:
-    """Return the index of the first element that matches a condition of the query on the array.
-
-    Return None if no element matches, or the path leads to no array.
-
-    :param document: the document that the query matched.
-    :param query: the query that matched the document.
-    """
+    """Return the index of the first element that matches a condition of the query on the array, or None."""
     path = ".".join(array_path)
     array = value_at(document, array_path)
     if not isinstance(array, list):
@@ -41,10 +35,7 @@ def matched_index(
 def matched_elsewhere(
     document: dict[str, Any], query: Mapping[str, Any], variables: Mapping[str, Any], collation: Collation
 ) -> int | None:
-    """Find an array with an element that matches a condition of the query, and return the index of the element.
-
-    Return None if no element matches.
-    """
+    """Return the index of the element of any array that matches a condition of the query, or None."""
     for name, _ in reversed(list(_conditions(query))):
         parts = split(name)
         for length in range(1, len(parts) + 1):
@@ -61,20 +52,13 @@ def positional_index(
     variables: Mapping[str, Any],
     collation: Collation = BINARY,
 ) -> int | None:
-    """Return the array index that replaces the positional operator in a path.
-
-    Return the index of the matched element of the array at the path. If no element of this array matches, return the
-    index of the matched element of another array.
-    """
+    """Return the array index that replaces the positional operator in a path."""
     index = matched_index(document, array_path, query, variables, collation)
     return matched_elsewhere(document, query, variables, collation) if index is None else index
 
 
 def _conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the conditions of the query that can determine an index, by path.
-
-    The last such condition determines the index.
-    """
+    """Yield the conditions of the query by path. The last condition on an array determines the index."""
     for name, condition in query.items():
         if name == "$or" and len(condition) > 1:
             raise malformed("a positional operator with an $or of several clauses")

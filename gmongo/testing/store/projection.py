@@ -105,10 +105,7 @@ def _computed_node(value: Any, scope: Scope) -> Computed:
 
 
 def _is_including(tree: Tree) -> bool:
-    """Return True if the projection includes fields, and False if the projection excludes fields.
-
-    The first field except ``_id`` determines the result.
-    """
+    """Return True if the projection includes fields, and False if the projection excludes fields."""
     kinds = [kind for name, node in tree.items() if name != "_id" for kind in _kinds(node)]
     if not kinds:
         return tree.get("_id") is not DROP
@@ -176,10 +173,7 @@ _WITH_ARRAY = 3  # a $slice with this number of arguments is always an expressio
 def compile_projection(
     spec: Mapping[str, Any] | None, query: Mapping[str, Any], variables: Variables, score: Score | None = None
 ) -> Callable[[Document], Document]:
-    """Return a function that applies the projection of a ``find`` to a document.
-
-    :param query: the filter of the ``find``, which determines the array element of a positional operator.
-    """
+    """Return a function that applies the projection of a ``find`` to a document."""
     if not spec:
         return lambda document: document
     scope = Scope(frozenset(variables), score=score)
@@ -213,10 +207,7 @@ def compile_projection(
 
 
 def _find_includes(spec: Mapping[str, Any], special: Mapping[str, Any]) -> bool:
-    """Return True if the projection includes fields, and False if the projection excludes fields.
-
-    The first field except ``_id`` and array operators determines the result.
-    """
+    """Return True if the projection includes fields, and False if the projection excludes fields."""
     others = {name: value for name, value in spec.items() if name not in special and name != "_id"}
     if others:
         return _is_inclusion(value := next(iter(others.values()))) or not (isinstance(value, bool) or is_number(value))

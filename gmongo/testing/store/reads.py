@@ -84,10 +84,7 @@ def find_results(context: Context, collection: Collection | None) -> tuple[list[
 
 
 def matching_records(context: Context, collection: Collection | None, query: Any, collation: Collation) -> Found:
-    """Return the records of a collection that match a query.
-
-    For a view, return new records that contain the matching documents.
-    """
+    """Return the records of a collection that match a query, or new records of the matching documents of a view."""
     variables = context.variables
     if collection is not None and not collection.is_view:
         return select(context.access, collection, query, collation, variables, context.body.get("hint"), context.pace)
@@ -108,10 +105,7 @@ def _result_of_record(context: Context, collection: Collection | None, record: R
 
 
 def _indexed_values(context: Context, collection: Collection | None, record: Record) -> Document:
-    """Return the result of a ``find`` with ``returnKey``: the values of the indexed fields.
-
-    The result is empty if the query uses no index.
-    """
+    """Return the result of a ``find`` with ``returnKey``: the values of the used index, or an empty document."""
     index, order = used_index(context, collection, context.body.get("filter") or {}), context.body.get("sort")
     if order and (collection is None or sorting_index(collection.indexes.values(), order) is not index):
         raise not_supported("a sort with returnKey")
@@ -136,10 +130,7 @@ def used_index(context: Context, collection: Collection | None, query: Any) -> I
 
 
 def _bounded_index(collection: Collection | None, body: Document) -> Index:
-    """Return the index that a ``find`` with ``min`` or ``max`` uses. The command must have a hint for the index.
-
-    :raises CommandError: the hint is missing, or does not fit the bounds.
-    """
+    """Return the index that a ``find`` with ``min`` or ``max`` uses. The command must have a hint for the index."""
     index = hinted_index(collection, body.get("hint")) if collection else None
     bounds = [bound for bound in (body.get("min"), body.get("max")) if bound]
     if index is None or any(list(bound) != list(index.keys) for bound in bounds):
@@ -193,10 +184,7 @@ def distinct(context: Context) -> Document:
 
 
 def _distinct_values(value: Any, parts: Sequence[str]) -> Iterator[Any]:
-    """Yield the values at a path.
-
-    If the path leads through an array, a number in the path is an index of the array, and not a field of its elements.
-    """
+    """Yield the values at a path. A number in the path selects an element of an array."""
     if not parts:
         yield from value if isinstance(value, list) else () if value is MISSING else (value,)
     elif isinstance(value, list) and not parts[0].isdigit():

@@ -16,20 +16,13 @@ AWAIT_SECONDS = 1.0
 
 
 def batch_size(body: Document) -> int | None:
-    """Return the field ``batchSize`` of a command or of its field ``cursor``.
-
-    Return None if there is no ``batchSize``.
-    """
+    """Return the field ``batchSize`` of a command or of its field ``cursor``, or None."""
     value = (body.get("cursor") or body).get("batchSize")
     return None if value is None else long_of(value)
 
 
 def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool = False) -> Document:
-    """Return the reply with the first batch of a cursor. If results remain, open the cursor.
-
-    :param size: the batch size of the command; None means the default.
-    :param single: True to close the cursor after the first batch.
-    """
+    """Return the reply with the first batch of a cursor. If results remain, open the cursor."""
     documents = cursor.batch(DEFAULT_BATCH if size is None else size, context.pace)
     if single:
         cursor.finished = True

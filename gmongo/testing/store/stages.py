@@ -59,10 +59,7 @@ def _limit_of_next_stage(following: Any) -> int | None:
 
 
 def stage_name(stage: Any) -> str:
-    """Return the name of a stage.
-
-    :raises CommandError: the stage is malformed, unknown, or allowed only at the beginning or end of a pipeline.
-    """
+    """Return the name of a stage."""
     if not isinstance(stage, dict) or len(stage) != 1:
         raise error(40323, "A pipeline stage specification object must contain exactly one field.")
     (name,) = stage

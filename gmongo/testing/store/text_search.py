@@ -29,12 +29,7 @@ Score = Callable[[Any], float | None]
 
 
 class TextSearch:
-    """A compiled ``$text``.
-
-    :param spec: the operand of ``$text``, which has a ``$search`` of plain English words.
-    :param index: the options of the text index of the collection; None if the collection has no text index.
-    :raises CommandError: the operand is invalid or not supported, or the collection has no text index.
-    """
+    """A compiled ``$text``."""
 
     def __init__(self, spec: Any, index: Mapping[str, Any] | None) -> None:
         search = spec.get("$search") if isinstance(spec, dict) and len(spec) == 1 else None
@@ -62,10 +57,7 @@ class TextSearch:
         return sum(scores) if scores else None
 
     def _scores(self, text: str) -> list[float]:
-        """Return the scores of the search words that the text contains.
-
-        A repetition of a word increases the score less than the first occurrence.
-        """
+        """Return the scores of the search words that the text contains."""
         if "'" in text:
             raise not_supported("a text search beyond English words", "an apostrophe")
         words = [word for word in _WORD.findall(text.lower()) if word not in _STOPPED]

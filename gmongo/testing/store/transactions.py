@@ -22,32 +22,18 @@ from gmongo.testing.unsupported import not_supported
 
 @dataclass(frozen=True)
 class Write:
-    """A write of a transaction.
+    """A write of a transaction."""
 
-    :param collection: the collection to which the transaction writes.
-    :param key: the key of the record.
-    :param kind: the type of the event: ``insert``, ``update``, ``replace`` or ``delete``.
-    :param document: the new document; None if the write removes the document.
-    :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
-    """
-
-    collection: Collection
-    key: Key
-    kind: str
-    document: Document | None = None
+    collection: Collection  # the collection to which the transaction writes
+    key: Key  # the key of the record
+    kind: str  # the type of the event: `insert`, `update`, `replace` or `delete`
+    document: Document | None = None  # the new document; None if the write removes the document
+    # The paths of arrays for which change streams show the new array instead of changed elements.
     whole: frozenset[str] = frozenset()
 
 
 class Transaction(Access):
-    """A transaction, and the access through which its statements read and write.
-
-    :param state: the state of the deployment.
-    :param lsid: the ID of the session.
-    :param number: the transaction number.
-    :param member: the address of the member that received the first statement.
-    :param connection: the connectionId of the connection of the first statement.
-    :param start: the logical time of the snapshot.
-    """
+    """A transaction, and the access through which its statements read and write."""
 
     in_transaction = True
 
@@ -90,10 +76,7 @@ class Transaction(Access):
         return False
 
     def seconds_left(self) -> float:
-        """Return the remaining lifetime in seconds.
-
-        After this time, a command that waits for a lock can abort the transaction.
-        """
+        """Return the remaining lifetime in seconds."""
         return self._end - clock.monotonic()
 
     def _records(self, collection: Collection) -> dict[Key, Record]:
@@ -136,10 +119,7 @@ class Transaction(Access):
         self._writes.append(Write(collection, key, "delete"))
 
     def _lock(self, collection: Collection, key: Key) -> None:
-        """Lock a record.
-
-        :raises CommandError: another transaction has locked the record, or the record changed after the snapshot.
-        """
+        """Lock a record."""
         if collection.is_capped:
             raise error(263, f"Collection '{collection.namespace}' is a capped collection. Writes in transactions "
                                "are not allowed on capped collections.")  # fmt: skip
@@ -176,10 +156,7 @@ class Transaction(Access):
         return collection in self._working
 
     def commit(self) -> None:
-        """Apply all writes of the transaction at the same logical time.
-
-        :raises CommandError: a write conflicts with a change after the snapshot. The transaction aborts.
-        """
+        """Apply all writes of the transaction at the same logical time."""
         if self.status == "committed":
             return
         if not self._created.keys().isdisjoint(self.state.catalog):

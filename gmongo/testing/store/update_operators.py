@@ -65,14 +65,7 @@ def _remove(document: Any, parts: list[str]) -> None:
 
 
 def _removing_elements(change: Change) -> Make:
-    """Return an operator that removes elements of an array.
-
-    If the field does not exist, the operator has no effect. If the field cannot exist, because the path leads through a
-    value that is neither document nor array, the operator raises an error.
-
-    :param change: a function that returns the new array. The arguments of the function are the
-        current value, the operand and the collation.
-    """
+    """Return an operator that removes elements of an existing array."""
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
@@ -88,11 +81,7 @@ def _removing_elements(change: Change) -> Make:
 
 
 def _changing(change: Change) -> Make:
-    """Return an operator that computes the new value of a field.
-
-    :param change: a function that returns the new value. The arguments of the function are the current value, the
-        operand and the collation. If the function returns MISSING, the field does not change.
-    """
+    """Return an operator that computes the new value of a field. MISSING means no change."""
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:

@@ -28,11 +28,7 @@ _REASONS = {
 
 
 def check_document(collection: Collection, document: Document, bypass: bool, before: Document | None = None) -> None:
-    """Check that a document matches the validator of its collection.
-
-    :param bypass: the value of ``bypassDocumentValidation``.
-    :param before: the document before the update; None for an insert.
-    """
+    """Check that a document matches the validator of its collection."""
     validator = collection.options.get("validator")
     if bypass or not validator or _is_lenient(collection):
         return
@@ -48,10 +44,7 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
 
 
 def _validation_details(validator: Document, document: Document) -> Document:
-    """Return the field ``errInfo.details`` of a validation error.
-
-    Only the details of one condition on one value are complete.
-    """
+    """Return the field ``errInfo.details`` of a validation error."""
     path, condition = next(iter(validator.items()))
     operator = next(iter(condition)) if is_operators(condition) else "$regex" if is_pattern(condition) else "$eq"
     if len(validator) > 1 or (is_operators(condition) and len(condition) > 1):

@@ -155,10 +155,7 @@ def whole(value: Any) -> int:
 
 
 def long_of(value: Any) -> int:
-    """Convert a number like a server converts numbers to longs.
-
-    The result is the integral part, limited to the range of a long. The result for NaN is 0.
-    """
+    """Return the integral part of a number, limited to the range of a long. Return 0 for NaN."""
     if is_nan(value):
         return 0
     return int(max(-(2**63), min(2**63 - 1, value.to_decimal() if isinstance(value, Decimal128) else value)))
@@ -174,10 +171,7 @@ def milliseconds(date: Any) -> int:
 
 
 def date_of(number: int) -> Any:
-    """Return the date that is `number` milliseconds after the beginning of 1970.
-
-    A date that Python's ``datetime`` cannot represent is a ``DatetimeMS``.
-    """
+    """Return the date that is `number` milliseconds after 1970, outside the years 1 to 9999 as a ``DatetimeMS``."""
     if _FIRST_DATE <= number <= _LAST_DATE:
         return _EPOCH + datetime.timedelta(milliseconds=number)
     return DatetimeMS(number)

@@ -45,10 +45,7 @@ def check_format(form: Any) -> None:
 
 
 def formatted(date: datetime.datetime, form: str) -> str:
-    """Return a local time as text.
-
-    :param form: the format, which contains specifiers such as ``%Y``.
-    """
+    """Return a local time as text."""
     found, letters = "", iter(form)
     for letter in letters:
         found += _WRITTEN[next(letters)](date) if letter == "%" else letter
@@ -127,13 +124,7 @@ def _addition_operator(sign: int) -> Make:
 
 
 def date_after(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
-    """Return the date that is a number of units of time after another date.
-
-    For days and longer units, the local time of day does not change.
-
-    :param unit: the unit of time, such as ``day``.
-    :param amount: the number of units of time. If the number is negative, the result is an earlier date.
-    """
+    """Return the date that is a number of units of time after another date."""
     if unit in FIXED:
         number = milliseconds(date) + amount * FIXED[unit]
         if not -(2**63) <= number < 2**63:

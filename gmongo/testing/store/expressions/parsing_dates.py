@@ -27,13 +27,7 @@ class InvalidText(Exception):
 
 
 def parse_date(text: str, timezone: Any = None) -> Any:
-    """Return the date that a text in the format ISO 8601 contains.
-
-    :param text: the text that contains the date.
-    :param timezone: the time zone of a date whose text has no time zone; None means UTC.
-    :raises InvalidText: the text contains no date.
-    :raises CommandError: the text has another format (code 115).
-    """
+    """Return the date that a text in the format ISO 8601 contains."""
     match = _ISO_TEXT.fullmatch(text)
     if match is None:
         raise InvalidText if _NO_DATE.fullmatch(text) else not_supported("a date in another format than ISO 8601", text)

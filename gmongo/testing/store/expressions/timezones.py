@@ -30,10 +30,7 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 
 
 def zone_of(value: Any) -> datetime.tzinfo:
-    """Return the time zone that a name or a UTC offset denotes.
-
-    :raises CommandError: the value is not a string, the time zone is unknown, or there is no database of time zones.
-    """
+    """Return the time zone that a name or a UTC offset denotes."""
     return _zone(of_type(str, value))
 
 
@@ -64,10 +61,7 @@ def _zone_in_database(name: str) -> ZoneInfo | None:
 
 
 def to_date(value: Any) -> Any:
-    """Return the date that a date, a Timestamp or an ObjectId contains.
-
-    :raises CommandError: the value has another type.
-    """
+    """Return the date that a date, a Timestamp or an ObjectId contains."""
     if is_date(value):
         return value
     if isinstance(value, Timestamp):
@@ -114,11 +108,7 @@ def month_number(date: datetime.datetime) -> int:
 
 
 def at_month(number: int, day: int) -> datetime.date:
-    """Return the date of a day of a month. If the month has fewer days, return the last day of the month.
-
-    :param number: the number of months since January of year 0, as :func:`month_number` returns.
-    :param day: the day of the month, from 1.
-    """
+    """Return the date of a day of a month. If the month has fewer days, return the last day of the month."""
     year, month = divmod(number, 12)
     try:
         first = datetime.date(year, month + 1, 1)
