@@ -33,7 +33,7 @@ class Store:
         return ALIASES.get(name, name) in COMMANDS
 
     def execute(self, request: Request) -> dict[str, Any]:
-        """Return the reply without ``ok`` and cluster time, which contains stored documents that must not be changed."""
+        """Return the reply without ``ok`` and cluster time. The caller must not change the documents of the reply."""
         name = ALIASES.get(request.name, request.name)
         if name not in COMMANDS:
             raise error(59, f"no such command: '{request.name}'")

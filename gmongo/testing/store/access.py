@@ -88,7 +88,12 @@ class Access:
         store_insert(self.state, collection, key, document, self.state.tick())
 
     def replace(
-        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
+        self,
+        collection: Collection,
+        key: Key,
+        document: Document,
+        kind: str,
+        whole: frozenset[str] | None = frozenset(),
     ) -> None:
         """Replace a document."""
         self._check_free(collection, key)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gmongo._object_ids import new_object_id
+from gmongo.testing import unsupported
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field, malformed
@@ -19,6 +20,7 @@ from gmongo.testing.store.positions import positional_index
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.update_operators import UPDATE_OPERATORS, Edit, check_operand
 from gmongo.testing.store.values import MISSING, copy_value, equal, identical
+from gmongo.testing.unsupported import not_supported
 
 Document = dict[str, Any]
 # For these operators, and for `$push` with modifiers, change streams show the new array instead of changed elements.
@@ -81,34 +83,27 @@ class Update:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
         return _with_identity(changed, document, inserting)
 
-    def written_whole(self, document: Document, changed: Document) -> frozenset[str]:
-        """Return the paths whose values change streams show completely."""
+    def written_whole(self, document: Document, changed: Document) -> frozenset[str] | None:
+        """Return the paths whose values change streams show completely.
+
+        The result contains the empty path after update operators. The result is None after ``$[]`` and ``$[name]``.
+        """
         if not self.has_operators:
             return frozenset()
+        if any(_is_array_operator(part) for parts, _, _ in self._edits for part in parts):
+            return None
         whole = {""}
         for parts, name, _ in self._edits:
-            plain = "$" not in "".join(parts)
-            if not plain:
-                whole.update(self._changed_elements(document, changed, parts))
             if name == "$push" and not self._has_modifiers(parts):
                 continue
-            for path in [parts] if plain else self._matching_paths(document, parts, document):
+            for path in self._matching_paths(document, parts, document):
                 after = value_at(changed, path)
+                before = value_at(document, path)
+                is_container = after is None or isinstance(after, (dict, list))
                 is_forced = name in _WHOLE or name == "$push"
-                if is_forced or (
-                    (after is None or isinstance(after, (dict, list))) and _differs(document, after, path)
-                ):
+                if is_forced or (is_container and (before is MISSING or not identical(before, after))):
                     whole.add(".".join(path))
         return frozenset(whole)
-
-    def _changed_elements(self, document: Document, changed: Document, parts: Sequence[str]) -> Iterator[str]:
-        """Yield the paths that ``$[]`` and ``$[name]`` changed."""
-        for number, part in enumerate(parts):
-            for path in self._matching_paths(document, parts[:number], document) if _is_array_operator(part) else ():
-                places = [[*path, str(index)] for index in self._matching_indexes(document, path, part, document)]
-                places = places if len(places) > 1 else []
-                differing = [place for place in places if _differs(document, value_at(changed, place), place)]
-                yield from [".".join(path)] if len(differing) > 1 else map(".".join, differing)
 
     def _has_modifiers(self, parts: Sequence[str]) -> bool:
         """Return True if the ``$push`` to a path has a modifier that can move or remove elements."""
@@ -172,11 +167,6 @@ class Update:
         return [index for index, element in enumerate(array) if match(element)]
 
 
-def _differs(document: Document, after: Any, path: list[str]) -> bool:
-    before = value_at(document, path)
-    return before is not after and (before is MISSING or after is MISSING or not identical(before, after))
-
-
 def _with_identity(changed: Document, document: Document, inserting: bool) -> Document:
     if "_id" not in document:
         return changed
@@ -207,6 +197,8 @@ def _edits_of(
     found: list[tuple[list[str], str, Edit]] = []
     used: set[str] = set()
     for name, fields in spec.items():
+        if name in unsupported.UPDATE_OPERATORS:
+            raise not_supported(name)
         if name not in UPDATE_OPERATORS:
             raise failed_to_parse(f"Unknown modifier: {name}. Expected a valid update modifier or pipeline-style "
                                   "update specified as an array")  # fmt: skip

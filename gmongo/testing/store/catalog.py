@@ -24,7 +24,8 @@ def create(context: Context) -> Document:
     options = created_options(context.body)
     if "validator" in options and context.database in ("admin", "config", "local"):
         raise invalid_options(f"Document validators are not allowed on collections of the database {context.database}")
-    check_view(context.access, context.database, context.collection_name, options)
+    views = [one for one in context.state.collections_of(context.database) if one.is_view]
+    check_view(views, context.collection_name, options)
     existing = context.collection()
     if existing is not None:
         if context.state.version >= (7, 0) and existing.options == options and not context.access.in_transaction:

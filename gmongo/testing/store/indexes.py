@@ -37,7 +37,7 @@ def create_indexes(context: Context) -> Document:
     collection = context.collection()
     default = {} if collection is None else collection.collation.description()
     ignore = bool(context.body.get("ignoreUnknownIndexOptions"))
-    requested = [compile_index(spec, default, context.state.version, ignore) for spec in specs]
+    requested = [compile_index(spec, default, ignore) for spec in specs]
     if len({(index.name, str(index.description())) for index in requested}) < len(requested):
         raise malformed("createIndexes with equal indexes")
     created = collection is None

@@ -66,7 +66,7 @@ class Event:
     wall_time: datetime.datetime = field(default_factory=lambda: clock.utc_now().replace(tzinfo=None))
     pre_images: bool = False  # True if change streams can show the document before the change
     # The paths of arrays for which change streams show the new array instead of changed elements.
-    whole: frozenset[str] = frozenset()
+    whole: frozenset[str] | None = frozenset()
 
 
 class Oplog:

@@ -29,7 +29,7 @@ class Write:
     kind: str  # the type of the event: `insert`, `update`, `replace` or `delete`
     document: Document | None = None  # the new document; None if the write removes the document
     # The paths of arrays for which change streams show the new array instead of changed elements.
-    whole: frozenset[str] = frozenset()
+    whole: frozenset[str] | None = frozenset()
 
 
 class Transaction(Access):
@@ -105,7 +105,12 @@ class Transaction(Access):
         self._writes.append(Write(collection, key, "insert", document))
 
     def replace(
-        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
+        self,
+        collection: Collection,
+        key: Key,
+        document: Document,
+        kind: str,
+        whole: frozenset[str] | None = frozenset(),
     ) -> None:
         records = self._records(collection)
         self._lock(collection, key)

@@ -14,6 +14,7 @@ from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import MISSING, type_name
+from gmongo.testing.unsupported import not_supported
 
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 _MAX_DEPTH = 180
@@ -44,14 +45,19 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
 
 
 def _validation_details(validator: Document, document: Document) -> Document:
-    """Return the field ``errInfo.details`` of a validation error."""
+    """Return the field ``errInfo.details`` of a validation error for a validator with one condition on one value."""
     path, condition = next(iter(validator.items()))
-    operator = next(iter(condition)) if is_operators(condition) else "$regex" if is_pattern(condition) else "$eq"
-    if len(validator) > 1 or (is_operators(condition) and len(condition) > 1):
-        return {"operatorName": "$and"}
+    operator = next(iter(condition)) if is_operators(condition) else "$eq"
+    is_simple = len(validator) == 1 and operator in _REASONS and (not is_operators(condition) or len(condition) == 1)
     values = [] if path.startswith("$") else [one for one in values_at(document, split(path)) if one is not MISSING]
-    if path.startswith("$") or operator not in _REASONS or len(values) > 1 or (values and isinstance(values[0], list)):
-        return {"operatorName": path if path.startswith("$") else operator}
+    if (
+        not is_simple
+        or path.startswith("$")
+        or is_pattern(condition)
+        or len(values) > 1
+        or any(isinstance(one, list) for one in values)
+    ):
+        raise not_supported("the details of a validation error")
     found: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
     if operator == "$exists":
         return {**found, "reason": "path does exist" if values else "path does not exist"}

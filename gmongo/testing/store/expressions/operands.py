@@ -48,11 +48,13 @@ def null_for_null(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def under_collation(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
+def under_collation(function: Callable[..., Any], least: int, most: int | None = -1, commutes: bool = False) -> Make:
     """Return an operator that calls a function with the collation and the values of the arguments."""
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
-        return of_values(lambda *values: function(scope.collation, *values), least, most)(name, operand, scope)
+        return of_values(lambda *values: function(scope.collation, *values), least, most, commutes)(
+            name, operand, scope
+        )
 
     return make
 

@@ -100,16 +100,11 @@ def _trim_operator(trim: Callable[[str, str], str]) -> Make:
     return of_fields("input", "chars", run)
 
 
-def _replace_operator(count: int) -> Make:
-    def run(input: Any, find: Any, replacement: Any) -> Any:
-        for value in (input, find, replacement):
-            if not is_null(value):
-                of_type(str, value)
-        if any(map(is_null, (input, find, replacement))):
-            return None
-        return input.replace(find, replacement, count)
-
-    return of_fields("input find replacement", "", run)
+def _replace_all(input: Any, find: Any, replacement: Any) -> Any:
+    for value in (input, find, replacement):
+        if not is_null(value):
+            of_type(str, value)
+    return None if any(map(is_null, (input, find, replacement))) else input.replace(find, replacement)
 
 
 def _regex_match(input: Any, regex: Any, options: Any = None) -> bool:
@@ -132,8 +127,7 @@ OPERATORS: Mapping[str, Make] = {
     "$indexOfCP": of_values(_index, 2, 4),
     "$ltrim": _trim_operator(str.lstrip),
     "$regexMatch": of_fields("input regex", "options", _regex_match),
-    "$replaceAll": _replace_operator(-1),
-    "$replaceOne": _replace_operator(1),
+    "$replaceAll": of_fields("input find replacement", "", _replace_all),
     "$rtrim": _trim_operator(str.rstrip),
     "$split": of_values(null_for_null(_split), 2),
     "$strLenCP": of_values(lambda value: len(of_type(str, value)), 1),

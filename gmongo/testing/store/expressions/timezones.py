@@ -107,12 +107,9 @@ def month_number(date: datetime.datetime) -> int:
     return date.year * 12 + date.month - 1
 
 
-def at_month(number: int, day: int) -> datetime.date:
-    """Return the date of a day of a month. If the month has fewer days, return the last day of the month."""
-    year, month = divmod(number, 12)
+def first_of_month(number: int) -> datetime.date:
+    """Return the first day of a month. The argument is the number of months since January of year 0."""
     try:
-        first = datetime.date(year, month + 1, 1)
-        following = datetime.date(year + (month == 11), (month + 1) % 12 + 1, 1)
+        return datetime.date(number // 12, number % 12 + 1, 1)
     except ValueError:
         raise not_supported("a date beyond the years 1 to 9999") from None
-    return min(first + datetime.timedelta(days=day - 1), following - DAY)
