@@ -43,7 +43,8 @@ EXPRESSIONS: Mapping[str, str] = {
 }
 ACCUMULATORS: Mapping[str, str] = _supported_by(
     MONGOD,
-    "$accumulator $bottom $bottomN $concatArrays $firstN $lastN $maxN $median $minN $percentile $setUnion $top $topN",
+    """$accumulator $bottom $bottomN $concatArrays $firstN $lastN $maxN $median $minN $percentile $setUnion $stdDevPop
+    $stdDevSamp $top $topN""",
 )
 UPDATE_OPERATORS: Mapping[str, str] = {"$bit": MONGOD}
 _OTHERS = (

@@ -70,7 +70,7 @@ class Store:
         """Close the cursors and abort the transactions of a member that was killed."""
         state = self._state
         state.losses[member] += 1
-        state.cursors.kill_of_member(member)
+        state.cursors.kill_where(lambda cursor: cursor.member == member)
         for session in state.sessions:
             transaction = session.transaction
             if transaction is not None and transaction.member == member:
@@ -89,7 +89,7 @@ class Store:
         self._state.wake()
 
     def end_cursor(self, cursor_id: int) -> None:
-        self._state.cursors.close_id(cursor_id)
+        self._state.cursors.close(cursor_id)
 
     def abort_transactions(self) -> None:
         for session in self._state.sessions:

@@ -84,7 +84,7 @@ class Access:
         if key in collection.records:
             raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
         self._check_entries_free(collection, document, None)
-        check_unique(collection, key, document)
+        check_unique(collection, key, document, collection.records)
         store_insert(self.state, collection, key, document, self.state.tick())
 
     def replace(
@@ -98,7 +98,7 @@ class Access:
         """Replace a document."""
         self._check_free(collection, key)
         self._check_entries_free(collection, document, collection.records[key].document)
-        check_unique(collection, key, document)
+        check_unique(collection, key, document, collection.records)
         store_replace(self.state, collection, key, document, kind, self.state.tick(), whole=whole)
 
     def remove(self, collection: Collection, key: Key) -> None:
@@ -147,35 +147,19 @@ def store_insert(
 ) -> None:
     """Store a new document after all checks, and log the change."""
     collection.put(key, Record(collection.next_number(), document), time)
-    state.publish("insert", collection.database, collection.name, index, uuid=collection.uuid, after=document, **fields)
+    _log(state, collection, "insert", index, after=document, **fields)
     if collection.is_capped:
         collection.shrink(time)
 
 
 def store_replace(
-    state: State,
-    collection: Collection,
-    key: Key,
-    document: Document,
-    kind: str,
-    time: Timestamp,
-    index: int = 0,
-    **fields: Any,
-) -> None:
+    state: State, collection: Collection, key: Key, document: Document, kind: str, time: Timestamp, index: int = 0,
+    **fields: Any
+) -> None:  # fmt: skip
     """Replace a document after all checks, and log the change."""
     record = collection.records[key]
     collection.put(key, Record(record.number, document), time)
-    state.publish(
-        kind,
-        collection.database,
-        collection.name,
-        index,
-        uuid=collection.uuid,
-        before=record.document,
-        after=document,
-        pre_images=has_pre_images(collection),
-        **fields,
-    )
+    _log(state, collection, kind, index, before=record.document, after=document, **fields)
 
 
 def store_remove(
@@ -184,18 +168,11 @@ def store_remove(
     """Remove a document, and log the change."""
     before = collection.records[key].document
     collection.remove(key, time)
+    _log(state, collection, "delete", index, before=before, **fields)
+
+
+def _log(state: State, collection: Collection, kind: str, index: int, **fields: Any) -> None:
+    has_images = bool(collection.options.get("changeStreamPreAndPostImages", {}).get("enabled"))
     state.publish(
-        "delete",
-        collection.database,
-        collection.name,
-        index,
-        uuid=collection.uuid,
-        before=before,
-        pre_images=has_pre_images(collection),
-        **fields,
+        kind, collection.database, collection.name, index, uuid=collection.uuid, pre_images=has_images, **fields
     )
-
-
-def has_pre_images(collection: Collection) -> bool:
-    """Return True if change streams can show the state of a document before a change."""
-    return bool(collection.options.get("changeStreamPreAndPostImages", {}).get("enabled"))

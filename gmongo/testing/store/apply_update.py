@@ -14,7 +14,7 @@ from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field, malformed
 from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.paths import split, value_at
+from gmongo.testing.store.paths import value_at
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.positions import positional_index
 from gmongo.testing.store.stages import compile_update_pipeline
@@ -65,7 +65,7 @@ class Update:
             isinstance(push, dict)
             and "$each" in push
             and ("$sort" in push or ("$slice" in push and push["$each"]))
-            and any(self._matching_paths(document, split(path), document))
+            and any(self._matching_paths(document, path.split("."), document))
             for path, push in pushes.items()
         )
 
@@ -226,7 +226,7 @@ def path_order(path: str) -> list[tuple[int, int, str]]:
 
 def _check_path(path: str) -> list[str]:
     """Check that an update can write a path. Return the parts of the path."""
-    parts = split(path)
+    parts = path.split(".")
     if "" in parts:
         raise error(56, f"The update path '{path}' contains an empty field name.")
     if parts[0][0] == "$" and _is_positional(parts[0]):
@@ -254,11 +254,7 @@ def _is_array_operator(part: str) -> bool:
 
 
 def _overlap(first: list[str], second: list[str]) -> bool:
-    """Return True if two paths can lead to the same value.
-
-    Two paths overlap if one path contains the other path. Two paths also overlap if, at the first
-    difference, exactly one of the two parts is an array operator, ``$[]`` or ``$[name]``.
-    """
+    """Return True if one path contains the other, or if one of the first differing parts is an array operator."""
     for left, right in zip(first, second, strict=False):
         if left != right:
             if _is_array_operator(left) and _is_array_operator(right):
@@ -309,7 +305,7 @@ def _top_level_names(query: Any) -> Iterator[str]:
         elif path == "$expr":
             raise malformed("an array filter")
         elif condition != {"$all": []}:
-            yield split(path)[0]
+            yield path.split(".")[0]
 
 
 def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
@@ -317,7 +313,7 @@ def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
     document: Document = {}
     taken: list[list[str]] = []
     for path, expected in sorted(_equal_paths(query), key=lambda entry: entry[0]):
-        parts = split(path)
+        parts = path.split(".")
         if only_identity and parts[0] != "_id":
             continue
         if only_identity and path != "_id":

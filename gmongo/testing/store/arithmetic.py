@@ -18,7 +18,7 @@ from bson.decimal128 import Decimal128, create_decimal128_context
 from bson.int64 import Int64
 
 from gmongo.testing.store.errors import bad_value, type_mismatch
-from gmongo.testing.store.values import compare, is_number, type_name
+from gmongo.testing.store.values import MISSING, compare, is_number, type_name
 
 CONTEXT = create_decimal128_context()
 INT64 = range(-(2**63), 2**63)
@@ -125,32 +125,12 @@ def average(values: Iterable[Any]) -> Any:
     return sum(numbers) / len(numbers) if not isinstance(whole, float) else whole / len(numbers)
 
 
-def deviation(values: Iterable[Any], sample: bool) -> Any:
-    """Return the standard deviation of the values that are numbers. Return None if there are too few numbers."""
-    numbers = [float(str(value)) for value in values if is_number(value)]
-    count = len(numbers) - sample
-    if count < 1:
-        return None
-    if not all(map(math.isfinite, numbers)):
-        return math.nan
-    mean = squares = 0.0
-    for number, value in enumerate(numbers, 1):  # a server also uses Welford's algorithm, which affects the last digits
-        delta = value - mean
-        mean += delta / number
-        squares += delta * (value - mean)
-    return math.sqrt(squares / count)
-
-
 def extreme(values: Iterable[Any], direction: int, fold: Callable[[Any], Any] = lambda value: value) -> Any:
     """Return the lowest (direction 1) or the highest (direction -1) value that is not null or missing, or None."""
     best: Any = None
     for value in values:
-        if value is None or not _exists(value):
+        if value is None or value is MISSING:
             continue
         if best is None or compare(fold(value), fold(best)) * direction < 0:
             best = value
     return best
-
-
-def _exists(value: Any) -> bool:
-    return type_name(value) != "missing"

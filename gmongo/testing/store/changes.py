@@ -158,10 +158,7 @@ class ChangeStreamCursor(Cursor):
         return found
 
     def _pending(self) -> Iterator[tuple[Position, Event]]:
-        """Yield the events after the position of the cursor.
-
-        After an event that ends the stream, yield an invalidation.
-        """
+        """Yield the events after the position, and an invalidation after an event that ends the stream."""
         last = self._state.oplog.event_at(self._position)
         if last is not None and self._ends(last):
             yield self._invalidation(last)

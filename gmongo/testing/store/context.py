@@ -16,7 +16,7 @@ from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import failed_to_parse, invalid_namespace, namespace_not_found
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.state import VIEWS, State
+from gmongo.testing.store.state import State
 from gmongo.testing.store.values import type_name
 from gmongo.testing.unsupported import not_supported
 
@@ -48,8 +48,7 @@ class Context:
         name = self.body[self.request.name]
         if type(name) is not str:
             raise failed_to_parse(f"collection name has invalid type {type_name(name)}")
-        if name != VIEWS or self.request.name != "drop":
-            check_name(self.database, name, self.request.name in _WRITES)
+        check_name(self.database, name, self.request.name in _WRITES)
         return name
 
     @property

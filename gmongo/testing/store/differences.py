@@ -6,7 +6,7 @@ from typing import Any
 
 import bson
 
-from gmongo.testing.store.paths import split, step
+from gmongo.testing.store.paths import step
 from gmongo.testing.store.values import MISSING, identical
 from gmongo.testing.unsupported import not_supported
 
@@ -120,7 +120,7 @@ def disambiguated_paths(before: Document, after: Document, description: Document
     found: Document = {}
     for path, value in paths.items():
         parts: list[Any] = []
-        for part in split(path):
+        for part in path.split("."):
             parts.append(int(part) if isinstance(value, list) and part.isdigit() else part)
             value = step(value, part)
         if value is MISSING:

@@ -27,20 +27,14 @@ def new_entries(collection: Collection, document: Document, before: Document | N
             yield from ((index.name, entry) for entry, _ in index.entries(document) if entry not in known)
 
 
-def check_unique(collection: Collection, key: Key, document: Document) -> None:
-    """Check that no stored document has the values of a document in a unique index, except the ``_id`` index."""
-    for index in collection.indexes.values():
-        if not index.needs_duplicate_check:
-            continue
-        for entry, values in index.entries(document):
-            if any(other != key for other in index.record_keys(entry)):
-                raise duplicate_key(collection, index, values)
-
-
-def check_unique_among(
-    collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], written: Iterable[Key]
+def check_unique(
+    collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], written: Iterable[Key] = ()
 ) -> None:
-    """Check that no record of a transaction has the values of a document in a unique index."""
+    """Check that no other record has the key of `document` in a unique index, except the ``_id`` index.
+
+    :param records: the records that the command or the transaction reads.
+    :param written: the keys of the records that the transaction has written, for which the indexes are not valid.
+    """
     for index in collection.indexes.values():
         if not index.needs_duplicate_check:
             continue

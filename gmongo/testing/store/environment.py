@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.expressions import Scope, Variables
+from gmongo.testing.store.expressions.compiling import Scope, Variables
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import MISSING
 from gmongo.testing.unsupported import not_supported
@@ -29,7 +29,6 @@ class Environment:
     # A function that returns the documents of another collection of the database by name.
     read: Callable[[str], list[Document]] = _no_collection
     # The number of documents that later stages read from the stage; None if later stages read all documents.
-    most: int | None = None
 
     @property
     def pace(self) -> Pace:

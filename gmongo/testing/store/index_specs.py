@@ -11,9 +11,9 @@ from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
-from gmongo.testing.store.operators import is_operators, requires_field
+from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.values import is_nan, is_number, is_whole
+from gmongo.testing.store.values import is_nan, is_number, is_true, is_whole
 from gmongo.testing.unsupported import not_supported
 
 _OBJECTS = frozenset({"collation", "key", "partialFilterExpression", "weights"})
@@ -186,6 +186,6 @@ def _check_partial(condition: Mapping[str, Any]) -> None:
 def _is_indexable(operators: Mapping[str, Any]) -> bool:
     return (
         set(operators) <= _OF_PARTIAL_INDEXES
-        and requires_field(operators.get("$exists", True))
+        and is_true(operators.get("$exists", True))
         and not any(is_pattern(one) or is_operators(one) for one in operators.get("$all", ()))
     )

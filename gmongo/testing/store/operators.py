@@ -21,7 +21,6 @@ from gmongo.testing.store.values import (
     flags_of,
     is_nan,
     is_number,
-    is_true,
     is_whole,
     key_of,
     rank,
@@ -186,11 +185,6 @@ def _type_alias(operand: Any) -> str:
 
 def _exists(_operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
     return lambda value: value is not MISSING
-
-
-def requires_field(operand: Any) -> bool:
-    """Return True if an ``$exists`` with this operand requires that the field exists."""
-    return is_true(operand)
 
 
 # Operators that match an array if the array itself matches or an element matches.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import datetime
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from bson.binary import Binary
@@ -91,14 +92,10 @@ class Oplog:
     def after(self, position: Position) -> list[Event]:
         """Return the events after a position."""
         self.check(position)
-        return self._events[bisect.bisect_right(self._events, position, key=_position) :]
+        return self._events[bisect.bisect_right(self._events, position, key=attrgetter("position")) :]
 
     def event_at(self, position: Position) -> Event | None:
         """Return the event at this position. Return None if the position has no event."""
-        index = bisect.bisect_left(self._events, position, key=_position)
+        index = bisect.bisect_left(self._events, position, key=attrgetter("position"))
         event = self._events[index] if index < len(self._events) else None
         return event if event is not None and event.position == position else None
-
-
-def _position(event: Event) -> Position:
-    return event.position

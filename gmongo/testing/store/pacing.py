@@ -38,13 +38,11 @@ class Pace:
             if not number % _CHECK_EVERY:
                 self.pause()
 
-    def in_order(
-        self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False, most: int | None = None
-    ) -> list[T]:
-        """Return the items in the order of :func:`sorted`, at most the first `most` items."""
+    def in_order(self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False) -> list[T]:
+        """Return the items in the order of :func:`sorted`."""
         keyed = [(key(item), item) for item in self.through(items)]
         keyed.sort(key=itemgetter(0), reverse=reverse)
-        return [item for _, item in keyed[:most]]
+        return [item for _, item in keyed]
 
     def pause(self) -> None:
         """Let other greenlets run if the last pause was more than 2 milliseconds ago."""

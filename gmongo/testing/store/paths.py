@@ -9,11 +9,6 @@ from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.values import EMPTY_ARRAY, MISSING
 
 
-def split(path: str) -> list[str]:
-    """Return the parts of a dotted path."""
-    return path.split(".")
-
-
 def step(value: Any, part: str) -> Any:
     """Return the field or the array element that a part of a path selects, or MISSING."""
     if isinstance(value, dict):
@@ -57,15 +52,6 @@ def values_at(document: Any, parts: Sequence[str]) -> Iterator[Any]:
         yield MISSING
 
 
-def joined_values(document: Any, parts: Sequence[str]) -> Iterator[Any]:
-    """Yield all values at a path that a join compares: the elements of arrays, and all other values except MISSING."""
-    for value in values_at(document, parts):
-        if isinstance(value, list):
-            yield from value
-        elif value is not MISSING:
-            yield value
-
-
 class ParallelArrays(Exception):
     """Two paths lead through different arrays."""
 
@@ -83,7 +69,7 @@ def leaves_at(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
         if not isinstance(value, list):
             return [(value,)]
         return [(element,) for element in value] or [(EMPTY_ARRAY,)]
-    return list(_leaves(document, [split(path) for path in paths], [None] * len(paths)))
+    return list(_leaves(document, [path.split(".") for path in paths], [None] * len(paths)))
 
 
 def _leaves(document: Any, rests: list[list[str]], leaves: list[Any]) -> Iterator[tuple[Any, ...]]:

@@ -8,41 +8,7 @@ from typing import Any
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.paths import split, value_at
-
-
-def matched_index(
-    document: dict[str, Any],
-    array_path: Sequence[str],
-    query: Mapping[str, Any],
-    variables: Mapping[str, Any],
-    collation: Collation = BINARY,
-) -> int | None:
-    """Return the index of the first element that matches a condition of the query on the array, or None."""
-    path = ".".join(array_path)
-    array = value_at(document, array_path)
-    if not isinstance(array, list):
-        return None
-    for name, condition in reversed(list(_conditions(query))):
-        if name == path or name.startswith(path + "."):
-            match = compile_filter({name: condition}, variables, collation)
-            for index, element in enumerate(array):
-                if match(_with(document, list(array_path), [element])):
-                    return index
-    return None
-
-
-def matched_elsewhere(
-    document: dict[str, Any], query: Mapping[str, Any], variables: Mapping[str, Any], collation: Collation
-) -> int | None:
-    """Return the index of the element of any array that matches a condition of the query, or None."""
-    for name, _ in reversed(list(_conditions(query))):
-        parts = split(name)
-        for length in range(1, len(parts) + 1):
-            index = matched_index(document, parts[:length], query, variables, collation)
-            if index is not None:
-                return index
-    return None
+from gmongo.testing.store.paths import value_at
 
 
 def positional_index(
@@ -52,9 +18,20 @@ def positional_index(
     variables: Mapping[str, Any],
     collation: Collation = BINARY,
 ) -> int | None:
-    """Return the array index that replaces the positional operator in a path."""
-    index = matched_index(document, array_path, query, variables, collation)
-    return matched_elsewhere(document, query, variables, collation) if index is None else index
+    """Return the index of the first array element that matches the last condition of the query on it, or None."""
+    path = ".".join(array_path)
+    array = value_at(document, array_path)
+    for name, condition in reversed(list(_conditions(query))) if isinstance(array, list) else ():
+        if name == path or name.startswith(path + "."):
+            match = compile_filter({name: condition}, variables, collation)
+            for index, element in enumerate(array):
+                if match(_with(document, list(array_path), [element])):
+                    return index
+    for name, _ in _conditions(query):
+        parts = name.split(".")
+        if any(isinstance(value_at(document, parts[:length]), list) for length in range(1, len(parts) + 1)):
+            raise malformed(f"a positional operator for {path} with a condition on an array without a match there")
+    return None
 
 
 def _conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -18,8 +18,8 @@ from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import bad_value, failed_to_parse, malformed
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.paths import leaves_at, split, step
-from gmongo.testing.store.planning import plan_of, sorting_index
+from gmongo.testing.store.paths import leaves_at, step
+from gmongo.testing.store.planning import plan_of
 from gmongo.testing.store.projection import compile_projection
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, select, text_score_function
@@ -77,7 +77,7 @@ def find_results(context: Context, collection: Collection | None) -> tuple[list[
     if collection is not None and (body.get("min") or body.get("max")):
         index = _bounded_index(collection, body)
         records = in_order(_within_bounds(index, records, body), index.keys, index.collation, context.pace)
-    records = in_order(records, body.get("sort"), collation, context.pace, most, score)
+    records = in_order(records, body.get("sort"), collation, context.pace, score)
     chosen = islice(records, skip, None if most is None else min(most, sys.maxsize))
     documents = [_result_of_record(context, collection, record, project) for _, record in context.pace.through(chosen)]
     return documents, bool(limit) and len(documents) == limit
@@ -106,9 +106,9 @@ def _result_of_record(context: Context, collection: Collection | None, record: R
 
 def _indexed_values(context: Context, collection: Collection | None, record: Record) -> Document:
     """Return the result of a ``find`` with ``returnKey``: the values of the used index, or an empty document."""
-    index, order = used_index(context, collection, context.body.get("filter") or {}), context.body.get("sort")
-    if order and (collection is None or sorting_index(collection.indexes.values(), order) is not index):
+    if context.body.get("sort"):
         raise not_supported("a sort with returnKey")
+    index = used_index(context, collection, context.body.get("filter") or {})
     if index is None:
         return {}
     values = leaves_at(record.document, list(index.keys))[0]
@@ -124,9 +124,7 @@ def used_index(context: Context, collection: Collection | None, query: Any) -> I
     if hinted is not None:
         return hinted
     plan = plan_of(collection.indexes.values(), query, context.collation(collection))
-    if plan is not None:
-        return plan.index
-    return sorting_index(collection.indexes.values(), context.body.get("sort") or {})
+    return None if plan is None else plan.index
 
 
 def _bounded_index(collection: Collection | None, body: Document) -> Index:
@@ -170,7 +168,7 @@ def distinct(context: Context) -> Document:
     """Execute ``distinct``."""
     body, collection = context.body, context.collection()
     collation = context.collation(collection)
-    parts = split(body["key"])
+    parts = body["key"].split(".")
     if any(part.startswith("$") for part in parts):
         raise error(16410, "FieldPath field names may not start with '$'.")
     values: dict[Any, Any] = {}

@@ -51,7 +51,7 @@ def get_more(context: Context) -> Document:
     number = request.transaction_number if request.in_transaction else None
     check_owner(cursor, f"{context.database}.{body['collection']}", request.session, number)
     if cursor.is_lost:
-        state.cursors.close(cursor)
+        state.cursors.close(cursor.id)
         raise error(175, f"collection dropped. {cursor.namespace}")
     if "maxTimeMS" in body and not cursor.awaits and not request.in_transaction:
         raise bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor")
@@ -60,12 +60,12 @@ def get_more(context: Context) -> Document:
     try:
         documents = _batch(context, cursor, size or None)
     except CommandError:
-        state.cursors.close(cursor)
+        state.cursors.close(cursor.id)
         raise
     finally:
         cursor.in_use = False
     if cursor.finished:
-        state.cursors.close(cursor)
+        state.cursors.close(cursor.id)
     cursor_id = 0 if cursor.finished else cursor.id
     reply = {"nextBatch": documents, **cursor.extras(), "id": Int64(cursor_id), "ns": cursor.namespace}
     if cursor.snapshot is not None:

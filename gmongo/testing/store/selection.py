@@ -116,13 +116,12 @@ def in_order(
     order: Mapping[str, Any] | None,
     collation: Collation,
     pace: Pace,
-    most: int | None = None,
     score: Score | None = None,
 ) -> Found:
     """Return the records in the order of a sort specification."""
     if not order:
         return found
-    return compile_sort(order, collation, pace, most, score)(found, lambda item: item[1].document)
+    return compile_sort(order, collation, pace, score)(found, lambda item: item[1].document)
 
 
 def documents_of(

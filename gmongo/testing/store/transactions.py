@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bson.timestamp import Timestamp
@@ -11,7 +11,7 @@ from gmongo.testing import clock
 from gmongo.testing.command import error
 from gmongo.testing.store.access import Access, snapshot_unavailable, store_insert, store_remove, store_replace
 from gmongo.testing.store.data import BEGINNING, Collection, Document, Record
-from gmongo.testing.store.duplicates import check_unique_among, duplicate_key, new_entries
+from gmongo.testing.store.duplicates import check_unique, duplicate_key, new_entries
 from gmongo.testing.store.errors import no_such_transaction, write_conflict
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.pacing import Pace
@@ -60,13 +60,10 @@ class Transaction(Access):
             raise snapshot_unavailable(collection)
         return collection
 
-    def records(self, collection: Collection) -> Mapping[Key, Record]:
-        """Return the records of the snapshot, changed by the writes of the transaction."""
-        return self._records(collection)
-
     def unindexed(self, collection: Collection) -> Iterable[Key]:
         """Return the keys of records that other commands changed after the snapshot, or that the transaction wrote."""
-        return collection.changed_since(self.start) | self._written_keys(collection)
+        written = {write.key for write in self._writes if write.collection is collection}
+        return collection.changed_since(self.start) | written
 
     def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
         """Return False immediately. If another transaction has locked the record, the write raises a write conflict."""
@@ -79,7 +76,8 @@ class Transaction(Access):
         """Return the remaining lifetime in seconds."""
         return self._end - clock.monotonic()
 
-    def _records(self, collection: Collection) -> dict[Key, Record]:
+    def records(self, collection: Collection) -> dict[Key, Record]:
+        """Return the records of the snapshot, changed by the writes of the transaction."""
         if collection not in self._working:
             self._working[collection] = collection.as_of(self.start)
         return self._working[collection]
@@ -96,7 +94,7 @@ class Transaction(Access):
 
     def insert(self, collection: Collection, document: Document) -> None:
         key = collection.key(document["_id"])
-        records = self._records(collection)
+        records = self.records(collection)
         if key in records:
             raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
         self._lock(collection, key)
@@ -112,7 +110,7 @@ class Transaction(Access):
         kind: str,
         whole: frozenset[str] | None = frozenset(),
     ) -> None:
-        records = self._records(collection)
+        records = self.records(collection)
         self._lock(collection, key)
         self._lock_entries(collection, key, document, records[key].document)
         records[key] = Record(records[key].number, document)
@@ -120,7 +118,7 @@ class Transaction(Access):
 
     def remove(self, collection: Collection, key: Key) -> None:
         self._lock(collection, key)
-        del self._records(collection)[key]
+        del self.records(collection)[key]
         self._writes.append(Write(collection, key, "delete"))
 
     def _lock(self, collection: Collection, key: Key) -> None:
@@ -143,8 +141,8 @@ class Transaction(Access):
         """
         if not any(index.needs_duplicate_check for index in collection.indexes.values()):
             return
-        records = self._records(collection)
-        check_unique_among(collection, key, document, records, self.unindexed(collection))
+        records = self.records(collection)
+        check_unique(collection, key, document, records, self.unindexed(collection))
         entries = list(new_entries(collection, document, before))
         for name, entry in entries:
             if collection.entry_locks.get((name, entry), self) is not self:
@@ -153,9 +151,6 @@ class Transaction(Access):
                 if other != key and collection.changed.get(other, BEGINNING) > self.start:
                     raise write_conflict()
         collection.entry_locks.update(dict.fromkeys(entries, self))
-
-    def _written_keys(self, collection: Collection) -> set[Key]:
-        return {write.key for write in self._writes if write.collection is collection}
 
     def touches(self, collection: Collection) -> bool:
         return collection in self._working

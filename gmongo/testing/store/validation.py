@@ -11,7 +11,7 @@ from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.paths import split, values_at
+from gmongo.testing.store.paths import values_at
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import MISSING, type_name
 from gmongo.testing.unsupported import not_supported
@@ -30,11 +30,12 @@ _REASONS = {
 
 def check_document(collection: Collection, document: Document, bypass: bool, before: Document | None = None) -> None:
     """Check that a document matches the validator of its collection."""
-    validator = collection.options.get("validator")
-    if bypass or not validator or _is_lenient(collection):
+    options = collection.options
+    validator, level = options.get("validator"), options.get("validationLevel")
+    if bypass or not validator or level == "off" or options.get("validationAction") == "warn":
         return
     match = compile_filter(validator, collation=collection.collation)
-    if before is not None and collection.options.get("validationLevel") == "moderate" and not match(before):
+    if before is not None and level == "moderate" and not match(before):
         return
     if not match(document):
         raise error(
@@ -49,7 +50,7 @@ def _validation_details(validator: Document, document: Document) -> Document:
     path, condition = next(iter(validator.items()))
     operator = next(iter(condition)) if is_operators(condition) else "$eq"
     is_simple = len(validator) == 1 and operator in _REASONS and (not is_operators(condition) or len(condition) == 1)
-    values = [] if path.startswith("$") else [one for one in values_at(document, split(path)) if one is not MISSING]
+    values = [] if path.startswith("$") else [one for one in values_at(document, path.split(".")) if one is not MISSING]
     if (
         not is_simple
         or path.startswith("$")
@@ -65,11 +66,6 @@ def _validation_details(validator: Document, document: Document) -> Document:
         return {**found, "reason": "field was missing"}
     found = {**found, "reason": _REASONS[operator], "consideredValue": values[0]}
     return {**found, "consideredType": type_name(values[0])} if operator == "$type" else found
-
-
-def _is_lenient(collection: Collection) -> bool:
-    options = collection.options
-    return options.get("validationAction") == "warn" or options.get("validationLevel") == "off"
 
 
 def check_storable(document: Any, version: tuple[int, int]) -> None:

@@ -103,13 +103,13 @@ def records_to_write(target: Target, statement: Mapping[str, Any], variables: Ma
     collation, order, hint = _collation_of(statement, collection), statement.get("sort"), statement.get("hint")
     if not order:
         return select(access, collection, statement["q"], collation, variables, hint, target.pace, to_write=True)
-    sort = compile_sort(order, collation, target.pace, 1)
+    sort = compile_sort(order, collation, target.pace)
 
     def first() -> Found:
         """Return the first record in the order. If another command changes or locks the record, search again."""
         while True:
             found = select(access, collection, statement["q"], collation, variables, hint, target.pace)
-            chosen = list(sort(found, lambda item: item[1].document))
+            chosen = list(sort(found, lambda item: item[1].document))[:1]
             if all(_is_free(target, collection, key, record) for key, record in chosen):
                 return chosen
 
@@ -254,12 +254,7 @@ def run_statements(context: Context, target: Target, statements: Sequence[Any], 
         except CommandError as error:
             if error.code in FATAL or error.name == "CommandNotSupported":
                 raise
-            tally.errors.append(write_error(index, error))
+            tally.errors.append({"index": index, "code": error.code, "errmsg": error.message, **error.fields})
             if context.body.get("ordered", True) or context.access.in_transaction:
                 break
     return tally
-
-
-def write_error(index: int, error: CommandError) -> Document:
-    """Return the document that describes the error of a statement in the reply."""
-    return {"index": index, "code": error.code, "errmsg": error.message, **error.fields}

@@ -173,12 +173,5 @@ def _short_form(to: str) -> Make:
 
 OPERATORS: Mapping[str, Make] = {
     "$convert": _convert,
-    "$toBool": _short_form("bool"),
-    "$toDate": _short_form("date"),
-    "$toDecimal": _short_form("decimal"),
-    "$toDouble": _short_form("double"),
-    "$toInt": _short_form("int"),
-    "$toLong": _short_form("long"),
-    "$toObjectId": _short_form("objectId"),
-    "$toString": _short_form("string"),
+    **{f"$to{name[0].upper()}{name[1:]}": _short_form(name) for name in _CONVERSIONS},
 }

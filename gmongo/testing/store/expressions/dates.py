@@ -9,21 +9,12 @@ from typing import Any
 from bson.int64 import Int64
 
 from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, compile_expression, folded
-from gmongo.testing.store.expressions.operands import (
-    compiled,
-    is_null,
-    null_for_null,
-    of_fields,
-    of_type,
-    of_values,
-)
+from gmongo.testing.store.expressions.operands import compiled, is_null, null_for_null, of_fields, of_type, of_values
 from gmongo.testing.store.expressions.timezones import (
     DAY,
     FIXED,
     MONTHS,
-    first_of_month,
     from_local,
-    month_number,
     to_date,
     to_local,
     unit_of,
@@ -104,7 +95,7 @@ def _date_trunc(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, s
     shown = to_local(date, zone).replace(tzinfo=None)
     day = shown.date() - (shown.weekday() - weekday_of(startOfWeek)) % 7 * DAY if unit == "week" else shown.date()
     if unit in MONTHS:
-        day = first_of_month(month_number(shown) // MONTHS[unit] * MONTHS[unit])
+        day = datetime.date(shown.year, (shown.month - 1) // MONTHS[unit] * MONTHS[unit] + 1, 1)
     return from_local(datetime.datetime.combine(day, datetime.time()), zone)
 
 

@@ -101,7 +101,7 @@ def _rounding_decimals(rounding: str) -> Callable[[Decimal], Decimal]:
 
 def _rounding_operator(name: str, rounding: str) -> Make:
     def run(value: Any, places: Any = 0) -> Any:
-        if not is_whole(number(places)) or not -20 <= whole(places) <= 100:
+        if not is_whole(number(places)) or not 0 <= whole(places) <= 100:
             raise failed_expression(f"{name} to {places} places")
         return _round_to_places(name, number(value), whole(places), rounding)
 
@@ -117,12 +117,7 @@ def _round_to_places(name: str, value: Any, places: int, rounding: str) -> Any:
         if not math.isfinite(value) or not _needs_rounding(Decimal(value), places):
             return value
         return float(Decimal(value).quantize(unit, rounding, _WIDE))
-    if places >= 0:
-        return value
-    found = int(Decimal(int(value)).quantize(unit, rounding, _WIDE))
-    if found not in arithmetic.INT64:
-        raise failed_expression(f"{name} outside the range of a long")
-    return arithmetic.integer(found, value)
+    return value
 
 
 def _needs_rounding(value: Decimal, places: int) -> bool:

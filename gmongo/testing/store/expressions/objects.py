@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
@@ -11,14 +11,17 @@ from gmongo.testing.store.expressions.operands import is_null, named, of_type, o
 from gmongo.testing.store.values import MISSING, is_number, type_name
 
 
-def _merged(*values: Any) -> Any:
+def merged(values: Iterable[Any]) -> dict[str, Any]:
+    """Return a document with the fields of several documents."""
     found: dict[str, Any] = {}
-    if len(values) == 1 and isinstance(values[0], list):
-        values = tuple(values[0])
     for value in values:
         if not is_null(value):
             found.update(of_type(dict, value))
     return found
+
+
+def _merged_arguments(*values: Any) -> dict[str, Any]:
+    return merged(values[0] if len(values) == 1 and isinstance(values[0], list) else values)
 
 
 def _field_name(name: str, expression: Any) -> str:
@@ -69,7 +72,7 @@ def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
 OPERATORS: Mapping[str, Make] = {
     "$getField": _get_field,
     "$isNumber": of_values(lambda value: is_number(value), 1),
-    "$mergeObjects": of_values(_merged, 0, None),
+    "$mergeObjects": of_values(_merged_arguments, 0, None),
     "$setField": _set_field,
     "$type": of_values(lambda value: type_name(value), 1),
     "$unsetField": _set_field,

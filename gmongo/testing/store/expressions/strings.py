@@ -13,14 +13,7 @@ from bson.timestamp import Timestamp
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Make
-from gmongo.testing.store.expressions.operands import (
-    integer,
-    is_null,
-    null_for_null,
-    of_fields,
-    of_type,
-    of_values,
-)
+from gmongo.testing.store.expressions.operands import integer, is_null, null_for_null, of_fields, of_type, of_values
 from gmongo.testing.store.patterns import compile_pattern, is_pattern
 from gmongo.testing.store.values import is_date, is_number
 from gmongo.testing.unsupported import not_supported

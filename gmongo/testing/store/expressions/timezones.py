@@ -100,16 +100,3 @@ def weekday_of(value: Any) -> int:
         if of_type(str, value).lower() in (day, day[:3]):
             return number
     raise failed_expression(f"the day {value!r} is unknown")
-
-
-def month_number(date: datetime.datetime) -> int:
-    """Return the number of months from January of year 0 to the month of a date."""
-    return date.year * 12 + date.month - 1
-
-
-def first_of_month(number: int) -> datetime.date:
-    """Return the first day of a month. The argument is the number of months since January of year 0."""
-    try:
-        return datetime.date(number // 12, number % 12 + 1, 1)
-    except ValueError:
-        raise not_supported("a date beyond the years 1 to 9999") from None
