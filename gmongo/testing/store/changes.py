@@ -47,7 +47,7 @@ class Scope:
 
     level: str  # `collection`, `database` or `cluster`
     database: str  # the database of the `aggregate` command
-    collection: str | None  # the collection of the `aggregate` command; None if the level is `database` or `cluster`
+    collection: str | None  # the collection of the `aggregate` command, or None if the level is `database` or `cluster`
 
     def covers(self, event: Event) -> bool:
         if self.level == "cluster":

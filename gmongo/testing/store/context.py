@@ -31,7 +31,7 @@ class Context:
     state: State  # the state of the deployment
     request: Request  # the received command
     access: Access  # the access to the current state, to a past state, or to the state of a transaction
-    # The logical time of a read with the level `snapshot` outside of transactions; otherwise None.
+    # The logical time of a read with the level `snapshot` outside of transactions, or None.
     snapshot: Timestamp | None = None
 
     @property

@@ -116,7 +116,9 @@ def disambiguated_paths(before: Document, after: Document, description: Document
 
     A path is ambiguous if a part is a number, which may be an index or a name.
     """
-    paths = dict.fromkeys(description["updatedFields"], after) | dict.fromkeys(description["removedFields"], before)
+    paths: Document = dict.fromkeys(description["updatedFields"], after) | dict.fromkeys(
+        description["removedFields"], before
+    )
     found: Document = {}
     for path, value in paths.items():
         parts: list[Any] = []

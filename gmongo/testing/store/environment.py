@@ -28,7 +28,6 @@ class Environment:
     scope: Scope = field(default_factory=Scope)  # the names of the variables, the collation and the pace
     # A function that returns the documents of another collection of the database by name.
     read: Callable[[str], list[Document]] = _no_collection
-    # The number of documents that later stages read from the stage; None if later stages read all documents.
 
     @property
     def pace(self) -> Pace:

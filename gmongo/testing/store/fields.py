@@ -71,7 +71,7 @@ def _elements(values: list[Any]) -> str:
 class Field:
     """The rules for the value of a field."""
 
-    accepted: frozenset[str]  # the words for accepted values; empty if the field accepts all values
+    accepted: frozenset[str]  # the words for accepted values, or an empty set if the field accepts all values
     refused: frozenset[str]  # the words for the values that the field refuses although `accepted` contains a word
     since: Version = (0, 0)  # the server version that introduced the field
     # The rules for the fields of the value. If the value is an array, the rules apply to its elements.
@@ -94,7 +94,7 @@ class Fields:
     """The rules for the fields of a command or of an embedded document."""
 
     name: str  # the name of the command, or the path of the embedded document
-    unknown: int = 0  # the error code for an unknown field; 0 if the command ignores unknown fields
+    unknown: int = 0  # the error code for an unknown field, or 0 if the command ignores unknown fields
     # The error codes for missing fields, by the name of the required field.
     missing: Mapping[str, int] = field(default_factory=dict)
     admin: bool = False  # True if only the `admin` database has the command

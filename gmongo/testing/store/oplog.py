@@ -57,10 +57,10 @@ class Event:
     position: Position  # the position in the oplog
     kind: str  # the `operationType` in change streams, such as `insert`, `drop` or `create`
     database: str  # the name of the database
-    collection: str | None  # the name of the collection; None if the event concerns a database
+    collection: str | None  # the name of the collection, or None if the event concerns a database
     uuid: Binary | None = None  # the UUID of the collection
-    before: Document | None = None  # the document before the change; None if there was no document
-    after: Document | None = None  # the document after the change; None if there is no document
+    before: Document | None = None  # the document before the change, or None if there was no document
+    after: Document | None = None  # the document after the change, or None if there is no document
     extra: Document = field(default_factory=dict)  # further fields of an event that concerns a collection or a database
     session: Document = field(default_factory=dict)  # the fields `lsid` and `txnNumber` of an event of a transaction
     # The time of day of the change.

@@ -27,9 +27,11 @@ class Session:
     """A server session."""
 
     id: bytes  # the ID of the session
-    number: int = -1  # the highest transaction number that the session has used; -1 if the session has used no number
-    transaction: Transaction | None = None  # the transaction with this number; None if there is no such transaction
-    # The reply to the retryable write with this number; None if the write has not completed.
+    number: int = (
+        -1
+    )  # the highest transaction number that the session has used, or -1 if the session has used no number
+    transaction: Transaction | None = None  # the transaction with this number, or None if there is no such transaction
+    # The reply to the retryable write with this number, or None if the write has not completed.
     reply: dict[str, Any] | None = None
     # An event that is set while no command with a transaction number runs in the session.
     idle: Event = field(default_factory=_idle)

@@ -27,7 +27,7 @@ class Write:
     collection: Collection  # the collection to which the transaction writes
     key: Key  # the key of the record
     kind: str  # the type of the event: `insert`, `update`, `replace` or `delete`
-    document: Document | None = None  # the new document; None if the write removes the document
+    document: Document | None = None  # the new document, or None if the write removes the document
     # The paths of arrays for which change streams show the new array instead of changed elements.
     whole: frozenset[str] | None = frozenset()
 

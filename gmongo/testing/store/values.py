@@ -6,7 +6,6 @@ import datetime
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 import bson
@@ -83,11 +82,15 @@ TYPE_NAMES: tuple[tuple[str, int], ...] = (
 )  # fmt: skip
 
 
-@cache
+_known: dict[type, tuple[int, str]] = {}
+
+
 def _rank_and_name(kind: type) -> tuple[int, str]:
+    if kind in _known:
+        return _known[kind]
     for types, rank, name in _TYPES:
         if issubclass(kind, types):
-            return rank, name
+            return _known.setdefault(kind, (rank, name))
     raise TypeError(f"{kind.__name__} is no BSON type")
 
 

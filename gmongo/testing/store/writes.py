@@ -35,7 +35,7 @@ class Outcome:
 
     matched: int = 0  # the number of inserted, matched or removed documents
     modified: int = 0  # the number of modified documents
-    # The `_id` of the document that an upsert inserted; MISSING if the write inserted no document.
+    # The `_id` of the document that an upsert inserted, or MISSING if the write inserted no document.
     upserted: Any = MISSING
 
 

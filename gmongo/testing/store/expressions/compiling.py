@@ -27,9 +27,9 @@ class Scope:
     names: frozenset[str] = frozenset()  # the names of the variables besides ROOT, CURRENT and REMOVE
     collation: Collation = BINARY  # the collation with which strings are compared
     pace: Pace = field(default_factory=Pace)  # the pace of the command
-    # The options of the text index of the collection; None if the collection has no text index.
+    # The options of the text index of the collection, or None if the collection has no text index.
     text: Mapping[str, Any] | None = None
-    # A function that returns the text score of a document; None without a text search.
+    # A function that returns the text score of a document, or None without a text search.
     score: Callable[[Any], float | None] | None = None
 
     def within(self, names: Iterable[str]) -> Scope:
