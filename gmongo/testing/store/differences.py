@@ -19,10 +19,7 @@ _FIELD = 7  # the size in bytes of the document {"": value} without the value
 def update_description(
     before: Document, after: Document, whole: frozenset[str] | None, version: tuple[int, int]
 ) -> Document:
-    """Return the ``updateDescription`` of an event.
-
-    :param whole: the paths that update operators have written completely, as ``Update.written_whole`` returns.
-    """
+    """Return the ``updateDescription`` of an event. `whole` is the result of ``Update.written_whole``."""
     if whole is None:
         raise not_supported("a change event of $[] or $[name]")
     updated: Document = {}

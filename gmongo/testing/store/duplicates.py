@@ -30,11 +30,7 @@ def new_entries(collection: Collection, document: Document, before: Document | N
 def check_unique(
     collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], written: Iterable[Key] = ()
 ) -> None:
-    """Check that no other record has the key of `document` in a unique index, except the ``_id`` index.
-
-    :param records: the records that the command or the transaction reads.
-    :param written: the keys of the records that the transaction has written, for which the indexes are not valid.
-    """
+    """Check that no other record in `records` has the key of `document` in a unique index, except ``_id``."""
     for index in collection.indexes.values():
         if not index.needs_duplicate_check:
             continue
