@@ -30,36 +30,41 @@ QUERY_OPERATORS: Mapping[str, str] = _supported_by(
 EXPRESSIONS: Mapping[str, str] = {
     **_supported_by(
         MONGOD,
-        """$accumulator $acos $acosh $asin $asinh $atan $atan2 $atanh $binarySize $bitAnd $bitNot $bitOr $bitXor
-        $bsonSize $cos $cosh $createObjectId $currentDate $dateDiff $dateFromParts $dateToParts
-        $degreesToRadians $encStrContains $encStrEndsWith $encStrNormalizedEq $encStrStartsWith $exp $firstN $function
-        $indexOfArray $indexOfBytes $lastN $ln $log $log10
-        $maxN $median $minN $percentile $radiansToDegrees $regexFind $regexFindAll $sin $sinh $sortArray $sqrt
-        $stdDevPop $stdDevSamp $strLenBytes $strcasecmp $substr $substrBytes
-        $tan $tanh $toHashedIndexKey $toUUID $tsIncrement $tsSecond $zip""",
+        """$accumulator $acos $acosh $allElementsTrue $arrayToObject $asin $asinh $atan $atan2 $atanh
+        $binarySize $bitAnd $bitNot $bitOr $bitXor $bsonSize $cos $cosh $createObjectId $currentDate $dateAdd
+        $dateDiff $dateFromParts $dateSubtract $dateToParts $degreesToRadians $encStrContains $encStrEndsWith
+        $encStrNormalizedEq $encStrStartsWith $exp $firstN $function $indexOfArray $indexOfBytes $lastN $ln
+        $log $log10 $maxN $median $minN $objectToArray $percentile $pow $radiansToDegrees $range $reduce
+        $regexFind $regexFindAll $replaceOne $reverseArray $setDifference $setEquals $setUnion $sin $sinh
+        $sortArray $sqrt $stdDevPop $stdDevSamp $strLenBytes $strcasecmp $substr $substrBytes $tan $tanh
+        $toHashedIndexKey $toUUID $tsIncrement $tsSecond $zip""",
     ),
     **_supported_by(ATLAS, "$similarityCosine $similarityDotProduct $similarityEuclidean"),
 }
 ACCUMULATORS: Mapping[str, str] = _supported_by(
     MONGOD,
-    "$accumulator $bottom $bottomN $concatArrays $firstN $lastN $maxN $median $minN $percentile $setUnion $top $topN",
+    """$accumulator $bottom $bottomN $concatArrays $firstN $lastN $maxN $median $minN $percentile $setUnion $stdDevPop
+    $stdDevSamp $top $topN""",
 )
+UPDATE_OPERATORS: Mapping[str, str] = {"$bit": MONGOD}
 _OTHERS = (
     "$changeStream options of servers", "$collStats of latencies", "$convert of binary data",
-    "$dateTrunc with a bin of several units", "$lookup into an existing field", "$meta", "$pow of decimals",
-    "$text in a pipeline", "a change stream stage in another pipeline", "a collection of the server",
-    "a date beyond the years 1 to 9999", "a date in another format than ISO 8601", "a document in a geospatial index",
-    "a fail point of another name", "a join with another source", "a kill of sessions by user or pattern",
-    "a large event in parts", "a malformed part of a command", "a sort by metadata", "a sort with returnKey",
-    "a text search beyond English words", "a time series", "a unique index of another kind", "a variable of the server",
-    "a view made in a transaction", "a wildcard index", "a write concern of tags", "an error of an expression",
-    "an index build beside a transaction", "another collation", "another command", "explain of another command",
-    "other keywords of $jsonSchema", "other options of $merge", "other options of an index", "other options of collMod",
-    "other options of create", "renameCollection to another database", "time zones without data",
-    "validate with repair or metadata"
+    "$dateToString with another format", "$dateTrunc with a bin of several units", "$lookup into an existing field",
+    "$meta", "$text in a pipeline", "a change event of $[] or $[name]", "a change event of a pipeline inside a field",
+    "a change stream stage in another pipeline", "a collection of the server", "a date beyond the years 1 to 9999",
+    "a date in another format than ISO 8601", "a document in a geospatial index", "a fail point of another name",
+    "a join with another source", "a kill of sessions by user or pattern", "a large event in parts",
+    "a malformed part of a command", "a sort by metadata", "a sort with returnKey",
+    "a text search beyond English words", "a time series", "a unique index of another kind",
+    "a variable of the server", "a view made in a transaction", "a view whose name is in a view", "a wildcard index",
+    "a write concern of tags", "an error of an expression", "an index build beside a transaction",
+    "another collation", "another command", "disambiguatedPaths of names with dots", "explain of another command",
+    "other keywords of $jsonSchema", "other options of $merge", "other options of an index",
+    "other options of collMod", "other options of create", "renameCollection to another database",
+    "the details of a validation error", "time zones without data", "validate with repair or metadata"
 )  # fmt: skip
 UNSUPPORTED: Mapping[str, str] = {
-    **STAGES, **QUERY_OPERATORS, **EXPRESSIONS, **ACCUMULATORS, **dict.fromkeys(_OTHERS, MONGOD)
+    **STAGES, **QUERY_OPERATORS, **EXPRESSIONS, **ACCUMULATORS, **UPDATE_OPERATORS, **dict.fromkeys(_OTHERS, MONGOD)
 }  # fmt: skip
 """The engines by construct. The engine supports the construct, but the simulation does not."""
 

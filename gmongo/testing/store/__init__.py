@@ -20,12 +20,7 @@ __all__ = ["Store"]
 
 
 class Store:
-    """The stored state of a deployment. All members share the state. Therefore replication takes no time.
-
-    :param version: the version of the server; 4.2 or newer.
-    :param replicated: True for a replica set or a sharded cluster.
-    :param sharded: True for a sharded cluster.
-    """
+    """The stored state of a deployment. All members share the state. Therefore replication takes no time."""
 
     def __init__(self, *, version: tuple[int, int] = (8, 0), replicated: bool, sharded: bool) -> None:
         self._state = State((version[0], version[1]), replicated, sharded)
@@ -38,11 +33,7 @@ class Store:
         return ALIASES.get(name, name) in COMMANDS
 
     def execute(self, request: Request) -> dict[str, Any]:
-        """Execute a command, and return a reply without ``ok`` and without cluster time.
-
-        While a command waits, or computes for a long time, other commands run. The reply contains
-        documents of the store. Therefore the caller must not change the reply.
-        """
+        """Return the reply without ``ok`` and cluster time. The caller must not change the documents of the reply."""
         name = ALIASES.get(request.name, request.name)
         if name not in COMMANDS:
             raise error(59, f"no such command: '{request.name}'")
@@ -57,10 +48,7 @@ class Store:
         return session is not None and session.number == request.transaction_number and session.reply is not None
 
     def record_sharding(self, database: str, name: str, key: Any) -> None:
-        """Publish the event ``shardCollection`` of a collection.
-
-        If the collection does not exist, create the collection.
-        """
+        """Publish the event ``shardCollection`` of a collection, and create a missing collection."""
         state = self._state
         collection = state.catalog.get((database, name)) or state.create(database, name, {})
         state.tick()
@@ -82,7 +70,7 @@ class Store:
         """Close the cursors and abort the transactions of a member that was killed."""
         state = self._state
         state.losses[member] += 1
-        state.cursors.kill_of_member(member)
+        state.cursors.kill_where(lambda cursor: cursor.member == member)
         for session in state.sessions:
             transaction = session.transaction
             if transaction is not None and transaction.member == member:
@@ -101,7 +89,7 @@ class Store:
         self._state.wake()
 
     def end_cursor(self, cursor_id: int) -> None:
-        self._state.cursors.close_id(cursor_id)
+        self._state.cursors.close(cursor_id)
 
     def abort_transactions(self) -> None:
         for session in self._state.sessions:

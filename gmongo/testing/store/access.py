@@ -36,10 +36,7 @@ class Access:
         return collection.records
 
     def unindexed(self, collection: Collection) -> Iterable[Key]:
-        """Return the keys of the records for which the indexes are not valid.
-
-        The indexes describe the current records, but some kinds of access read other versions.
-        """
+        """Return the keys of the records whose version differs between this access and the indexes."""
         return ()
 
     def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
@@ -87,21 +84,21 @@ class Access:
         if key in collection.records:
             raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
         self._check_entries_free(collection, document, None)
-        check_unique(collection, key, document)
+        check_unique(collection, key, document, collection.records)
         store_insert(self.state, collection, key, document, self.state.tick())
 
     def replace(
-        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
+        self,
+        collection: Collection,
+        key: Key,
+        document: Document,
+        kind: str,
+        whole: frozenset[str] | None = frozenset(),
     ) -> None:
-        """Replace a document.
-
-        :param collection: the collection that contains the document.
-        :param kind: the type of the change in change streams: ``update`` or ``replace``.
-        :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
-        """
+        """Replace a document."""
         self._check_free(collection, key)
         self._check_entries_free(collection, document, collection.records[key].document)
-        check_unique(collection, key, document)
+        check_unique(collection, key, document, collection.records)
         store_replace(self.state, collection, key, document, kind, self.state.tick(), whole=whole)
 
     def remove(self, collection: Collection, key: Key) -> None:
@@ -118,10 +115,7 @@ class Access:
 
 
 class PastAccess(Access):
-    """Access to a past state, which cannot be changed.
-
-    :param time: the logical time of the state.
-    """
+    """Access to a past state, which cannot be changed."""
 
     def __init__(self, state: State, time: Timestamp) -> None:
         super().__init__(state)
@@ -153,35 +147,19 @@ def store_insert(
 ) -> None:
     """Store a new document after all checks, and log the change."""
     collection.put(key, Record(collection.next_number(), document), time)
-    state.publish("insert", collection.database, collection.name, index, uuid=collection.uuid, after=document, **fields)
+    _log(state, collection, "insert", index, after=document, **fields)
     if collection.is_capped:
         collection.shrink(time)
 
 
 def store_replace(
-    state: State,
-    collection: Collection,
-    key: Key,
-    document: Document,
-    kind: str,
-    time: Timestamp,
-    index: int = 0,
-    **fields: Any,
-) -> None:
+    state: State, collection: Collection, key: Key, document: Document, kind: str, time: Timestamp, index: int = 0,
+    **fields: Any
+) -> None:  # fmt: skip
     """Replace a document after all checks, and log the change."""
     record = collection.records[key]
     collection.put(key, Record(record.number, document), time)
-    state.publish(
-        kind,
-        collection.database,
-        collection.name,
-        index,
-        uuid=collection.uuid,
-        before=record.document,
-        after=document,
-        pre_images=has_pre_images(collection),
-        **fields,
-    )
+    _log(state, collection, kind, index, before=record.document, after=document, **fields)
 
 
 def store_remove(
@@ -190,18 +168,11 @@ def store_remove(
     """Remove a document, and log the change."""
     before = collection.records[key].document
     collection.remove(key, time)
+    _log(state, collection, "delete", index, before=before, **fields)
+
+
+def _log(state: State, collection: Collection, kind: str, index: int, **fields: Any) -> None:
+    has_images = bool(collection.options.get("changeStreamPreAndPostImages", {}).get("enabled"))
     state.publish(
-        "delete",
-        collection.database,
-        collection.name,
-        index,
-        uuid=collection.uuid,
-        before=before,
-        pre_images=has_pre_images(collection),
-        **fields,
+        kind, collection.database, collection.name, index, uuid=collection.uuid, pre_images=has_images, **fields
     )
-
-
-def has_pre_images(collection: Collection) -> bool:
-    """Return True if change streams can show the state of a document before a change."""
-    return bool(collection.options.get("changeStreamPreAndPostImages", {}).get("enabled"))

@@ -7,16 +7,15 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.command import CommandError, error
+from gmongo.testing.command import error
 from gmongo.testing.store.changes import open_change_stream
-from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import Cursor
-from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.data import Document
 from gmongo.testing.store.diagnostics import storage_stats
 from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import failed_to_parse, invalid_namespace, invalid_options, namespace_not_found
-from gmongo.testing.store.expressions import Scope
+from gmongo.testing.store.expressions.compiling import Scope
 from gmongo.testing.store.joins import documents_of as documents_stage
 from gmongo.testing.store.output import OUTPUTS, check_output, write_output
 from gmongo.testing.store.replies import batch_size, first_reply
@@ -78,10 +77,7 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
 
 
 def pipeline_results(context: Context, pipeline: list[Any]) -> Documents:
-    """Return the results of the pipeline.
-
-    The first stage reads the collection, or is a source such as ``$documents``.
-    """
+    """Return the results of the pipeline."""
     env = _env(context)
     first = next(iter(pipeline[0]), "") if pipeline and isinstance(pipeline[0], dict) else ""
     documents: Iterable[Document]
@@ -103,10 +99,6 @@ def _env(context: Context) -> Environment:
     return environment(context.access, context.database, context.variables, collation, context.pace)
 
 
-def _collation(context: Context) -> Collation:
-    return context.collation(None if context.body["aggregate"] == 1 else context.collection())
-
-
 def _source(context: Context, pipeline: list[Any]) -> tuple[Iterable[Document], list[Any]]:
     if context.body["aggregate"] == 1:
         raise invalid_namespace("{aggregate: 1} is not valid for this pipeline; a collectionless source is needed")
@@ -120,15 +112,10 @@ def _source(context: Context, pipeline: list[Any]) -> tuple[Iterable[Document], 
     hinted_index(collection, hint)
     query = pipeline[0].get("$match", {}) if pipeline else {}
     rest = pipeline[1:] if pipeline and "$match" in pipeline[0] else pipeline
-    selected = select(context.access, collection, query, _collation(context), context.variables, hint, context.pace)
+    selected = select(
+        context.access, collection, query, context.collation(collection), context.variables, hint, context.pace
+    )
     return (record.document for _, record in selected), rest
-
-
-def _existing_collection(context: Context) -> Collection:
-    collection = context.collection()
-    if collection is None:
-        raise namespace_not_found(f"Collection [{context.namespace}] not found.")
-    return collection
 
 
 def _documents(context: Context, spec: Any) -> Documents:
@@ -142,7 +129,9 @@ def _collection_stats(context: Context, spec: Any) -> Documents:
     refused = set(spec) - {"count", "storageStats"}
     if refused:
         raise not_supported("$collStats of latencies", refused.pop())
-    collection = _existing_collection(context)
+    collection = context.collection()
+    if collection is None:
+        raise namespace_not_found(f"Collection [{context.namespace}] not found.")
     shown: Document = {"ns": collection.namespace, "host": context.request.member}
     if "storageStats" in spec:
         shown["storageStats"] = storage_stats(collection, int(spec["storageStats"].get("scale", 1)), context.pace)
@@ -153,21 +142,9 @@ def _collection_stats(context: Context, spec: Any) -> Documents:
 
 def _index_stats(context: Context, _spec: Any) -> Documents:
     collection = context.collection()
-    accesses = {"ops": Int64(0)}
+    common = {"host": context.request.member, "accesses": {"ops": Int64(0)}}
     indexes = collection.indexes.values() if collection else []
-    return [
-        {**_index_description(index.description()), "host": context.request.member, "accesses": accesses}
-        for index in indexes
-    ]
-
-
-def _index_description(description: Document) -> Document:
-    return {"name": description["name"], "key": description["key"], "spec": description}
-
-
-def _sessions(context: Context, _spec: Any) -> Documents:
-    lsids = [session.id for session in context.state.sessions]
-    return [{"_id": {"id": lsid}} for lsid in lsids]
+    return [{"name": one.name, "key": dict(one.keys), "spec": one.description(), **common} for one in indexes]
 
 
 def _current_operations(context: Context, _spec: Any) -> Documents:
@@ -176,35 +153,24 @@ def _current_operations(context: Context, _spec: Any) -> Documents:
     raise not_supported("another command", "$currentOp with options of another type")
 
 
-def _search_indexes(_context: Context, _spec: Any) -> Documents:
-    raise refuse_search("$listSearchIndexes")
-
-
-def _refused_source(name: str) -> Callable[[Context, Any], Documents]:
-    def source(_context: Context, _spec: Any) -> Documents:
-        raise not_supported("a change stream stage in another pipeline", name)
-
-    return source
+def _change_stream_stage(_context: Context, _spec: Any) -> Documents:
+    raise not_supported("a change stream stage in another pipeline")
 
 
 _SOURCES: Mapping[str, Callable[[Context, Any], Documents]] = {
-    **{name: _refused_source(name) for name in ELSEWHERE - OUTPUTS},
+    "$changeStreamSplitLargeEvent": _change_stream_stage,
     "$collStats": _collection_stats,
     "$currentOp": _current_operations,
     "$documents": _documents,
     "$indexStats": _index_stats,
-    "$listLocalSessions": _sessions,
-    "$listSearchIndexes": _search_indexes,
+    "$listLocalSessions": lambda context, spec: [{"_id": {"id": session.id}} for session in context.state.sessions],
+    "$listSearchIndexes": lambda context, spec: search_index_command(context),
 }
 
 
-def refuse_search(name: str) -> CommandError:
-    """Return the error with which a server without Atlas Search replies to a command or stage."""
-    return error(31082, f"{name} is not allowed: using Atlas Search Database Commands and the $listSearchIndexes "
-                 "aggregation stage requires additional configuration. Please connect to Atlas or an AtlasCLI local "
-                 "deployment to enable.")  # fmt: skip
-
-
-def search_index_command(context: Context) -> Document:
-    """Execute a command for search indexes, which always fails."""
-    raise refuse_search(context.request.name)
+def search_index_command(context: Context) -> Any:
+    """Raise the error with which a server without Atlas Search replies to a command or stage for search indexes."""
+    name = "$listSearchIndexes" if context.request.name == "aggregate" else context.request.name
+    raise error(31082, f"{name} is not allowed: using Atlas Search Database Commands and the $listSearchIndexes "
+                "aggregation stage requires additional configuration. Please connect to Atlas or an AtlasCLI local "
+                "deployment to enable.")  # fmt: skip

@@ -8,17 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gmongo._object_ids import new_object_id
+from gmongo.testing import unsupported
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field, malformed
 from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.paths import split, value_at
+from gmongo.testing.store.paths import value_at
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.positions import positional_index
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.update_operators import UPDATE_OPERATORS, Edit, check_operand
 from gmongo.testing.store.values import MISSING, copy_value, equal, identical
+from gmongo.testing.unsupported import not_supported
 
 Document = dict[str, Any]
 # For these operators, and for `$push` with modifiers, change streams show the new array instead of changed elements.
@@ -63,16 +65,12 @@ class Update:
             isinstance(push, dict)
             and "$each" in push
             and ("$sort" in push or ("$slice" in push and push["$each"]))
-            and any(self._matching_paths(document, split(path), document))
+            and any(self._matching_paths(document, path.split("."), document))
             for path, push in pushes.items()
         )
 
     def apply(self, document: Document, inserting: bool = False) -> Document:
-        """Return the updated copy of a document.
-
-        :param document: the document to update; the method does not modify this object.
-        :param inserting: True for the new document of an upsert.
-        """
+        """Return the updated copy of a document."""
         if self.is_pipeline:
             changed = self._pipeline(copy_value(document))
         elif self.has_operators:
@@ -85,41 +83,27 @@ class Update:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
         return _with_identity(changed, document, inserting)
 
-    def written_whole(self, document: Document, changed: Document) -> frozenset[str]:
+    def written_whole(self, document: Document, changed: Document) -> frozenset[str] | None:
         """Return the paths whose values change streams show completely.
 
-        If the result contains the empty path, change streams show only the changed parts of all other values.
+        The result contains the empty path after update operators. The result is None after ``$[]`` and ``$[name]``.
         """
         if not self.has_operators:
             return frozenset()
+        if any(_is_array_operator(part) for parts, _, _ in self._edits for part in parts):
+            return None
         whole = {""}
         for parts, name, _ in self._edits:
-            plain = "$" not in "".join(parts)
-            if not plain:
-                whole.update(self._changed_elements(document, changed, parts))
             if name == "$push" and not self._has_modifiers(parts):
                 continue
-            for path in [parts] if plain else self._matching_paths(document, parts, document):
+            for path in self._matching_paths(document, parts, document):
                 after = value_at(changed, path)
+                before = value_at(document, path)
+                is_container = after is None or isinstance(after, (dict, list))
                 is_forced = name in _WHOLE or name == "$push"
-                if is_forced or (
-                    (after is None or isinstance(after, (dict, list))) and _differs(document, after, path)
-                ):
+                if is_forced or (is_container and (before is MISSING or not identical(before, after))):
                     whole.add(".".join(path))
         return frozenset(whole)
-
-    def _changed_elements(self, document: Document, changed: Document, parts: Sequence[str]) -> Iterator[str]:
-        """Yield the paths that ``$[]`` and ``$[name]`` changed.
-
-        If several elements of an array changed, yield the path of the array. If one element
-        changed, yield the path of the element.
-        """
-        for number, part in enumerate(parts):
-            for path in self._matching_paths(document, parts[:number], document) if _is_array_operator(part) else ():
-                places = [[*path, str(index)] for index in self._matching_indexes(document, path, part, document)]
-                places = places if len(places) > 1 else []
-                differing = [place for place in places if _differs(document, value_at(changed, place), place)]
-                yield from [".".join(path)] if len(differing) > 1 else map(".".join, differing)
 
     def _has_modifiers(self, parts: Sequence[str]) -> bool:
         """Return True if the ``$push`` to a path has a modifier that can move or remove elements."""
@@ -149,10 +133,7 @@ class Update:
         return document
 
     def _paths_or_error(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
-        """Return the paths that a path with positional operators matches.
-
-        If the path matches nothing, return the error that the caller raises before the operator is applied.
-        """
+        """Return the matching paths of a path with positional operators, or the error if there are none."""
         if "$" not in "".join(parts):
             return [list(parts)]
         try:
@@ -186,11 +167,6 @@ class Update:
         return [index for index, element in enumerate(array) if match(element)]
 
 
-def _differs(document: Document, after: Any, path: list[str]) -> bool:
-    before = value_at(document, path)
-    return before is not after and (before is MISSING or after is MISSING or not identical(before, after))
-
-
 def _with_identity(changed: Document, document: Document, inserting: bool) -> Document:
     if "_id" not in document:
         return changed
@@ -221,6 +197,8 @@ def _edits_of(
     found: list[tuple[list[str], str, Edit]] = []
     used: set[str] = set()
     for name, fields in spec.items():
+        if name in unsupported.UPDATE_OPERATORS:
+            raise not_supported(name)
         if name not in UPDATE_OPERATORS:
             raise failed_to_parse(f"Unknown modifier: {name}. Expected a valid update modifier or pipeline-style "
                                   "update specified as an array")  # fmt: skip
@@ -248,7 +226,7 @@ def path_order(path: str) -> list[tuple[int, int, str]]:
 
 def _check_path(path: str) -> list[str]:
     """Check that an update can write a path. Return the parts of the path."""
-    parts = split(path)
+    parts = path.split(".")
     if "" in parts:
         raise error(56, f"The update path '{path}' contains an empty field name.")
     if parts[0][0] == "$" and _is_positional(parts[0]):
@@ -276,11 +254,7 @@ def _is_array_operator(part: str) -> bool:
 
 
 def _overlap(first: list[str], second: list[str]) -> bool:
-    """Return True if two paths can lead to the same value.
-
-    Two paths overlap if one path contains the other path. Two paths also overlap if, at the first
-    difference, exactly one of the two parts is an array operator, ``$[]`` or ``$[name]``.
-    """
+    """Return True if one path contains the other, or if one of the first differing parts is an array operator."""
     for left, right in zip(first, second, strict=False):
         if left != right:
             if _is_array_operator(left) and _is_array_operator(right):
@@ -331,20 +305,15 @@ def _top_level_names(query: Any) -> Iterator[str]:
         elif path == "$expr":
             raise malformed("an array filter")
         elif condition != {"$all": []}:
-            yield split(path)[0]
+            yield path.split(".")[0]
 
 
 def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
-    """Return the fields that the query compares for equality.
-
-    The new document of an upsert contains these fields.
-
-    :param only_identity: True to return only ``_id``, for a replacement.
-    """
+    """Return the fields that the query compares for equality, which are fields of the document of an upsert."""
     document: Document = {}
     taken: list[list[str]] = []
     for path, expected in sorted(_equal_paths(query), key=lambda entry: entry[0]):
-        parts = split(path)
+        parts = path.split(".")
         if only_identity and parts[0] != "_id":
             continue
         if only_identity and path != "_id":
@@ -370,10 +339,7 @@ def _equal_paths(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _equal_values(condition: Any) -> Iterator[Any]:
-    """Yield the values to which a condition compares a field for equality.
-
-    Yield a regular expression only if the regular expression is the operand of ``$eq``.
-    """
+    """Yield the values to which a condition compares a field for equality. Patterns are values only for ``$eq``."""
     if not is_operators(condition):
         alternatives, certain = [condition], []
     else:

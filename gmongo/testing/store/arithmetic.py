@@ -18,17 +18,14 @@ from bson.decimal128 import Decimal128, create_decimal128_context
 from bson.int64 import Int64
 
 from gmongo.testing.store.errors import bad_value, type_mismatch
-from gmongo.testing.store.values import compare, is_number, type_name
+from gmongo.testing.store.values import MISSING, compare, is_number, type_name
 
 CONTEXT = create_decimal128_context()
 INT64 = range(-(2**63), 2**63)
 
 
 def to_decimal(value: Any) -> Decimal:
-    """Convert a number to a decimal of at most 34 digits.
-
-    A double becomes a decimal of 15 digits, even if the last digits are zeros.
-    """
+    """Convert a number to a decimal of at most 34 digits. A double becomes a decimal of 15 digits."""
     if isinstance(value, Decimal128):
         return value.to_decimal()
     if isinstance(value, float):
@@ -42,10 +39,7 @@ def decimal(value: Decimal) -> Decimal128:
 
 
 def integer(value: int, *operands: Any) -> Any:
-    """Convert an integral result to the widest integer type of the operands.
-
-    A result outside the int64 range becomes a double.
-    """
+    """Convert a result to the widest integer type of the operands, or to a double outside the int64 range."""
     if value not in INT64:
         return float(value)
     return Int64(value) if any(isinstance(one, Int64) for one in operands) else int(value)
@@ -89,10 +83,7 @@ def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: An
 
 
 def total(values: Iterable[Any]) -> Any:
-    """Return the sum of the values that are numbers. If no value is a number, return 0.
-
-    The sum of doubles is computed exactly and rounded once.
-    """
+    """Return the sum of the values that are numbers. If no value is a number, return 0."""
     return _sum([value for value in values if is_number(value)])
 
 
@@ -134,41 +125,12 @@ def average(values: Iterable[Any]) -> Any:
     return sum(numbers) / len(numbers) if not isinstance(whole, float) else whole / len(numbers)
 
 
-def deviation(values: Iterable[Any], sample: bool) -> Any:
-    """Return the standard deviation of the values that are numbers. Return None if there are too few numbers.
-
-    :param sample: True for the deviation of a sample, False for the deviation of a population.
-    """
-    numbers = [float(str(value)) for value in values if is_number(value)]
-    count = len(numbers) - sample
-    if count < 1:
-        return None
-    if not all(map(math.isfinite, numbers)):
-        return math.nan
-    mean = squares = 0.0
-    for number, value in enumerate(numbers, 1):  # a server also uses Welford's algorithm, which affects the last digits
-        delta = value - mean
-        mean += delta / number
-        squares += delta * (value - mean)
-    return math.sqrt(squares / count)
-
-
 def extreme(values: Iterable[Any], direction: int, fold: Callable[[Any], Any] = lambda value: value) -> Any:
-    """Return the lowest or the highest value. Ignore values that are null or missing.
-
-    If no values remain, return None.
-
-    :param direction: 1 for the lowest value, -1 for the highest value.
-    :param fold: a function that converts a value for the comparison under a collation.
-    """
+    """Return the lowest (direction 1) or the highest (direction -1) value that is not null or missing, or None."""
     best: Any = None
     for value in values:
-        if value is None or not _exists(value):
+        if value is None or value is MISSING:
             continue
         if best is None or compare(fold(value), fold(best)) * direction < 0:
             best = value
     return best
-
-
-def _exists(value: Any) -> bool:
-    return type_name(value) != "missing"

@@ -38,6 +38,7 @@ def bulk_write(context: Context) -> Document:
 
 
 _COUNTS = ("nErrors", "nInserted", "nMatched", "nModified", "nUpserted", "nDeleted")
+_COUNTED = {"insert": "nInserted", "update": "nMatched", "delete": "nDeleted"}
 
 
 def _check(context: Context, body: Document) -> None:
@@ -88,46 +89,22 @@ def _run(operation: Document, index: int, targets: list[Target], counts: Counter
         failed = {"ok": 0.0, "idx": index, "code": error.code, "errmsg": error.message, "n": 0, **error.fields}
         return {**failed, "nModified": 0} if kind == "update" else failed
     result: Document = {"ok": 1.0, "idx": index, "n": outcome.matched}
-    _COUNT[kind](outcome, counts)
+    is_upsert = outcome.upserted is not MISSING
+    counts["nUpserted" if is_upsert else _COUNTED[kind]] += outcome.matched
+    counts["nModified"] += outcome.modified
     if kind == "update":
         result["nModified"] = outcome.modified
-        if outcome.upserted is not MISSING:
+        if is_upsert:
             result["upserted"] = {"_id": outcome.upserted}
     return result
 
 
-def _insert(target: Target, operation: Document) -> Outcome:
-    return insert_one(target, operation["document"])
-
-
-def _update(target: Target, operation: Document) -> Outcome:
-    statement = {name: value for name, value in operation.items() if name not in ("update", "filter", "updateMods")}
-    return update_matching(target, {**statement, "q": operation["filter"], "u": operation["updateMods"]})
-
-
-def _delete(target: Target, operation: Document) -> Outcome:
-    return delete_matching(target, {**operation, "q": operation["filter"], "limit": not operation.get("multi")})
-
-
-def _count_insert(_outcome: Outcome, counts: Counter[str]) -> None:
-    counts["nInserted"] += 1
-
-
-def _count_update(outcome: Outcome, counts: Counter[str]) -> None:
-    if outcome.upserted is not MISSING:
-        counts["nUpserted"] += 1
-        return
-    counts["nMatched"] += outcome.matched
-    counts["nModified"] += outcome.modified
-
-
-def _count_delete(outcome: Outcome, counts: Counter[str]) -> None:
-    counts["nDeleted"] += outcome.matched
-
-
-_RUN: Mapping[str, Callable[[Target, Document], Outcome]] = {"insert": _insert, "update": _update, "delete": _delete}
-_COUNT: Mapping[str, Callable[[Outcome, Counter[str]], None]] = {
-    "insert": _count_insert,
-    "update": _count_update,
-    "delete": _count_delete,
+_RUN: Mapping[str, Callable[[Target, Document], Outcome]] = {
+    "insert": lambda target, operation: insert_one(target, operation["document"]),
+    "update": lambda target, operation: update_matching(
+        target, {**operation, "q": operation["filter"], "u": operation["updateMods"]}
+    ),
+    "delete": lambda target, operation: delete_matching(
+        target, {**operation, "q": operation["filter"], "limit": not operation.get("multi")}
+    ),
 }

@@ -15,7 +15,7 @@ from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import listing_reply
-from gmongo.testing.store.state import VIEWS, drop_collection, move_collection
+from gmongo.testing.store.state import drop_collection, move_collection
 from gmongo.testing.unsupported import not_supported
 
 
@@ -24,7 +24,8 @@ def create(context: Context) -> Document:
     options = created_options(context.body)
     if "validator" in options and context.database in ("admin", "config", "local"):
         raise invalid_options(f"Document validators are not allowed on collections of the database {context.database}")
-    check_view(context.access, context.database, context.collection_name, options)
+    views = [one for one in context.state.collections_of(context.database) if one.is_view]
+    check_view(views, context.collection_name, options)
     existing = context.collection()
     if existing is not None:
         if context.state.version >= (7, 0) and existing.options == options and not context.access.in_transaction:
@@ -42,10 +43,6 @@ def drop(context: Context) -> Document:
             raise namespace_not_found("ns not found")
         return {}
     drop_collection(context.state, collection)
-    if collection.name == VIEWS:
-        for view in context.state.collections_of(context.database):
-            if view.is_view:
-                drop_collection(context.state, view)
     count = {} if collection.is_view else {"nIndexesWas": len(collection.indexes)}
     return {**count, "ns": collection.namespace}
 

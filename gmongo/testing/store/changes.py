@@ -43,16 +43,11 @@ _ENDING = {"collection": frozenset({"drop", "rename"}), "database": frozenset({"
 
 @dataclass(frozen=True)
 class Scope:
-    """The collections whose events a change stream shows.
+    """The collections whose events a change stream shows."""
 
-    :param level: ``collection``, ``database`` or ``cluster``.
-    :param database: the database of the ``aggregate`` command.
-    :param collection: the collection of the ``aggregate`` command; None if the level is ``database`` or ``cluster``.
-    """
-
-    level: str
-    database: str
-    collection: str | None
+    level: str  # `collection`, `database` or `cluster`
+    database: str  # the database of the `aggregate` command
+    collection: str | None  # the collection of the `aggregate` command, or None if the level is `database` or `cluster`
 
     def covers(self, event: Event) -> bool:
         if self.level == "cluster":
@@ -122,15 +117,7 @@ def _scope(context: Context, options: Document) -> Scope:
 
 
 class ChangeStreamCursor(Cursor):
-    """The cursor of a change stream. A ``getMore`` without results waits for events.
-
-    :param state: the state of the deployment.
-    :param scope: the collections whose events the stream shows.
-    :param options: the options of the stage ``$changeStream``.
-    :param splits: True if the pipeline has a ``$changeStreamSplitLargeEvent``.
-    :param run: a function that applies the other stages to a document. The function returns None if a stage removes
-        the document.
-    """
+    """The cursor of a change stream. A ``getMore`` without results waits for events."""
 
     awaits = True
 
@@ -171,10 +158,7 @@ class ChangeStreamCursor(Cursor):
         return found
 
     def _pending(self) -> Iterator[tuple[Position, Event]]:
-        """Yield the events after the position of the cursor.
-
-        After an event that ends the stream, yield an invalidation.
-        """
+        """Yield the events after the position, and an invalidation after an event that ends the stream."""
         last = self._state.oplog.event_at(self._position)
         if last is not None and self._ends(last):
             yield self._invalidation(last)

@@ -16,7 +16,7 @@ from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import failed_to_parse, invalid_namespace, namespace_not_found
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.state import VIEWS, State
+from gmongo.testing.store.state import State
 from gmongo.testing.store.values import type_name
 from gmongo.testing.unsupported import not_supported
 
@@ -26,17 +26,12 @@ _LONGEST = 255
 
 @dataclass
 class Context:
-    """The context of one command.
+    """The context of one command."""
 
-    :param state: the state of the deployment.
-    :param request: the received command.
-    :param access: the access to the current state, to a past state, or to the state of a transaction.
-    :param snapshot: the logical time of a read with the level ``snapshot`` outside of transactions; otherwise None.
-    """
-
-    state: State
-    request: Request
-    access: Access
+    state: State  # the state of the deployment
+    request: Request  # the received command
+    access: Access  # the access to the current state, to a past state, or to the state of a transaction
+    # The logical time of a read with the level `snapshot` outside of transactions, or None.
     snapshot: Timestamp | None = None
 
     @property
@@ -53,8 +48,7 @@ class Context:
         name = self.body[self.request.name]
         if type(name) is not str:
             raise failed_to_parse(f"collection name has invalid type {type_name(name)}")
-        if name != VIEWS or self.request.name != "drop":
-            check_name(self.database, name, self.request.name in _WRITES)
+        check_name(self.database, name, self.request.name in _WRITES)
         return name
 
     @property
@@ -94,20 +88,14 @@ class Context:
         return collection
 
     def existing_collection(self) -> Collection:
-        """Return the collection or view of the command.
-
-        :raises CommandError: the collection does not exist.
-        """
+        """Return the collection or view of the command."""
         collection = self.collection()
         if collection is None:
             raise namespace_not_found(f"ns does not exist: {self.namespace}")
         return collection
 
     def writable_collection(self) -> Collection:
-        """Return the collection to which the command writes. Create a missing collection.
-
-        :raises CommandError: the collection is a view.
-        """
+        """Return the collection to which the command writes. Create a missing collection."""
         collection = self.collection()
         if collection is None:
             return self.access.create(self.database, self.collection_name, {})
@@ -131,10 +119,7 @@ def check_writable(collection: Collection) -> None:
 
 
 def check_name(database: str, name: str, to_write: bool = False) -> None:
-    """Check the name of a collection.
-
-    :param to_write: True if the command writes to the collection or creates the collection.
-    """
+    """Check the name of a collection."""
     too_long = len(f"{database}.{name}".encode()) > _LONGEST
     if not name or name.startswith(".") or "\0" in name or "$" in name or too_long:
         raise invalid_namespace(f"Invalid namespace specified '{database}.{name}'")

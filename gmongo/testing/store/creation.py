@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing import clock
 from gmongo.testing.command import error
-from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import BUILT_IN
-from gmongo.testing.store.data import Document
+from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import bad_value, malformed
 from gmongo.testing.store.fields import TABLE
@@ -62,10 +61,7 @@ def _bucketing(options: Mapping[str, Any]) -> Document:
 
 
 def measurement(series: Mapping[str, Any], document: Document) -> Document:
-    """Return the form in which a time series stores a document: the time and the metadata are the first fields.
-
-    :param series: the option ``timeseries`` of the collection.
-    """
+    """Return the form in which a time series stores a document: the time and the metadata are the first fields."""
     first = [name for name in (series["timeField"], series.get("metaField")) if name in document]
     if type_name(document.get(series["timeField"], MISSING)) != "date":
         raise not_supported("a time series", "a measurement without a time")
@@ -144,45 +140,19 @@ def check_contents(options: Mapping[str, Any]) -> None:
         compile_filter(options["validator"])
 
 
-def check_view(access: Access, database: str, name: str, options: Document) -> None:
-    """Check the collections and views that a view reads."""
-    collation = Collation.from_spec(options.get("collation"))
-    unvisited, visited = list(_collections_read_by(options)), set()
-    while unvisited:
-        read = unvisited.pop()
-        other = access.find(database, read)
-        if read == name or (other is not None and other.is_view and other.collation != collation):
-            raise malformed("a view that reads itself, or a view with another collation")
-        if read not in visited and other is not None:
-            unvisited += _collections_read_by(other.options)
-        visited.add(read)
-
-
-def _collections_read_by(options: Document) -> Iterator[str]:
+def check_view(views: list[Collection], name: str, options: Document) -> None:
+    """Check that the new view is not in a cycle of views, and has the collation of the views that the view reads."""
     if "viewOn" in options:
-        yield options["viewOn"]
-        yield from _collections_read_in(options.get("pipeline", []))
-
-
-def _collections_read_in(part: Any) -> Iterator[str]:
-    """Yield the names of the collections that the stages of a pipeline and its nested pipelines read."""
-    if isinstance(part, list):
-        for one in part:
-            yield from _collections_read_in(one)
-    elif isinstance(part, dict):
-        for name, value in part.items():
-            if name == "$lookup" and isinstance(value, dict) and isinstance(value.get("from"), str):
-                yield value["from"]
-            elif name == "$unionWith":
-                yield value if isinstance(value, str) else value.get("coll", "")
-            yield from _collections_read_in(value)
+        own = repr(options)
+        if any(repr(name) in text for text in (own, *(repr(view.options) for view in views))):
+            raise not_supported("a view whose name is in a view")
+        collation = Collation.from_spec(options.get("collation"))
+        if any(repr(view.name) in own and view.collation != collation for view in views):
+            raise malformed("a view with another collation")
 
 
 def check_find_of_view(body: Document) -> None:
-    """Check that a ``find`` of a view only has options that an aggregation supports.
-
-    A server executes a ``find`` of a view as an aggregation.
-    """
+    """Check that an aggregation supports the options of a ``find`` of a view."""
     projection = body.get("projection") or {}
     operators = [value for value in projection.values() if isinstance(value, dict)]
     if (

@@ -6,7 +6,6 @@ import itertools
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Any
 
 import bson
 from bson.int64 import Int64
@@ -26,14 +25,7 @@ IDLE_SECONDS = 600.0
 
 
 class Cursor:
-    """A cursor whose results are known when the cursor is opened.
-
-    :param namespace: the namespace in the replies.
-    :param documents: all results.
-    :param limit_reached: True if the number of results equals the limit of the command. In this
-        case, the cursor closes with the batch that contains the last result.
-    :ivar is_lost: True if the collection was dropped.
-    """
+    """A cursor whose results are known when the cursor is opened."""
 
     capped = False
     awaits = False
@@ -77,15 +69,7 @@ _number = attrgetter("number")
 
 
 class TailingCursor(Cursor):
-    """A tailable cursor, which also returns documents that are inserted after the ``find``.
-
-    :param collection: the capped collection.
-    :param match: a function that returns True if a document matches the filter.
-    :param project: a function that applies the projection to a document.
-    :param awaits: True if a ``getMore`` without results waits for documents (``awaitData``).
-    :param limit: the maximum number of documents; 0 means all documents. The cursor remains open after the last
-        document.
-    """
+    """A tailable cursor, which also returns documents that are inserted after the ``find``."""
 
     capped = True
 
@@ -160,10 +144,7 @@ class Cursors:
     def is_open(self, cursor: Cursor) -> bool:
         return cursor.id in self._open
 
-    def close(self, cursor: Cursor) -> None:
-        self._open.pop(cursor.id, None)
-
-    def close_id(self, cursor_id: int) -> None:
+    def close(self, cursor_id: int) -> None:
         self._open.pop(cursor_id, None)
 
     def kill(self, cursor_ids: list[int], namespace: str, member: str) -> Document:
@@ -178,46 +159,30 @@ class Cursors:
                 killed.append(Int64(cursor_id))
         return {"cursorsKilled": killed, "cursorsNotFound": missing, "cursorsAlive": [], "cursorsUnknown": []}
 
-    def kill_of_session(self, session: bytes) -> None:
-        self._kill_where(lambda cursor: cursor.session == session)
-
-    def kill_of_member(self, member: str) -> None:
-        self._kill_where(lambda cursor: cursor.member == member)
-
-    def kill_of_transaction(self, session: bytes, number: int) -> None:
-        self._kill_where(lambda cursor: cursor.session == session and cursor.transaction == number)
-
     def kill_of_collection(self, namespace: str) -> None:
-        """Kill the tailable cursors of a dropped collection.
-
-        For other cursors of ``find``, the next ``getMore`` reports the drop.
-        """
-        self._kill_where(lambda cursor: cursor.namespace == namespace and cursor.capped)
+        """Kill the tailable cursors of a dropped collection. For others, the next ``getMore`` reports the drop."""
+        self.kill_where(lambda cursor: cursor.namespace == namespace and cursor.capped)
         for cursor in self._open.values():
             cursor.is_lost = cursor.is_lost or (cursor.namespace == namespace and "find" in cursor.command)
 
     def expire(self) -> None:
         """Kill all cursors that have a timeout, without waiting for the timeout."""
-        self._kill_where(lambda cursor: not cursor.no_timeout)
+        self.kill_where(lambda cursor: not cursor.no_timeout)
 
     def count(self) -> int:
         return len(self._open)
 
     def _expire(self) -> None:
         oldest = clock.monotonic() - IDLE_SECONDS
-        self._kill_where(lambda cursor: cursor.used < oldest and not cursor.no_timeout)
+        self.kill_where(lambda cursor: cursor.used < oldest and not cursor.no_timeout)
 
-    def _kill_where(self, condition: Any) -> None:
+    def kill_where(self, condition: Callable[[Cursor], bool]) -> None:
         for cursor in [one for one in self._open.values() if condition(one)]:
             del self._open[cursor.id]
 
 
 def check_owner(cursor: Cursor, namespace: str, session: bytes | None, transaction: int | None) -> None:
-    """Check that a ``getMore`` may use a cursor.
-
-    The command must have the collection, the session and the transaction of the cursor. No other ``getMore`` may use
-    the cursor at the same time.
-    """
+    """Check that a ``getMore`` has the collection, session and transaction of the cursor, which no other one uses."""
     if cursor.in_use:
         raise error(12051, f"cursor id {cursor.id} is already in use")
     if cursor.namespace != namespace:

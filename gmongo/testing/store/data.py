@@ -38,38 +38,26 @@ class Change(NamedTuple):
 
 @dataclass(eq=False)
 class Collection:
-    """A collection or a view.
+    """A collection or a view."""
 
-    :param database: the name of the database.
-    :param name: the name of the collection.
-    :param options: the options in the form of ``listCollections``.
-    :param created: the logical time of the creation.
-    :param uuid: the UUID of the collection.
-    :param indexes: the indexes by name.
-    :param records: the records by key, in natural order.
-    :param record_locks: the transactions that have locked records, by the key of the record.
-    :param entry_locks: the transactions that have locked entries of unique indexes, by index name and entry.
-    :param changed: the logical time of the last change, by the key of the record.
-    :param history: the last changes, for reads of a past state.
-    :param horizon: the oldest logical time whose state can be read.
-    :param last_number: the highest number of a record.
-    :param stored: the size in bytes of all documents of a capped collection.
-    """
-
-    database: str
-    name: str
-    options: Document
-    created: Timestamp = BEGINNING
-    uuid: Binary = field(default_factory=lambda: Binary(_random.uuid4().bytes, 4))
-    indexes: dict[str, Index] = field(default_factory=dict)
-    records: dict[Key, Record] = field(default_factory=dict)
+    database: str  # the name of the database
+    name: str  # the name of the collection
+    options: Document  # the options in the form of `listCollections`
+    created: Timestamp = BEGINNING  # the logical time of the creation
+    uuid: Binary = field(default_factory=lambda: Binary(_random.uuid4().bytes, 4))  # the UUID of the collection
+    indexes: dict[str, Index] = field(default_factory=dict)  # the indexes by name
+    records: dict[Key, Record] = field(default_factory=dict)  # the records by key, in natural order
+    # The transactions that have locked records, by the key of the record.
     record_locks: dict[Key, object] = field(default_factory=dict)
+    # The transactions that have locked entries of unique indexes, by index name and entry.
     entry_locks: dict[tuple[str, Key], object] = field(default_factory=dict)
+    # The logical time of the last change, by the key of the record.
     changed: dict[Key, Timestamp] = field(default_factory=dict)
+    # The last changes, for reads of a past state.
     history: deque[Change] = field(default_factory=lambda: deque(maxlen=HISTORY))
-    horizon: Timestamp = BEGINNING
-    last_number: int = 0
-    stored: int = 0
+    horizon: Timestamp = BEGINNING  # the oldest logical time whose state can be read
+    last_number: int = 0  # the highest number of a record
+    stored: int = 0  # the size in bytes of all documents of a capped collection
 
     @property
     def namespace(self) -> str:

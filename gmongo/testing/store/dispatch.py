@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing.command import CommandError, Request, error
@@ -214,10 +213,6 @@ def _run_statement(
         if error.code in _TRANSIENT_CODES and TRANSIENT not in error.labels:
             error.labels.append(TRANSIENT)
         raise
-    if _has_failed(reply):
+    if reply.get("writeErrors") or reply.get("nErrors"):
         abort(state, session)
     return {**reply, **recovery_token(state)}
-
-
-def _has_failed(reply: Mapping[str, Any]) -> bool:
-    return bool(reply.get("writeErrors") or reply.get("nErrors"))

@@ -20,36 +20,17 @@ _UUID_LENGTH = 16
 
 
 def new_entries(collection: Collection, document: Document, before: Document | None) -> Iterator[tuple[str, Key]]:
-    """Yield the entries that a write of a document would add to unique indexes, each with the name of the index.
-
-    :param before: the old document; None for an insert.
-    """
+    """Yield the entries that a write of a document would add to unique indexes, each with the name of the index."""
     for index in collection.indexes.values():
         if index.needs_duplicate_check:
             known = {entry for entry, _ in index.entries(before)} if before is not None else ()
             yield from ((index.name, entry) for entry, _ in index.entries(document) if entry not in known)
 
 
-def check_unique(collection: Collection, key: Key, document: Document) -> None:
-    """Check that no stored document has the values of a document in a unique index, except the ``_id`` index."""
-    for index in collection.indexes.values():
-        if not index.needs_duplicate_check:
-            continue
-        for entry, values in index.entries(document):
-            if any(other != key for other in index.record_keys(entry)):
-                raise duplicate_key(collection, index, values)
-
-
-def check_unique_among(
-    collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], written: Iterable[Key]
+def check_unique(
+    collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], written: Iterable[Key] = ()
 ) -> None:
-    """Check that no record of a transaction has the values of a document in a unique index.
-
-    The ``_id`` index is not checked.
-
-    :param records: the records that the transaction reads.
-    :param written: the keys of the records that the transaction has written.
-    """
+    """Check that no other record in `records` has the key of `document` in a unique index, except ``_id``."""
     for index in collection.indexes.values():
         if not index.needs_duplicate_check:
             continue

@@ -24,7 +24,12 @@ def abort(state: State, session: Session) -> None:
     """Abort the open transaction of a session, and close the cursors of the transaction."""
     if session.transaction is not None:
         session.transaction.abort()
-        state.cursors.kill_of_transaction(session.id, session.transaction.number)
+        _kill_cursors(state, session, session.transaction)
+
+
+def _kill_cursors(state: State, session: Session, transaction: Transaction) -> None:
+    pair = session.id, transaction.number
+    state.cursors.kill_where(lambda cursor: (cursor.session, cursor.transaction) == pair)
 
 
 def end_transaction(state: State, request: Request, session: Session) -> Document:
@@ -51,7 +56,7 @@ def _commit(state: State, session: Session, transaction: Transaction) -> None:
         error.labels.append(TRANSIENT)
         raise
     finally:
-        state.cursors.kill_of_transaction(session.id, transaction.number)
+        _kill_cursors(state, session, transaction)
 
 
 def _transaction(state: State, request: Request, session: Session) -> Transaction:
@@ -121,7 +126,7 @@ def end_session(state: State, lsid: bytes) -> None:
     session = state.sessions.remove(lsid)
     if session is not None:
         abort(state, session)
-    state.cursors.kill_of_session(lsid)
+    state.cursors.kill_where(lambda cursor: cursor.session == lsid)
 
 
 def kill_session(state: State, lsid: bytes) -> None:
@@ -129,7 +134,7 @@ def kill_session(state: State, lsid: bytes) -> None:
     session = state.sessions.get(lsid)
     if session is not None:
         abort(state, session)
-    state.cursors.kill_of_session(lsid)
+    state.cursors.kill_where(lambda cursor: cursor.session == lsid)
 
 
 def _session_ids(context: Context) -> list[bytes]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.expressions import Scope, Variables
+from gmongo.testing.store.expressions.compiling import Scope, Variables
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import MISSING
 from gmongo.testing.unsupported import not_supported
@@ -23,16 +23,11 @@ def _no_collection(name: str) -> list[Document]:
 
 @dataclass(frozen=True)
 class Environment:
-    """The context in which a stage is compiled.
+    """The context in which a stage is compiled."""
 
-    :param scope: the names of the variables, the collation and the pace.
-    :param read: a function that returns the documents of another collection of the database by name.
-    :param most: the number of documents that later stages read from the stage; None if later stages read all documents.
-    """
-
-    scope: Scope = field(default_factory=Scope)
+    scope: Scope = field(default_factory=Scope)  # the names of the variables, the collation and the pace
+    # A function that returns the documents of another collection of the database by name.
     read: Callable[[str], list[Document]] = _no_collection
-    most: int | None = None
 
     @property
     def pace(self) -> Pace:

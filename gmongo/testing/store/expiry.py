@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing import clock
@@ -13,16 +13,13 @@ from gmongo.testing.store.end_transactions import abort
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
-from gmongo.testing.store.values import MISSING, Key, is_number, milliseconds, whole
+from gmongo.testing.store.values import MISSING, is_number, milliseconds, whole
 
 _DATE = 45  # the rank of dates in the comparison order of BSON types
 
 
 def run_due_work(state: State, parameters: Mapping[str, Any]) -> None:
-    """Remove expired documents and abort expired transactions, at most once in ``ttlMonitorSleepSecs``.
-
-    A deployment calls the function before each command. While no command arrives, nothing expires.
-    """
+    """Remove expired documents and abort expired transactions, at most once in ``ttlMonitorSleepSecs``."""
     state.transaction_lifetime = parameters["transactionLifetimeLimitSeconds"]
     now = clock.monotonic()
     if now - state.swept < parameters["ttlMonitorSleepSecs"]:
@@ -42,11 +39,8 @@ def _expire(state: State, collection: Collection, index: Index) -> None:
     if not is_number(seconds) or len(index.keys) != 1 or not index.is_ordered:
         return
     access = Access(state)
-    for key in Pace().through(_keys_before(index, milliseconds(now_in_milliseconds()) - whole(seconds) * 1000)):
+    end = milliseconds(now_in_milliseconds()) - whole(seconds) * 1000
+    for key in Pace().through(index.between((), ((_DATE,),), ((_DATE, end),))):
         # A later call removes a document that a transaction has locked.
         if key in collection.records and key not in collection.record_locks:
             access.remove(collection, key)
-
-
-def _keys_before(index: Index, date: int) -> Iterator[Key]:
-    return index.between((), ((_DATE,),), ((_DATE, date),))

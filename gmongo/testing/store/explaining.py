@@ -32,14 +32,7 @@ def explain(context: Context) -> Document:
 
 
 def explain_command(context: Context, command: Document, verbosity: str) -> Document:
-    """Return the reply to ``explain`` for a ``find`` or ``aggregate``.
-
-    The reply shows the stages and the index of the plan, but no filters, no bounds, and no counters except
-    ``nReturned``.
-
-    :param context: the context of the ``explain``.
-    :param verbosity: the verbosity of the ``explain``.
-    """
+    """Return the reply to ``explain`` for a ``find`` or ``aggregate``."""
     name = next(iter(command))
     if name not in ("find", "aggregate"):
         raise not_supported("explain of another command", name)

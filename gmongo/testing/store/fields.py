@@ -1,4 +1,4 @@
-"""Check commands against a table of their fields, which ``python -m tests.simulation.fields`` records from a server."""
+"""Check commands against a table of their fields, which was recorded from a server."""
 
 from __future__ import annotations
 
@@ -11,24 +11,12 @@ from typing import Any
 import bson
 
 from gmongo.testing.command import CommandError, Request, error
+from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import is_nan, long_of, type_name
 
 Version = tuple[int, ...]
 _NUMBERS = ("int", "long", "double", "decimal")
-_SIZES = ("one", "many", "zero", "negative", "large", "huge", "fraction", "nan")
-_KINDS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(_NUMBERS, _SIZES),
-    "string": ("text", "empty", "dollar"),
-    "bool": ("true", "false"),
-    "object": ("full", "empty"),
-    "array": ("empty", "objects", "nulls", "strings", "ints", "longs", "others"),
-    "binData": ("other", "uuid"),
-    "timestamp": ("some", "null"),
-}
-_SINGLE = ("null", "objectId", "date", "regex", "javascript", "javascriptWithScope", "minKey", "maxKey")
-LEAVES: tuple[str, ...] = (*(f"{kind}-{part}" for kind, parts in _KINDS.items() for part in parts), *_SINGLE)
-"""The names of the kinds of values that the table distinguishes."""
 ALIASES: Mapping[str, str] = {
     **{"buildinfo": "buildInfo", "collstats": "collStats", "dbstats": "dbStats", "findandmodify": "findAndModify"},
     "ismaster": "isMaster",
@@ -39,28 +27,23 @@ _NEXT = ("$readPreference", "$clusterTime")
 _OF_SESSIONS = ("lsid", "txnNumber", "autocommit", "startTransaction", "stmtId", "stmtIds")
 _LAST = ("maxTimeMS", "readConcern", "writeConcern")
 _READS_IN_TRANSACTIONS = frozenset({"distinct", "find", "getMore"})
-_QUICK = {True: "bool-true", False: "bool-false"}
 
 
-def kind_of_value(value: Any) -> str:
-    """Return the name of the kind of a value, such as ``int-negative`` or ``array-empty``."""
-    kind = type(value)
-    if kind is str:
-        return "string-text" if value and value[0] != "$" else "string-dollar" if value else "string-empty"
-    if kind is bool:
-        return _QUICK[value]
-    if kind is dict:
-        return "object-full" if value else "object-empty"
-    name = type_name(value)
+def _kinds(value: Any, name: str) -> set[str]:
+    """Return the words of the table that describe a value of the type `name`, such as ``int`` and ``int-many``."""
     if name in _NUMBERS:
-        return f"{name}-{_size(value)}"
-    if name == "array":
-        return f"array-{_elements(value)}"
-    if name == "binData":
-        return "binData-uuid" if getattr(value, "subtype", 0) == 4 and len(value) == 16 else "binData-other"
-    if name == "timestamp":
-        return "timestamp-some" if value.time or value.inc else "timestamp-null"
-    return name
+        size = _size(value)
+        return {name, "number", size, f"{name}-{size}", "positive" if size in ("one", "many") else size}
+    part = ""
+    if name == "string":
+        part = "empty" if not value else "dollar" if value[0] == "$" else "text"
+    elif name == "bool":
+        part = str(value).lower()
+    elif name == "array":
+        part = _elements(value)
+    elif name == "binData":
+        part = "uuid" if getattr(value, "subtype", 0) == 4 and len(value) == 16 else "other"
+    return {name, f"{name}-{part}"}
 
 
 def _size(value: Any) -> str:
@@ -84,87 +67,55 @@ def _elements(values: list[Any]) -> str:
     return names.get(others.pop(), "others") if len(others) == 1 else "others"
 
 
-def kinds_of_word(word: str) -> tuple[str, ...]:
-    """Return the names of all kinds of values that a word in the rules of the table includes.
-
-    :param word: the name of a kind, a BSON type, ``number``, or a size such as ``negative`` or ``positive``.
-    """
-    if word.endswith("positive"):
-        return tuple(leaf for size in ("one", "many") for leaf in kinds_of_word(word.replace("positive", size)))
-    if word == "number":
-        return tuple(leaf for kind in _NUMBERS for leaf in kinds_of_word(kind))
-    if word in _SIZES:
-        return tuple(f"{kind}-{word}" for kind in _NUMBERS)
-    return tuple(f"{word}-{part}" for part in _KINDS[word]) if word in _KINDS else (word,)
-
-
 @dataclass
 class Field:
-    """The rules for the value of a field.
+    """The rules for the value of a field."""
 
-    :param codes: the error codes by kind of value. The error code of an accepted kind is 0.
-    :param since: the server version that introduced the field.
-    :param parts: the rules for the fields of the value. If the value is an array, the rules apply to its elements.
-    """
-
-    codes: Mapping[str, int]
-    since: Version = (0, 0)
+    accepted: frozenset[str]  # the words for accepted values, or an empty set if the field accepts all values
+    refused: frozenset[str]  # the words for the values that the field refuses although `accepted` contains a word
+    since: Version = (0, 0)  # the server version that introduced the field
+    # The rules for the fields of the value. If the value is an array, the rules apply to its elements.
     parts: Fields | None = None
+
+    def check(self, path: str, value: Any, version: Version) -> None:
+        name = type_name(value)
+        if self.refused or (self.accepted and name not in self.accepted):
+            kinds = _kinds(value, name)
+            if not self.refused.isdisjoint(kinds) or (self.accepted and self.accepted.isdisjoint(kinds)):
+                raise malformed(f"{path} with {value!r:.60} of the type {name}")
+        if self.parts is not None:
+            for part in Pace().through(value) if isinstance(value, list) else [value]:
+                if isinstance(part, dict):
+                    self.parts.check(part, version)
 
 
 @dataclass
 class Fields:
-    """The rules for the fields of a command or of an embedded document.
+    """The rules for the fields of a command or of an embedded document."""
 
-    :param name: the name of the command, or the path of the embedded document.
-    :param unknown: the error code for an unknown field; 0 if the command ignores unknown fields.
-    :param missing: the error codes for missing fields, by the name of the required field.
-    :param admin: True if only the ``admin`` database has the command.
-    :param without: the fields among ``readConcern`` and ``writeConcern`` that the command refuses. The read concern
-        level ``local`` is always accepted.
-    :param since: the server version that introduced the command.
-    :param checks_session_first: True if a server checks the session fields before the other fields.
-    :param fields: the rules by field name.
-    """
-
-    name: str
-    unknown: int = 0
+    name: str  # the name of the command, or the path of the embedded document
+    unknown: int = 0  # the error code for an unknown field, or 0 if the command ignores unknown fields
+    # The error codes for missing fields, by the name of the required field.
     missing: Mapping[str, int] = field(default_factory=dict)
-    admin: bool = False
+    admin: bool = False  # True if only the `admin` database has the command
+    # The fields among `readConcern` and `writeConcern` that the command refuses. The read concern level `local` is
+    # always accepted.
     without: Sequence[str] = ()
-    since: Version = (0, 0)
-    checks_session_first: bool = False
-    fields: dict[str, Field] = field(default_factory=dict)
+    since: Version = (0, 0)  # the server version that introduced the command
+    checks_session_first: bool = False  # True if a server checks the session fields before the other fields
+    fields: dict[str, Field] = field(default_factory=dict)  # the rules by field name
 
     def check(self, body: Mapping[str, Any], version: Version, generic: Container[str] = ()) -> None:
-        """Check all fields of a document.
-
-        :param generic: the names of the fields that each command accepts.
-        """
+        """Check all fields of a document."""
         for name, value in body.items():
             known = self.fields.get(name)
             if known is not None and version >= known.since:
-                self.check_field(known, name, value, version)
+                known.check(f"{self.name}.{name}", value, version)
             elif self.unknown and (known is not None or name not in generic):
                 raise _unknown(self.name, name, self.unknown, version)
         for name, code in self.missing.items():
             if name not in body:
                 raise error(code, f"BSON field '{self.name}.{name}' is missing but a required field")
-
-    def check_field(self, known: Field, name: str, value: Any, version: Version) -> None:
-        code = known.codes[kind_of_value(value)]
-        if code:
-            raise error(
-                code, f"BSON field '{self.name}.{name}' is {value!r:.60} of the wrong type '{type_name(value)}'"
-            )
-        if known.parts is None:
-            return
-        if isinstance(value, dict):
-            known.parts.check(value, version)
-        elif isinstance(value, list) and known.codes["object-full"]:
-            for part in Pace().through(value):
-                if isinstance(part, dict):
-                    known.parts.check(part, version)
 
 
 def _unknown(path: str, name: str, code: int, version: Version) -> CommandError:
@@ -242,24 +193,26 @@ def _check_generic(names: tuple[str, ...], body: Mapping[str, Any], version: Ver
     fields = TABLE["generic"]
     for name in names:
         if name in body and name in fields.fields:
-            fields.check_field(fields.fields[name], name, body[name], version)
+            fields.fields[name].check(name, body[name], version)
 
 
 def _read() -> dict[str, Fields]:
-    """Read the table from its file. A line has the rules for a command, or for an embedded document of a command."""
+    """Read the table. A line has the rules for a command, or for an embedded document of a command.
+
+    A rule contains the words for the accepted values of a field, and ``!`` before the words for refused values.
+    """
     table: dict[str, Fields] = {}
-    kinds: dict[str, Mapping[str, int]] = {}
     for text in Path(__file__).with_name("fields.jsonl").read_text(encoding="utf-8").splitlines():
         line = json.loads(text)
         name, since = line["name"], {key: _version(value) for key, value in line.get("since", {}).items()}
         entry = Fields(name, line.get("unknown", 0), line.get("missing", {}))
         entry.admin, entry.without = line.get("admin", False), line.get("without", ())
-        entry.since, entry.checks_session_first = since.get(name, (0, 0)), line.get("late", False)
-        for key, rules in line["fields"].items():
-            codes = kinds.setdefault(rules, compile_rules(rules))
-            entry.fields[key] = Field(codes, since.get(key, (0, 0)))
-        for key in since.keys() - entry.fields.keys() - {name}:  # a generic field that an older server refuses
-            entry.fields[key] = Field(kinds.setdefault("0", compile_rules("0")), since[key])
+        entry.since, entry.checks_session_first = since.pop(name, (0, 0)), line.get("late", False)
+        # `since` also names generic fields that an older server refuses.
+        for key, rule in {**dict.fromkeys(since, ""), **line["fields"]}.items():
+            words = frozenset(rule.split())
+            refused = frozenset(word[1:] for word in words if word[0] == "!")
+            entry.fields[key] = Field(words - {f"!{word}" for word in refused}, refused, since.get(key, (0, 0)))
         table[name] = entry
         parent, _, last = name.rpartition(".")
         if parent:
@@ -270,26 +223,6 @@ def _read() -> dict[str, Fields]:
 def _version(text: str) -> Version:
     major, minor = text.split(".")
     return int(major), int(minor)
-
-
-def compile_rules(rules: str) -> dict[str, int]:
-    """Return the error codes by kind of value. The error code of an accepted kind is 0.
-
-    :param rules: rules, separated by commas. A rule is a list of words for accepted kinds, or an error code with words
-        for refused kinds. An error code without words is the code for all other kinds. The rules
-        ``number null, 51024 negative, 14`` accept null and numbers from 0. A negative number has the error code 51024,
-        and any other value has the error code 14.
-    """
-    codes: dict[str, int] = {}
-    default = 0
-    for rule in rules.split(", "):
-        words = rule.split()
-        code = int(words.pop(0)) if words[0].lstrip("-").isdigit() else 0
-        if not words:
-            default = code
-        for word in words:
-            codes.update(dict.fromkeys(kinds_of_word(word), code))
-    return {leaf: codes.get(leaf, default) for leaf in LEAVES}
 
 
 TABLE: Mapping[str, Fields] = _read()

@@ -8,19 +8,18 @@ from typing import Any
 
 from gmongo.testing import unsupported
 from gmongo.testing.command import error
-from gmongo.testing.store import arithmetic
 from gmongo.testing.store.environment import Documents, Environment, Stage
 from gmongo.testing.store.errors import malformed
-from gmongo.testing.store.expressions import (
+from gmongo.testing.store.expressions import with_document
+from gmongo.testing.store.expressions.compiling import (
     Expression,
     Scope,
     Variables,
     check_field_name,
     compile_expression,
-    with_document,
+    none_if_missing,
 )
-from gmongo.testing.store.expressions.compiling import none_if_missing
-from gmongo.testing.store.expressions.operands import is_null, of_type
+from gmongo.testing.store.expressions.objects import merged
 from gmongo.testing.store.expressions.summaries import SUMMARIES
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.values import MISSING, is_number, key_of
@@ -29,13 +28,10 @@ from gmongo.testing.unsupported import not_supported
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A compiled accumulator of ``$group``.
+    """A compiled accumulator of ``$group``."""
 
-    :param value: the expression that the stage evaluates for each document.
-    :param result: a function that computes the result of a group from the values of its documents.
-    """
-
-    value: Expression
+    value: Expression  # the expression that the stage evaluates for each document
+    # A function that computes the result of a group from the values of its documents.
     result: Callable[[list[Any]], Any]
 
 
@@ -71,28 +67,14 @@ def _distinct_values(values: list[Any], scope: Scope) -> list[Any]:
     return list(found.values())
 
 
-def _merged_documents(values: list[Any], scope: Scope) -> Any:
-    merged: dict[str, Any] = {}
-    for value in scope.pace.through(values):
-        if not is_null(value):
-            merged.update(of_type(dict, value))
-    return merged
-
-
 ACCUMULATORS: Mapping[str, Make] = {
     **{name: _with_one_operand(summary) for name, summary in SUMMARIES.items()},
     "$addToSet": _with_one_operand(_distinct_values),
     "$count": _count,
     "$first": _with_one_operand(lambda values, scope: none_if_missing(values[0])),
     "$last": _with_one_operand(lambda values, scope: none_if_missing(values[-1])),
-    "$mergeObjects": _with_one_operand(_merged_documents),
+    "$mergeObjects": _with_one_operand(lambda values, scope: merged(scope.pace.through(values))),
     "$push": _with_one_operand(lambda values, scope: _without_missing(scope.pace.through(values))),
-    "$stdDevPop": _with_one_operand(
-        lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=False)
-    ),
-    "$stdDevSamp": _with_one_operand(
-        lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=True)
-    ),
 }
 
 
@@ -108,7 +90,7 @@ def compile_group(spec: Any, env: Environment) -> Stage:
     # If the group key is a document of one field, a missing value becomes null. If the group key is a document of
     # several fields, the key omits a missing field.
     alone = fields if len(fields) == 1 else {}
-    accumulators = compile_accumulators({name: value for name, value in spec.items() if name != "_id"}, scope)
+    accumulators = {name: _accumulator(name, value, scope) for name, value in spec.items() if name != "_id"}
 
     def run(documents: Documents, variables: Variables) -> Documents:
         groups: dict[Any, tuple[Any, Mapping[str, list[Any]]]] = {}
@@ -128,11 +110,6 @@ def compile_group(spec: Any, env: Environment) -> Stage:
             yield {"_id": found, **{name: one.result(members[name]) for name, one in accumulators.items()}}
 
     return run
-
-
-def compile_accumulators(spec: Mapping[str, Any], scope: Scope) -> dict[str, Accumulator]:
-    """Compile the accumulators of a stage, and return the compiled accumulators by field name."""
-    return {name: _accumulator(name, value, scope) for name, value in spec.items()}
 
 
 def _accumulator(name: str, spec: Any, scope: Scope) -> Accumulator:

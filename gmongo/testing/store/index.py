@@ -26,23 +26,14 @@ _PIECE = 512  # the number of entries that an iteration reads in one step
 
 @dataclass
 class Index:
-    """An index of a collection.
+    """An index of a collection. Only an index of ascending and descending fields has entries."""
 
-    Only an index whose fields are all ascending or descending has entries. Text, hashed and geospatial indexes have no
-    entries.
-
-    :param name: the name of the index.
-    :param keys: the directions or kinds of the indexed fields by path, such as ``1`` or ``"text"``.
-    :param options: the other fields of the index specification, such as ``unique``.
-    :param tree: the keys of records by entry.
-    :param multikey: True if a document has had several entries since the creation of the index.
-    """
-
-    name: str
-    keys: Mapping[str, Any]
+    name: str  # the name of the index
+    keys: Mapping[str, Any]  # the directions or kinds of the indexed fields by path, such as `1` or `"text"`
+    # The other fields of the index specification, such as `unique`.
     options: Mapping[str, Any] = field(default_factory=dict)
-    tree: Any = field(default_factory=SortedDict)
-    multikey: bool = False
+    tree: Any = field(default_factory=SortedDict)  # the keys of records by entry
+    multikey: bool = False  # True if a document has had several entries since the creation of the index
 
     @property
     def unique(self) -> bool:
@@ -55,10 +46,7 @@ class Index:
 
     @property
     def needs_duplicate_check(self) -> bool:
-        """True if writes must check the entries for duplicates.
-
-        For the ``_id`` index, the keys of records show duplicates.
-        """
+        """True if writes must check the entries for duplicates. The keys of records are the entries of ``_id``."""
         return self.unique and not self.is_identity
 
     @cached_property
@@ -87,11 +75,7 @@ class Index:
         return {"v": 2, "key": dict(self.keys), "name": self.name, **self.options}
 
     def entries(self, document: Document) -> list[Entry]:
-        """Return the entries that the index has for a document.
-
-        :raises CommandError: two indexed fields are in different arrays (code 171), or a field of a hashed index is in
-            an array (code 16766).
-        """
+        """Return the entries that the index has for a document."""
         if self._partial is not None and not self._partial(document):
             return []
         if not self.is_ordered:
@@ -153,11 +137,7 @@ class Index:
         return keys
 
     def between(self, prefix: Key, low: Key = (), high: Key = (TOP,)) -> Iterator[Key]:
-        """Yield the keys of the records in a range of entries. The index may change during the iteration.
-
-        :param prefix: the sort keys of the first index fields. All entries of the range have these keys.
-        :param high: the upper bound of the keys of the next fields. The range does not include the bound.
-        """
+        """Yield the keys of the records in a range of entries. The index may change during the iteration."""
         if len(prefix) == len(self.keys):
             yield from list(self.record_keys(prefix))
             return

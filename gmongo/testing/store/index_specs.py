@@ -11,12 +11,11 @@ from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
-from gmongo.testing.store.operators import is_operators, requires_field
+from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.values import is_nan, is_number, is_whole
+from gmongo.testing.store.values import is_nan, is_number, is_true, is_whole
 from gmongo.testing.unsupported import not_supported
 
-Version = tuple[int, int]
 _OBJECTS = frozenset({"collation", "key", "partialFilterExpression", "weights"})
 _STRINGS = frozenset({"default_language", "name"})
 _NUMBERS = frozenset({"expireAfterSeconds", "v"})
@@ -38,22 +37,18 @@ _OF_IDENTITY = frozenset({"collation", "key", "name", "v"})
 # The operators that the filter of a partial index may have.
 _OF_PARTIAL_INDEXES = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
 _KNOWN = _OBJECTS | _STRINGS | _NUMBERS | _FLAGS | _REFUSED
-_PARTIAL_DEPTH = 4
 _MAX_SECONDS = 2**31 - 1
 _MOST_FIELDS = 32
 _MAX_WEIGHT = 99_999
 
 
-def compile_index(spec: Any, default: Document, version: Version, ignore_unknown: bool = False) -> Index:
-    """Check an index specification, and return a new index.
-
-    :param ignore_unknown: True to ignore unknown options instead of raising an error.
-    """
+def compile_index(spec: Any, default: Document, ignore_unknown: bool = False) -> Index:
+    """Check an index specification, and return a new index."""
     if ignore_unknown:
         spec = {name: value for name, value in spec.items() if name in _KNOWN}
     _check_fields(spec)
     _check_keys(spec["key"])
-    _check_options(spec, version)
+    _check_options(spec)
     options: Document = {
         name: bool(value) if name in _FLAGS else value for name, value in spec.items() if name in _ORDER
     }
@@ -136,7 +131,7 @@ def _is_path(path: str) -> bool:
     return path != "_fts" and "" not in names and not any(part.startswith("$") for part in names)
 
 
-def _check_options(spec: Mapping[str, Any], version: Version) -> None:
+def _check_options(spec: Mapping[str, Any]) -> None:
     plugin, name = _plugin(spec["key"]), spec["name"]
     is_identity = same_keys(spec["key"], {"_id": 1})
     if (
@@ -153,7 +148,7 @@ def _check_options(spec: Mapping[str, Any], version: Version) -> None:
     if "partialFilterExpression" in spec:
         check_allowed(spec["partialFilterExpression"], SPECIAL)
         compile_filter(spec["partialFilterExpression"])
-        _check_partial(spec["partialFilterExpression"], version)
+        _check_partial(spec["partialFilterExpression"])
         if spec.get("sparse"):
             raise malformed("a sparse and partial index")
     if plugin:
@@ -182,22 +177,15 @@ def _check_expiry(spec: Mapping[str, Any]) -> None:
         raise malformed("a TTL index")
 
 
-def _check_partial(condition: Mapping[str, Any], version: Version, depth: int = 0) -> None:
+def _check_partial(condition: Mapping[str, Any]) -> None:
     for name, operand in condition.items():
-        if (
-            name in ("$and", "$or")
-            and depth < _PARTIAL_DEPTH - 1
-            and (version >= (6, 0) or (name == "$and" and not depth))
-        ):
-            for part in operand:
-                _check_partial(part, version, depth + 1)
-        elif name.startswith("$") or is_pattern(operand) or (is_operators(operand) and not _is_indexable(operand)):
+        if name.startswith("$") or is_pattern(operand) or (is_operators(operand) and not _is_indexable(operand)):
             raise malformed("the filter of a partial index")
 
 
 def _is_indexable(operators: Mapping[str, Any]) -> bool:
     return (
         set(operators) <= _OF_PARTIAL_INDEXES
-        and requires_field(operators.get("$exists", True))
+        and is_true(operators.get("$exists", True))
         and not any(is_pattern(one) or is_operators(one) for one in operators.get("$all", ()))
     )

@@ -37,7 +37,7 @@ def create_indexes(context: Context) -> Document:
     collection = context.collection()
     default = {} if collection is None else collection.collation.description()
     ignore = bool(context.body.get("ignoreUnknownIndexOptions"))
-    requested = [compile_index(spec, default, context.state.version, ignore) for spec in specs]
+    requested = [compile_index(spec, default, ignore) for spec in specs]
     if len({(index.name, str(index.description())) for index in requested}) < len(requested):
         raise malformed("createIndexes with equal indexes")
     created = collection is None
@@ -78,10 +78,7 @@ def _build_all(context: Context, collection: Collection, requested: list[Index])
 
 
 def _exists(collection: Collection, index: Index) -> bool:
-    """Return True if the collection has an equal index.
-
-    :raises CommandError: the collection has an index that conflicts with `index`.
-    """
+    """Return True if the collection has an equal index."""
     if same_keys(index.keys, {"_id": 1}):
         return True
     named = collection.indexes.get(index.name)
@@ -173,11 +170,7 @@ def _names_to_drop(collection: Collection, requested: Any) -> list[str]:
 
 
 def indexes_of(collection: Collection, requested: Any) -> list[Index]:
-    """Return the indexes with the requested name or the requested keys.
-
-    :param collection: the collection that has the indexes.
-    :raises CommandError: several indexes have the keys.
-    """
+    """Return the indexes with the requested name or the requested keys."""
     if type(requested) is str:
         return [index for index in collection.indexes.values() if index.name == requested]
     found = [index for index in collection.indexes.values() if same_keys(index.keys, requested)]

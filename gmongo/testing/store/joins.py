@@ -7,7 +7,8 @@ from typing import Any
 
 from gmongo.testing.store.environment import Document, Documents, Environment, Stage, has_path, with_value
 from gmongo.testing.store.errors import malformed
-from gmongo.testing.store.expressions import (
+from gmongo.testing.store.expressions import with_document
+from gmongo.testing.store.expressions.compiling import (
     Expression,
     Scope,
     Variables,
@@ -15,10 +16,9 @@ from gmongo.testing.store.expressions import (
     check_variable,
     compile_expression,
     path_parts,
-    with_document,
 )
 from gmongo.testing.store.operators import equality
-from gmongo.testing.store.paths import joined_values, leaves_at, split, values_at
+from gmongo.testing.store.paths import leaves_at, values_at
 from gmongo.testing.store.values import MISSING, Key, key_of
 from gmongo.testing.unsupported import not_supported
 
@@ -102,11 +102,7 @@ def _let(spec: Any, scope: Scope) -> Let:
 def _join_by_fields(
     spec: Mapping[str, Any], source: Source, env: Environment
 ) -> Callable[[], Callable[[Document], list[Document]]]:
-    """Compile the join of a ``$lookup`` that has ``localField`` and ``foreignField``.
-
-    Return a function that reads the other collection, and returns a second function. The second function returns the
-    matching documents for a document.
-    """
+    """Compile a join by fields. The result reads the other collection, and returns a function of a document."""
     local, foreign = path_parts(_option("$lookup", spec, "localField")), _option("$lookup", spec, "foreignField")
     path_parts(foreign)
 
@@ -116,8 +112,9 @@ def _join_by_fields(
 
         def joined(document: Document) -> list[Document]:
             # If the document has no value at the path, the join compares null.
-            values = list(joined_values(document, local)) or [None]
-            numbers = {number for value in values for number in find(value)}
+            values = [part for one in values_at(document, local) for part in (one if isinstance(one, list) else [one])]
+            present = [value for value in values if value is not MISSING] or [None]
+            numbers = {number for value in present for number in find(value)}
             return [documents[number] for number in sorted(numbers)]
 
         return joined
@@ -126,11 +123,8 @@ def _join_by_fields(
 
 
 def _position_finder(documents: list[Document], path: str, env: Environment) -> Callable[[Any], Iterator[int]]:
-    """Return a function that yields the positions of the documents that have a value at the path.
-
-    A regular expression only matches an equal regular expression.
-    """
-    parts = split(path)
+    """Return a function that yields the positions of the documents that have a value at the path."""
+    parts = path.split(".")
     found: dict[Key, dict[int, None]] = {}
     for number, document in enumerate(env.pace.through(documents)):
         for (value,) in leaves_at(document, [path]):

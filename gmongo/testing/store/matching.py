@@ -10,7 +10,7 @@ from gmongo.testing.command import error
 from gmongo.testing.store import schema
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value
-from gmongo.testing.store.expressions import Scope, Variables, compile_expression
+from gmongo.testing.store.expressions.compiling import Scope, Variables, compile_expression
 from gmongo.testing.store.operators import (
     NEGATIVE,
     OF_ELEMENTS,
@@ -19,9 +19,8 @@ from gmongo.testing.store.operators import (
     equality_or_pattern,
     is_operators,
     pattern_test,
-    requires_field,
 )
-from gmongo.testing.store.paths import split, values_at
+from gmongo.testing.store.paths import values_at
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.text_search import TextSearch, search_in
 from gmongo.testing.store.values import MISSING, is_true
@@ -35,14 +34,11 @@ SPECIAL = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere",
 
 
 class Predicate(NamedTuple):
-    """A compiled condition on a field.
+    """A compiled condition on a field."""
 
-    :param single: a function that returns True if a single value matches.
-    :param any_of: a function that returns True if one of the values at a path matches. Some conditions also match if an
-        element of an array matches.
-    """
-
-    single: Test
+    single: Test  # a function that returns True if a single value matches
+    # A function that returns True if one of the values at a path matches. Some conditions also match if an element of
+    # an array matches.
     any_of: Callable[[list[Any]], bool]
 
 
@@ -59,10 +55,7 @@ def check_allowed(query: Any, banned: frozenset[str]) -> None:
 def compile_filter(
     query: Any, variables: Variables | None = None, collation: Collation = BINARY, text: Mapping[str, Any] | None = None
 ) -> Match:
-    """Return a function that returns True if a document matches a filter.
-
-    :param text: the options of the text index of the collection; None if the collection has no text index.
-    """
+    """Return a function that returns True if a document matches a filter."""
     values = variables or {}
     scope = Scope(frozenset(values), collation, text=text)
     clause = compile_query(query, scope)
@@ -70,10 +63,7 @@ def compile_filter(
 
 
 def compile_query(query: Any, scope: Scope) -> Clause:
-    """Return a function that returns True if a document matches a filter.
-
-    The arguments of the function are the document and the variables.
-    """
+    """Return a function that returns True if a document matches a filter."""
     if not isinstance(query, dict):
         raise bad_value(f"a filter must be an object, not {query!r}")
     tests = [_compile_clause(name, condition, scope) for name, condition in query.items()]
@@ -119,7 +109,7 @@ _LOGICAL: Mapping[str, Callable[[list[Clause]], Clause]] = {
 
 
 def _compile_path(path: str, condition: Any, scope: Scope) -> Clause:
-    parts = split(path)
+    parts = path.split(".")
     holds = _conjunction(_compile_condition(condition, scope)).any_of
     if len(parts) == 1:  # for a path of one part, the faster code needs no generator
         return lambda document, variables: holds(
@@ -146,7 +136,7 @@ def _compile_operator(name: str, condition: Mapping[str, Any], scope: Scope) -> 
         return _negated(_element_predicate(NEGATIVE[name](operand, condition, scope.collation)))
     if name in OF_WHOLES:
         found = _whole_value_predicate(OF_WHOLES[name](operand, condition, scope.collation))
-        return found if name != "$exists" or requires_field(operand) else _negated(found)
+        return found if name != "$exists" or is_true(operand) else _negated(found)
     if name in unsupported.QUERY_OPERATORS:
         raise not_supported(name)
     raise bad_value(f"unknown operator: {name}")

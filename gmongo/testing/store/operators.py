@@ -21,7 +21,6 @@ from gmongo.testing.store.values import (
     flags_of,
     is_nan,
     is_number,
-    is_true,
     is_whole,
     key_of,
     rank,
@@ -60,23 +59,14 @@ def equality(operand: Any, collation: Collation) -> Test:
 
 
 def equality_or_pattern(operand: Any, collation: Collation) -> Test:
-    """Return a test for an operand that is a value or a regular expression.
-
-    An operand that is a value matches equal values. A regular expression matches a string if a part
-    of the string matches the pattern.
-    """
+    """Return a test for equal values, or for the pattern if the operand is a regular expression."""
     if isinstance(operand, dict) and next(iter(operand), "") in _REFERENCE and not {"$ref", "$id"} <= set(operand):
         raise bad_value(f"unknown operator: {next(iter(operand))}")
     return pattern_test(operand, None) if is_pattern(operand) else equality(operand, collation)
 
 
 def pattern_test(expression: Any, options: str | None) -> Test:
-    """Return a test for a regular expression.
-
-    The test returns True for a string with a part that matches the pattern, and for an equal regular expression.
-
-    :param options: the value of ``$options``; None means the options of the regular expression.
-    """
+    """Return a test that accepts strings with a matching part, and an equal regular expression."""
     pattern = compile_pattern(expression, options)
     same = key_of(_as_stored(expression, options))
 
@@ -195,11 +185,6 @@ def _type_alias(operand: Any) -> str:
 
 def _exists(_operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
     return lambda value: value is not MISSING
-
-
-def requires_field(operand: Any) -> bool:
-    """Return True if an ``$exists`` with this operand requires that the field exists."""
-    return is_true(operand)
 
 
 # Operators that match an array if the array itself matches or an element matches.

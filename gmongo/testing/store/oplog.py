@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import datetime
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from bson.binary import Binary
@@ -51,34 +52,22 @@ def position_of(token: Any) -> Position:
 
 @dataclass(frozen=True)
 class Event:
-    """A change of a document, a collection or a database.
+    """A change of a document, a collection or a database."""
 
-    :param position: the position in the oplog.
-    :param kind: the ``operationType`` in change streams, such as ``insert``, ``drop`` or ``create``.
-    :param database: the name of the database.
-    :param collection: the name of the collection; None if the event concerns a database.
-    :param uuid: the UUID of the collection.
-    :param before: the document before the change; None if there was no document.
-    :param after: the document after the change; None if there is no document.
-    :param extra: further fields of an event that concerns a collection or a database.
-    :param session: the fields ``lsid`` and ``txnNumber`` of an event of a transaction.
-    :param wall_time: the time of day of the change.
-    :param pre_images: True if change streams can show the document before the change.
-    :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
-    """
-
-    position: Position
-    kind: str
-    database: str
-    collection: str | None
-    uuid: Binary | None = None
-    before: Document | None = None
-    after: Document | None = None
-    extra: Document = field(default_factory=dict)
-    session: Document = field(default_factory=dict)
+    position: Position  # the position in the oplog
+    kind: str  # the `operationType` in change streams, such as `insert`, `drop` or `create`
+    database: str  # the name of the database
+    collection: str | None  # the name of the collection, or None if the event concerns a database
+    uuid: Binary | None = None  # the UUID of the collection
+    before: Document | None = None  # the document before the change, or None if there was no document
+    after: Document | None = None  # the document after the change, or None if there is no document
+    extra: Document = field(default_factory=dict)  # further fields of an event that concerns a collection or a database
+    session: Document = field(default_factory=dict)  # the fields `lsid` and `txnNumber` of an event of a transaction
+    # The time of day of the change.
     wall_time: datetime.datetime = field(default_factory=lambda: clock.utc_now().replace(tzinfo=None))
-    pre_images: bool = False
-    whole: frozenset[str] = frozenset()
+    pre_images: bool = False  # True if change streams can show the document before the change
+    # The paths of arrays for which change streams show the new array instead of changed elements.
+    whole: frozenset[str] | None = frozenset()
 
 
 class Oplog:
@@ -101,19 +90,12 @@ class Oplog:
                                "resume point may no longer be in the oplog.")  # fmt: skip
 
     def after(self, position: Position) -> list[Event]:
-        """Return the events after a position.
-
-        :raises CommandError: the oplog has removed such an event.
-        """
+        """Return the events after a position."""
         self.check(position)
-        return self._events[bisect.bisect_right(self._events, position, key=_position) :]
+        return self._events[bisect.bisect_right(self._events, position, key=attrgetter("position")) :]
 
     def event_at(self, position: Position) -> Event | None:
         """Return the event at this position. Return None if the position has no event."""
-        index = bisect.bisect_left(self._events, position, key=_position)
+        index = bisect.bisect_left(self._events, position, key=attrgetter("position"))
         event = self._events[index] if index < len(self._events) else None
         return event if event is not None and event.position == position else None
-
-
-def _position(event: Event) -> Position:
-    return event.position

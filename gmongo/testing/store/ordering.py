@@ -22,14 +22,8 @@ _BY_SCORE = 0
 _OF_REFERENCES = ("$db", "$id", "$ref")
 
 
-def compile_sort(
-    order: Any, collation: Collation, pace: Pace | None = None, most: int | None = None, score: Score | None = None
-) -> Sort[Any]:
-    """Return a function that sorts items by their documents.
-
-    Items whose documents sort equally keep the existing order. An array sorts like its lowest
-    element in ascending order, and like its highest element in descending order.
-    """
+def compile_sort(order: Any, collation: Collation, pace: Pace | None = None, score: Score | None = None) -> Sort[Any]:
+    """Return a stable function that sorts items by their documents."""
     if not isinstance(order, dict):
         raise malformed("a sort")
     directions = {path: _direction(path, spec, score) for path, spec in order.items()}
@@ -42,11 +36,9 @@ def compile_sort(
     if _BY_SCORE in directions.values():
         if len(directions) > 1 or score is None:
             raise not_supported("a sort by metadata", "and by a field")
-        return lambda items, document_of: paced.in_order(
-            items, lambda item: -(score(document_of(item)) or 0.0), False, most
-        )
+        return lambda items, document_of: paced.in_order(items, lambda item: -(score(document_of(item)) or 0.0))
     key = key_by_one(*directions.popitem(), collation) if len(directions) == 1 else _key_by_all(directions, collation)
-    return lambda items, document_of: paced.in_order(items, lambda item: key(document_of(item)), backwards, most)
+    return lambda items, document_of: paced.in_order(items, lambda item: key(document_of(item)), backwards)
 
 
 class _Descending:
@@ -110,20 +102,12 @@ def _key(value: Any, collation: Collation) -> Key:
 
 def _direction(path: str, spec: Any, score: Score | None) -> int:
     """Return 1 for ascending order, -1 for descending order, and ``_BY_SCORE`` for the text score."""
-    if not isinstance(spec, dict):
-        return direction_of(path, spec)
-    if spec != {"$meta": "textScore"} or score is None:
-        raise not_supported("a sort by metadata", repr(spec))
-    return _BY_SCORE
-
-
-def direction_of(path: str, spec: Any) -> int:
-    """Return 1 for ascending order, and -1 for descending order.
-
-    :raises CommandError: the path or the direction is invalid.
-    """
+    if isinstance(spec, dict):
+        if spec != {"$meta": "textScore"} or score is None:
+            raise not_supported("a sort by metadata", repr(spec))
+        return _BY_SCORE
     parts = path.split(".")
-    if path == "$natural" and not isinstance(spec, dict):
+    if path == "$natural":
         return 1 if not is_number(spec) or float(str(spec)) >= 0 else -1
     is_path = all(part and (not part.startswith("$") or part in _OF_REFERENCES) for part in parts)
     if not is_path or not is_number(spec) or is_nan(spec) or int(max(-2, min(2, float(str(spec))))) not in (1, -1):

@@ -25,10 +25,7 @@ _CONTINUED = frozenset({121, 11000})
 
 
 def write_output(context: Context, stage: Document, documents: list[Document]) -> None:
-    """Write the results of a pipeline to the target collection of the last stage.
-
-    :param stage: the last stage, which is ``$out`` or ``$merge``.
-    """
+    """Write the results of a pipeline to the target collection of the last stage."""
     ((name, spec),) = stage.items()
     write = _out if name == "$out" else _merge
     write(context, spec, context.pace.through(documents))

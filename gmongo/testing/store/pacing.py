@@ -18,14 +18,7 @@ _PAUSE = 1e-6  # seconds
 
 
 class Pace:
-    """The pauses of one command. A command pauses after each 2 milliseconds of computation.
-
-    The methods raise error code 50 (MaxTimeMSExpired) after ``maxTimeMS``.
-
-    :param limit: the ``maxTimeMS`` of the command; None or 0 means no limit.
-    :param interrupted: a function that returns True if the member was killed during the command.
-    :param killed: a function that returns True if the command was killed.
-    """
+    """The pauses of one command, after each 2 ms of computation. After ``maxTimeMS``, the methods raise error 50."""
 
     def __init__(
         self,
@@ -45,13 +38,11 @@ class Pace:
             if not number % _CHECK_EVERY:
                 self.pause()
 
-    def in_order(
-        self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False, most: int | None = None
-    ) -> list[T]:
-        """Return the items in the order of :func:`sorted`, at most the first `most` items."""
+    def in_order(self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False) -> list[T]:
+        """Return the items in the order of :func:`sorted`."""
         keyed = [(key(item), item) for item in self.through(items)]
         keyed.sort(key=itemgetter(0), reverse=reverse)
-        return [item for _, item in keyed[:most]]
+        return [item for _, item in keyed]
 
     def pause(self) -> None:
         """Let other greenlets run if the last pause was more than 2 milliseconds ago."""

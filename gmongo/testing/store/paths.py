@@ -9,16 +9,8 @@ from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.values import EMPTY_ARRAY, MISSING
 
 
-def split(path: str) -> list[str]:
-    """Return the parts of a dotted path."""
-    return path.split(".")
-
-
 def step(value: Any, part: str) -> Any:
-    """Return the field of a document, or the element of an array, that a part of a path selects.
-
-    Return MISSING if there is no such value.
-    """
+    """Return the field or the array element that a part of a path selects, or MISSING."""
     if isinstance(value, dict):
         return value.get(part, MISSING)
     if isinstance(value, list) and part.isdigit() and int(part) < len(value):
@@ -27,10 +19,7 @@ def step(value: Any, part: str) -> Any:
 
 
 def value_at(document: Any, parts: Sequence[str]) -> Any:
-    """Return the value at the path. Return MISSING if the document has no such path.
-
-    A part of the path selects an array element only if the part is an index.
-    """
+    """Return the value at the path. Return MISSING if the document has no such path."""
     for part in parts:
         document = step(document, part)
     return document
@@ -63,15 +52,6 @@ def values_at(document: Any, parts: Sequence[str]) -> Iterator[Any]:
         yield MISSING
 
 
-def joined_values(document: Any, parts: Sequence[str]) -> Iterator[Any]:
-    """Yield all values at a path that a join compares: the elements of arrays, and all other values except MISSING."""
-    for value in values_at(document, parts):
-        if isinstance(value, list):
-            yield from value
-        elif value is not MISSING:
-            yield value
-
-
 class ParallelArrays(Exception):
     """Two paths lead through different arrays."""
 
@@ -89,14 +69,11 @@ def leaves_at(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
         if not isinstance(value, list):
             return [(value,)]
         return [(element,) for element in value] or [(EMPTY_ARRAY,)]
-    return list(_leaves(document, [split(path) for path in paths], [None] * len(paths)))
+    return list(_leaves(document, [path.split(".") for path in paths], [None] * len(paths)))
 
 
 def _leaves(document: Any, rests: list[list[str]], leaves: list[Any]) -> Iterator[tuple[Any, ...]]:
-    """Yield the values at several paths, with one tuple for each element of the array on the paths.
-
-    :param rests: the remaining parts of the paths; empty if the value of the path is in `leaves`.
-    """
+    """Yield the values at several paths, with one tuple for each element of the array on the paths."""
     rests, leaves = list(rests), list(leaves)
     array: Any = None
     through: list[int] = []

@@ -22,10 +22,7 @@ def is_pattern(value: Any) -> bool:
 
 
 def compile_pattern(expression: Any, options: str | None = None) -> Any:
-    """Compile a pattern.
-
-    :param options: the letters of the options; None means the options of the regular expression.
-    """
+    """Compile a pattern."""
     if is_pattern(expression):
         return _compiled(expression.pattern, flags_of(expression) if options is None else options)
     return _compiled(expression, options or "")

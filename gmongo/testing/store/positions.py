@@ -8,50 +8,7 @@ from typing import Any
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.paths import split, value_at
-
-
-def matched_index(
-    document: dict[str, Any],
-    array_path: Sequence[str],
-    query: Mapping[str, Any],
-    variables: Mapping[str, Any],
-    collation: Collation = BINARY,
-) -> int | None:
-    """Return the index of the first element that matches a condition of the query on the array.
-
-    Return None if no element matches, or the path leads to no array.
-
-    :param document: the document that the query matched.
-    :param query: the query that matched the document.
-    """
-    path = ".".join(array_path)
-    array = value_at(document, array_path)
-    if not isinstance(array, list):
-        return None
-    for name, condition in reversed(list(_conditions(query))):
-        if name == path or name.startswith(path + "."):
-            match = compile_filter({name: condition}, variables, collation)
-            for index, element in enumerate(array):
-                if match(_with(document, list(array_path), [element])):
-                    return index
-    return None
-
-
-def matched_elsewhere(
-    document: dict[str, Any], query: Mapping[str, Any], variables: Mapping[str, Any], collation: Collation
-) -> int | None:
-    """Find an array with an element that matches a condition of the query, and return the index of the element.
-
-    Return None if no element matches.
-    """
-    for name, _ in reversed(list(_conditions(query))):
-        parts = split(name)
-        for length in range(1, len(parts) + 1):
-            index = matched_index(document, parts[:length], query, variables, collation)
-            if index is not None:
-                return index
-    return None
+from gmongo.testing.store.paths import value_at
 
 
 def positional_index(
@@ -61,20 +18,24 @@ def positional_index(
     variables: Mapping[str, Any],
     collation: Collation = BINARY,
 ) -> int | None:
-    """Return the array index that replaces the positional operator in a path.
-
-    Return the index of the matched element of the array at the path. If no element of this array matches, return the
-    index of the matched element of another array.
-    """
-    index = matched_index(document, array_path, query, variables, collation)
-    return matched_elsewhere(document, query, variables, collation) if index is None else index
+    """Return the index of the first array element that matches the last condition of the query on it, or None."""
+    path = ".".join(array_path)
+    array = value_at(document, array_path)
+    for name, condition in reversed(list(_conditions(query))) if isinstance(array, list) else ():
+        if name == path or name.startswith(path + "."):
+            match = compile_filter({name: condition}, variables, collation)
+            for index, element in enumerate(array):
+                if match(_with(document, list(array_path), [element])):
+                    return index
+    for name, _ in _conditions(query):
+        parts = name.split(".")
+        if any(isinstance(value_at(document, parts[:length]), list) for length in range(1, len(parts) + 1)):
+            raise malformed(f"a positional operator for {path} with a condition on an array without a match there")
+    return None
 
 
 def _conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the conditions of the query that can determine an index, by path.
-
-    The last such condition determines the index.
-    """
+    """Yield the conditions of the query by path. The last condition on an array determines the index."""
     for name, condition in query.items():
         if name == "$or" and len(condition) > 1:
             raise malformed("a positional operator with an $or of several clauses")

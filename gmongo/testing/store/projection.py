@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gmongo.testing.command import error
 from gmongo.testing.store.environment import Document, with_last, with_value
 from gmongo.testing.store.errors import malformed
-from gmongo.testing.store.expressions import (
+from gmongo.testing.store.expressions import with_document
+from gmongo.testing.store.expressions.compiling import (
     Expression,
     Scope,
     Variables,
     compile_expression,
     is_expression,
     path_parts,
-    with_document,
 )
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.paths import split
 from gmongo.testing.store.positions import positional_index
 from gmongo.testing.store.text_search import Score
 from gmongo.testing.store.values import MISSING, is_number, is_true, whole
@@ -93,6 +92,8 @@ def _project_node(value: Any, scope: Scope) -> Any:
     if value == {}:
         raise malformed("an empty projection of a field")
     name = next(iter(value)) if is_operators(value) else None
+    if name == "$elemMatch":
+        raise malformed("$elemMatch")
     if name is not None and not is_expression(name):
         raise error(31325, f"Invalid $project :: caused by :: Unknown expression {name}")
     return Computed(compile_expression(value, scope))
@@ -105,10 +106,7 @@ def _computed_node(value: Any, scope: Scope) -> Computed:
 
 
 def _is_including(tree: Tree) -> bool:
-    """Return True if the projection includes fields, and False if the projection excludes fields.
-
-    The first field except ``_id`` determines the result.
-    """
+    """Return True if the projection includes fields, and False if the projection excludes fields."""
     kinds = [kind for name, node in tree.items() if name != "_id" for kind in _kinds(node)]
     if not kinds:
         return tree.get("_id") is not DROP
@@ -176,15 +174,12 @@ _WITH_ARRAY = 3  # a $slice with this number of arguments is always an expressio
 def compile_projection(
     spec: Mapping[str, Any] | None, query: Mapping[str, Any], variables: Variables, score: Score | None = None
 ) -> Callable[[Document], Document]:
-    """Return a function that applies the projection of a ``find`` to a document.
-
-    :param query: the filter of the ``find``, which determines the array element of a positional operator.
-    """
+    """Return a function that applies the projection of a ``find`` to a document."""
     if not spec:
         return lambda document: document
     scope = Scope(frozenset(variables), score=score)
     metadata = {name: compile_expression(value, scope) for name, value in spec.items() if _is_metadata(value)}
-    spec = dict(_flattened({name: value for name, value in spec.items() if name not in metadata}))
+    spec = {name: value for name, value in spec.items() if name not in metadata}
     position = _positional_path(spec)
     if position is not None and ".".join(position) in spec:
         raise malformed(f"a path collision at {'.'.join(position)}")
@@ -206,35 +201,19 @@ def compile_projection(
         for edit in edits:
             projected = edit(document, projected)
         for name, expression in metadata.items():
-            projected = with_value(projected, split(name), expression({**variables, "ROOT": document}))
+            projected = with_value(projected, name.split("."), expression({**variables, "ROOT": document}))
         return projected
 
     return project
 
 
 def _find_includes(spec: Mapping[str, Any], special: Mapping[str, Any]) -> bool:
-    """Return True if the projection includes fields, and False if the projection excludes fields.
-
-    The first field except ``_id`` and array operators determines the result.
-    """
+    """Return True if the projection includes fields, and False if the projection excludes fields."""
     others = {name: value for name, value in spec.items() if name not in special and name != "_id"}
     if others:
         return _is_inclusion(value := next(iter(others.values()))) or not (isinstance(value, bool) or is_number(value))
     sliced = any("$slice" in value for value in special.values())
     return _is_inclusion(spec.get("_id")) or (bool(special) and not sliced)
-
-
-def _flattened(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the paths and values of a projection. The path of an array operator in a nested document is complete."""
-    for name, value in spec.items():
-        if isinstance(value, dict) and not is_operators(value) and any(map(_has_array_operator, value.values())):
-            yield from _flattened(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
-
-
-def _has_array_operator(value: Any) -> bool:
-    return isinstance(value, dict) and (_is_array_operator(value) or any(map(_has_array_operator, value.values())))
 
 
 def _positional_path(spec: Mapping[str, Any]) -> list[str] | None:
@@ -244,7 +223,7 @@ def _positional_path(spec: Mapping[str, Any]) -> list[str] | None:
     operators = [value for value in spec.values() if isinstance(value, dict)]
     if len(found) > 1 or not _is_inclusion(spec[found[0]]) or any("$elemMatch" in value for value in operators):
         raise malformed(f"the positional projection {found[0]}")
-    return split(found[0][:-2])
+    return found[0][:-2].split(".")
 
 
 def _is_inclusion(value: Any) -> bool:
@@ -270,7 +249,7 @@ def _array_operator(name: str, value: Any, variables: Variables, including: bool
         if not isinstance(value["$elemMatch"], dict) or "." in name:
             raise malformed("$elemMatch")
         return _first_element(name, value["$elemMatch"], variables, with_last if including else with_value)
-    return _slice(split(name), value["$slice"])
+    return _slice(name.split("."), value["$slice"])
 
 
 def _first_element(name: str, query: Any, variables: Variables, put: Callable[..., Document]) -> Edit:
@@ -293,7 +272,7 @@ def _with_positional_element(
         array = array.get(part) if isinstance(array, dict) else None
         if isinstance(array, list):
             index = positional_index(document, path[:length], query, variables)
-            if index is None or index >= len(array):
+            if index is None:
                 raise error(51246, "Executor error during find command: positional operator '.$' couldn't find a "
                                "matching element in the array")  # fmt: skip
             return with_value(document, path[:length], [array[index]])

@@ -18,8 +18,8 @@ from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import bad_value, failed_to_parse, malformed
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.paths import leaves_at, split, step
-from gmongo.testing.store.planning import plan_of, sorting_index
+from gmongo.testing.store.paths import leaves_at, step
+from gmongo.testing.store.planning import plan_of
 from gmongo.testing.store.projection import compile_projection
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, select, text_score_function
@@ -77,17 +77,14 @@ def find_results(context: Context, collection: Collection | None) -> tuple[list[
     if collection is not None and (body.get("min") or body.get("max")):
         index = _bounded_index(collection, body)
         records = in_order(_within_bounds(index, records, body), index.keys, index.collation, context.pace)
-    records = in_order(records, body.get("sort"), collation, context.pace, most, score)
+    records = in_order(records, body.get("sort"), collation, context.pace, score)
     chosen = islice(records, skip, None if most is None else min(most, sys.maxsize))
     documents = [_result_of_record(context, collection, record, project) for _, record in context.pace.through(chosen)]
     return documents, bool(limit) and len(documents) == limit
 
 
 def matching_records(context: Context, collection: Collection | None, query: Any, collation: Collation) -> Found:
-    """Return the records of a collection that match a query.
-
-    For a view, return new records that contain the matching documents.
-    """
+    """Return the records of a collection that match a query, or new records of the matching documents of a view."""
     variables = context.variables
     if collection is not None and not collection.is_view:
         return select(context.access, collection, query, collation, variables, context.body.get("hint"), context.pace)
@@ -108,13 +105,10 @@ def _result_of_record(context: Context, collection: Collection | None, record: R
 
 
 def _indexed_values(context: Context, collection: Collection | None, record: Record) -> Document:
-    """Return the result of a ``find`` with ``returnKey``: the values of the indexed fields.
-
-    The result is empty if the query uses no index.
-    """
-    index, order = used_index(context, collection, context.body.get("filter") or {}), context.body.get("sort")
-    if order and (collection is None or sorting_index(collection.indexes.values(), order) is not index):
+    """Return the result of a ``find`` with ``returnKey``: the values of the used index, or an empty document."""
+    if context.body.get("sort"):
         raise not_supported("a sort with returnKey")
+    index = used_index(context, collection, context.body.get("filter") or {})
     if index is None:
         return {}
     values = leaves_at(record.document, list(index.keys))[0]
@@ -130,16 +124,11 @@ def used_index(context: Context, collection: Collection | None, query: Any) -> I
     if hinted is not None:
         return hinted
     plan = plan_of(collection.indexes.values(), query, context.collation(collection))
-    if plan is not None:
-        return plan.index
-    return sorting_index(collection.indexes.values(), context.body.get("sort") or {})
+    return None if plan is None else plan.index
 
 
 def _bounded_index(collection: Collection | None, body: Document) -> Index:
-    """Return the index that a ``find`` with ``min`` or ``max`` uses. The command must have a hint for the index.
-
-    :raises CommandError: the hint is missing, or does not fit the bounds.
-    """
+    """Return the index that a ``find`` with ``min`` or ``max`` uses. The command must have a hint for the index."""
     index = hinted_index(collection, body.get("hint")) if collection else None
     bounds = [bound for bound in (body.get("min"), body.get("max")) if bound]
     if index is None or any(list(bound) != list(index.keys) for bound in bounds):
@@ -179,7 +168,7 @@ def distinct(context: Context) -> Document:
     """Execute ``distinct``."""
     body, collection = context.body, context.collection()
     collation = context.collation(collection)
-    parts = split(body["key"])
+    parts = body["key"].split(".")
     if any(part.startswith("$") for part in parts):
         raise error(16410, "FieldPath field names may not start with '$'.")
     values: dict[Any, Any] = {}
@@ -193,10 +182,7 @@ def distinct(context: Context) -> Document:
 
 
 def _distinct_values(value: Any, parts: Sequence[str]) -> Iterator[Any]:
-    """Yield the values at a path.
-
-    If the path leads through an array, a number in the path is an index of the array, and not a field of its elements.
-    """
+    """Yield the values at a path. A number in the path selects an element of an array."""
     if not parts:
         yield from value if isinstance(value, list) else () if value is MISSING else (value,)
     elif isinstance(value, list) and not parts[0].isdigit():

@@ -16,20 +16,13 @@ AWAIT_SECONDS = 1.0
 
 
 def batch_size(body: Document) -> int | None:
-    """Return the field ``batchSize`` of a command or of its field ``cursor``.
-
-    Return None if there is no ``batchSize``.
-    """
+    """Return the field ``batchSize`` of a command or of its field ``cursor``, or None."""
     value = (body.get("cursor") or body).get("batchSize")
     return None if value is None else long_of(value)
 
 
 def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool = False) -> Document:
-    """Return the reply with the first batch of a cursor. If results remain, open the cursor.
-
-    :param size: the batch size of the command; None means the default.
-    :param single: True to close the cursor after the first batch.
-    """
+    """Return the reply with the first batch of a cursor. If results remain, open the cursor."""
     documents = cursor.batch(DEFAULT_BATCH if size is None else size, context.pace)
     if single:
         cursor.finished = True
@@ -58,7 +51,7 @@ def get_more(context: Context) -> Document:
     number = request.transaction_number if request.in_transaction else None
     check_owner(cursor, f"{context.database}.{body['collection']}", request.session, number)
     if cursor.is_lost:
-        state.cursors.close(cursor)
+        state.cursors.close(cursor.id)
         raise error(175, f"collection dropped. {cursor.namespace}")
     if "maxTimeMS" in body and not cursor.awaits and not request.in_transaction:
         raise bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor")
@@ -67,12 +60,12 @@ def get_more(context: Context) -> Document:
     try:
         documents = _batch(context, cursor, size or None)
     except CommandError:
-        state.cursors.close(cursor)
+        state.cursors.close(cursor.id)
         raise
     finally:
         cursor.in_use = False
     if cursor.finished:
-        state.cursors.close(cursor)
+        state.cursors.close(cursor.id)
     cursor_id = 0 if cursor.finished else cursor.id
     reply = {"nextBatch": documents, **cursor.extras(), "id": Int64(cursor_id), "ns": cursor.namespace}
     if cursor.snapshot is not None:

@@ -30,10 +30,7 @@ def is_valid(schema: Mapping[str, Any], value: Any) -> bool:
 
 
 def check(schema: Any, is_nested: bool = False) -> None:
-    """Check that a schema and its nested schemas are valid.
-
-    :param is_nested: True if the schema is a part of another schema.
-    """
+    """Check that a schema and its nested schemas are valid."""
     if not isinstance(schema, dict):
         raise malformed("$jsonSchema")
     for name, rule in schema.items():

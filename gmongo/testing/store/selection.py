@@ -97,12 +97,7 @@ def text_score_function(collection: Collection | None, query: Any) -> Score | No
 
 
 def hinted_index(collection: Collection, hint: Any) -> Index | None:
-    """Return the index that a hint names.
-
-    Return None if there is no hint, or if the hint is the natural order.
-
-    :raises CommandError: the collection has no such index.
-    """
+    """Return the index that a hint names, or None without a hint and for a hint of the natural order."""
     if hint is None or hint == {}:
         return None
     if isinstance(hint, dict) and "$natural" in hint:
@@ -121,25 +116,18 @@ def in_order(
     order: Mapping[str, Any] | None,
     collation: Collation,
     pace: Pace,
-    most: int | None = None,
     score: Score | None = None,
 ) -> Found:
-    """Return the records in the order of a sort specification.
-
-    :param order: the sort specification; None or an empty document means the existing order.
-    """
+    """Return the records in the order of a sort specification."""
     if not order:
         return found
-    return compile_sort(order, collation, pace, most, score)(found, lambda item: item[1].document)
+    return compile_sort(order, collation, pace, score)(found, lambda item: item[1].document)
 
 
 def documents_of(
     access: Access, database: str, name: str, variables: Mapping[str, Any], pace: Pace, depth: int = 0
 ) -> list[Document]:
-    """Return all documents of a collection or view. The caller must not change the documents.
-
-    :param depth: the number of views that read this collection or view.
-    """
+    """Return all documents of a collection or view. The caller must not change the documents."""
     collection = access.find(database, name)
     if collection is None:
         return []
@@ -158,10 +146,7 @@ def documents_of(
 def environment(
     access: Access, database: str, variables: Mapping[str, Any], collation: Collation, pace: Pace, depth: int = 0
 ) -> Environment:
-    """Return the context in which the stages of a pipeline are compiled.
-
-    :param depth: the number of views that the pipeline belongs to, directly and indirectly.
-    """
+    """Return the context in which the stages of a pipeline are compiled."""
     return Environment.for_variables(
         variables, collation, read=lambda name: documents_of(access, database, name, variables, pace, depth), pace=pace
     )

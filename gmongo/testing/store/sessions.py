@@ -24,21 +24,18 @@ def _idle() -> Event:
 
 @dataclass
 class Session:
-    """A server session.
+    """A server session."""
 
-    :param id: the ID of the session.
-    :param number: the highest transaction number that the session has used; -1 if the session has used no number.
-    :param transaction: the transaction with this number; None if there is no such transaction.
-    :param reply: the reply to the retryable write with this number; None if the write has not completed.
-    :param idle: an event that is set while no command with a transaction number runs in the session.
-    :param used: the monotonic time in seconds at which a command last used the session.
-    """
-
-    id: bytes
-    number: int = -1
-    transaction: Transaction | None = None
+    id: bytes  # the ID of the session
+    number: int = (
+        -1
+    )  # the highest transaction number that the session has used, or -1 if the session has used no number
+    transaction: Transaction | None = None  # the transaction with this number, or None if there is no such transaction
+    # The reply to the retryable write with this number, or None if the write has not completed.
     reply: dict[str, Any] | None = None
+    # An event that is set while no command with a transaction number runs in the session.
     idle: Event = field(default_factory=_idle)
+    # The monotonic time in seconds at which a command last used the session.
     used: float = field(default_factory=clock.monotonic)
 
 

@@ -6,8 +6,7 @@ All stages are compiled before the first document is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from itertools import islice, zip_longest
+from itertools import islice
 from typing import Any
 
 from bson.int64 import Int64
@@ -19,14 +18,14 @@ from gmongo.testing.store import joins
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.environment import Document, Documents, Environment, Stage, with_value
 from gmongo.testing.store.errors import malformed
-from gmongo.testing.store.expressions import Scope, Variables, compile_expression, path_parts, with_document
+from gmongo.testing.store.expressions import with_document
+from gmongo.testing.store.expressions.compiling import Scope, Variables, compile_expression, path_parts
 from gmongo.testing.store.expressions.operands import of_type
 from gmongo.testing.store.grouping import compile_group
 from gmongo.testing.store.joins import checked
 from gmongo.testing.store.matching import compile_query
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.ordering import compile_sort
-from gmongo.testing.store.paths import split
 from gmongo.testing.store.projection import Project, compile_add_fields, compile_project, compile_unset
 from gmongo.testing.store.text_search import search_in
 from gmongo.testing.store.values import MISSING, is_number, is_whole, whole
@@ -39,10 +38,7 @@ def compile_pipeline(pipeline: Any, env: Environment) -> Stage:
     """Compile a pipeline to a function of the type ``Stage``."""
     if not isinstance(pipeline, list):
         raise error(14, "a pipeline must be an array")
-    stages: list[Stage] = []
-    for spec, following in zip_longest(pipeline, pipeline[1:]):
-        name = stage_name(spec)
-        stages.append(STAGES[name](spec[name], replace(env, most=_limit_of_next_stage(following))))
+    stages = [STAGES[name](spec[name], env) for spec in pipeline for name in [stage_name(spec)]]
 
     def run(documents: Documents, variables: Variables) -> Documents:
         for stage in stages:
@@ -52,17 +48,8 @@ def compile_pipeline(pipeline: Any, env: Environment) -> Stage:
     return run
 
 
-def _limit_of_next_stage(following: Any) -> int | None:
-    """Return the number of documents that the next stage reads. Return None if the next stage is not a ``$limit``."""
-    limit = following.get("$limit") if isinstance(following, dict) else None
-    return whole(limit) if is_number(limit) and is_whole(limit) else None
-
-
 def stage_name(stage: Any) -> str:
-    """Return the name of a stage.
-
-    :raises CommandError: the stage is malformed, unknown, or allowed only at the beginning or end of a pipeline.
-    """
+    """Return the name of a stage."""
     if not isinstance(stage, dict) or len(stage) != 1:
         raise error(40323, "A pipeline stage specification object must contain exactly one field.")
     (name,) = stage
@@ -129,7 +116,7 @@ def _replace_root(spec: Any, scope: Scope) -> Project:
 def _sort(spec: Any, env: Environment) -> Stage:
     if not isinstance(spec, dict) or not spec:
         raise malformed("$sort")
-    sort = compile_sort(spec, env.collation, env.pace, env.most)
+    sort = compile_sort(spec, env.collation, env.pace)
     return lambda documents, variables: sort(documents, lambda document: document)
 
 
@@ -181,7 +168,7 @@ def _unwind(spec: Any, env: Environment) -> Stage:
         or (index is not None and (type(index) is not str or not index or index.startswith("$")))
     ):
         raise malformed("$unwind")
-    parts, index_parts = path_parts(path[1:]), split(index) if index else None
+    parts, index_parts = path_parts(path[1:]), index.split(".") if index else None
 
     def run(documents: Documents, _variables: Variables) -> Documents:
         for document in documents:
@@ -207,9 +194,7 @@ def _unwound(document: Document, parts: list[str], keep: bool) -> Iterable[tuple
 def _sort_by_count(spec: Any, env: Environment) -> Stage:
     if not (isinstance(spec, str) and spec.startswith("$")) and not is_operators(spec):
         raise malformed("$sortByCount")
-    limit = [] if env.most is None else [{"$limit": env.most}]
-    stages = [{"$group": {"_id": spec, "count": {"$sum": 1}}}, {"$sort": {"count": -1}}]
-    return compile_pipeline([*stages, *limit], env)
+    return compile_pipeline([{"$group": {"_id": spec, "count": {"$sum": 1}}}, {"$sort": {"count": -1}}], env)
 
 
 def _with_pipelines(make: Callable[[Any, Environment, joins.CompilePipeline], Stage]) -> Make:

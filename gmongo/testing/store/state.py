@@ -20,16 +20,7 @@ VIEWS = "system.views"
 
 
 class State:
-    """The stored state that all members of a deployment share.
-
-    :param version: the server version, such as ``(8, 0)``.
-    :param replicated: True for a replica set or a sharded cluster.
-    :param sharded: True for a sharded cluster.
-    :ivar catalog: the collections and views, by database and name.
-    :ivar transaction_lifetime: the lifetime of a transaction in seconds.
-    :ivar losses: how often each member was killed, by the address of the member.
-    :ivar swept: the monotonic time at which the store last removed expired documents.
-    """
+    """The stored state that all members of a deployment share."""
 
     def __init__(self, version: tuple[int, int], replicated: bool, sharded: bool) -> None:
         self.version = version
@@ -63,11 +54,7 @@ class State:
         return self._time
 
     def publish(self, kind: str, database: str, collection: str | None, index: int = 0, **fields: Any) -> None:
-        """Add an event at the current logical time to the oplog, and wake all waiting commands.
-
-        :param kind: the ``operationType`` in change streams.
-        :param collection: the name of the collection; None if the event concerns a database.
-        """
+        """Add an event at the current logical time to the oplog, and wake all waiting commands."""
         if self.has_oplog:
             self.oplog.append(Event(Position(self._time, index), kind, database, collection, **fields))
         self.wake()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.store.errors import bad_value, index_not_found
-from gmongo.testing.store.paths import split, values_at
+from gmongo.testing.store.paths import values_at
 from gmongo.testing.unsupported import not_supported
 
 # The English words that a server ignores in a text search.
@@ -29,12 +29,7 @@ Score = Callable[[Any], float | None]
 
 
 class TextSearch:
-    """A compiled ``$text``.
-
-    :param spec: the operand of ``$text``, which has a ``$search`` of plain English words.
-    :param index: the options of the text index of the collection; None if the collection has no text index.
-    :raises CommandError: the operand is invalid or not supported, or the collection has no text index.
-    """
+    """A compiled ``$text``."""
 
     def __init__(self, spec: Any, index: Mapping[str, Any] | None) -> None:
         search = spec.get("$search") if isinstance(spec, dict) and len(spec) == 1 else None
@@ -46,7 +41,7 @@ class TextSearch:
         is_plain = index["default_language"] == "english" and set(index["weights"].values()) == {1}
         if others or not is_plain or "$**" in index["weights"]:
             raise not_supported("a text search beyond English words", "options of the text index")
-        self._paths = [split(path) for path in index["weights"]]
+        self._paths = [path.split(".") for path in index["weights"]]
         self._words = {word for word in search.lower().split() if word not in _STOPPED}
         for word in self._words:
             if word[-1] not in _LETTERS_OF_STEMS or word.endswith("ism"):
@@ -62,10 +57,7 @@ class TextSearch:
         return sum(scores) if scores else None
 
     def _scores(self, text: str) -> list[float]:
-        """Return the scores of the search words that the text contains.
-
-        A repetition of a word increases the score less than the first occurrence.
-        """
+        """Return the scores of the search words that the text contains."""
         if "'" in text:
             raise not_supported("a text search beyond English words", "an apostrophe")
         words = [word for word in _WORD.findall(text.lower()) if word not in _STOPPED]
@@ -84,10 +76,7 @@ def _may_share_stem(word: str, other: str) -> bool:
 
 
 def search_in(query: Any) -> Any:
-    """Return the operand of the ``$text`` of a query, which may be in an ``$and``.
-
-    If the query has no ``$text``, return None.
-    """
+    """Return the operand of the ``$text`` of a query, which may be in an ``$and``, or None."""
     if not isinstance(query, dict):
         return None
     if "$text" in query:

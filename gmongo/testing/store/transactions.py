@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bson.timestamp import Timestamp
@@ -11,7 +11,7 @@ from gmongo.testing import clock
 from gmongo.testing.command import error
 from gmongo.testing.store.access import Access, snapshot_unavailable, store_insert, store_remove, store_replace
 from gmongo.testing.store.data import BEGINNING, Collection, Document, Record
-from gmongo.testing.store.duplicates import check_unique_among, duplicate_key, new_entries
+from gmongo.testing.store.duplicates import check_unique, duplicate_key, new_entries
 from gmongo.testing.store.errors import no_such_transaction, write_conflict
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.pacing import Pace
@@ -22,32 +22,18 @@ from gmongo.testing.unsupported import not_supported
 
 @dataclass(frozen=True)
 class Write:
-    """A write of a transaction.
+    """A write of a transaction."""
 
-    :param collection: the collection to which the transaction writes.
-    :param key: the key of the record.
-    :param kind: the type of the event: ``insert``, ``update``, ``replace`` or ``delete``.
-    :param document: the new document; None if the write removes the document.
-    :param whole: the paths of arrays for which change streams show the new array instead of changed elements.
-    """
-
-    collection: Collection
-    key: Key
-    kind: str
-    document: Document | None = None
-    whole: frozenset[str] = frozenset()
+    collection: Collection  # the collection to which the transaction writes
+    key: Key  # the key of the record
+    kind: str  # the type of the event: `insert`, `update`, `replace` or `delete`
+    document: Document | None = None  # the new document, or None if the write removes the document
+    # The paths of arrays for which change streams show the new array instead of changed elements.
+    whole: frozenset[str] | None = frozenset()
 
 
 class Transaction(Access):
-    """A transaction, and the access through which its statements read and write.
-
-    :param state: the state of the deployment.
-    :param lsid: the ID of the session.
-    :param number: the transaction number.
-    :param member: the address of the member that received the first statement.
-    :param connection: the connectionId of the connection of the first statement.
-    :param start: the logical time of the snapshot.
-    """
+    """A transaction, and the access through which its statements read and write."""
 
     in_transaction = True
 
@@ -74,13 +60,10 @@ class Transaction(Access):
             raise snapshot_unavailable(collection)
         return collection
 
-    def records(self, collection: Collection) -> Mapping[Key, Record]:
-        """Return the records of the snapshot, changed by the writes of the transaction."""
-        return self._records(collection)
-
     def unindexed(self, collection: Collection) -> Iterable[Key]:
         """Return the keys of records that other commands changed after the snapshot, or that the transaction wrote."""
-        return collection.changed_since(self.start) | self._written_keys(collection)
+        written = {write.key for write in self._writes if write.collection is collection}
+        return collection.changed_since(self.start) | written
 
     def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
         """Return False immediately. If another transaction has locked the record, the write raises a write conflict."""
@@ -90,13 +73,11 @@ class Transaction(Access):
         return False
 
     def seconds_left(self) -> float:
-        """Return the remaining lifetime in seconds.
-
-        After this time, a command that waits for a lock can abort the transaction.
-        """
+        """Return the remaining lifetime in seconds."""
         return self._end - clock.monotonic()
 
-    def _records(self, collection: Collection) -> dict[Key, Record]:
+    def records(self, collection: Collection) -> dict[Key, Record]:
+        """Return the records of the snapshot, changed by the writes of the transaction."""
         if collection not in self._working:
             self._working[collection] = collection.as_of(self.start)
         return self._working[collection]
@@ -113,7 +94,7 @@ class Transaction(Access):
 
     def insert(self, collection: Collection, document: Document) -> None:
         key = collection.key(document["_id"])
-        records = self._records(collection)
+        records = self.records(collection)
         if key in records:
             raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
         self._lock(collection, key)
@@ -122,9 +103,14 @@ class Transaction(Access):
         self._writes.append(Write(collection, key, "insert", document))
 
     def replace(
-        self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
+        self,
+        collection: Collection,
+        key: Key,
+        document: Document,
+        kind: str,
+        whole: frozenset[str] | None = frozenset(),
     ) -> None:
-        records = self._records(collection)
+        records = self.records(collection)
         self._lock(collection, key)
         self._lock_entries(collection, key, document, records[key].document)
         records[key] = Record(records[key].number, document)
@@ -132,14 +118,11 @@ class Transaction(Access):
 
     def remove(self, collection: Collection, key: Key) -> None:
         self._lock(collection, key)
-        del self._records(collection)[key]
+        del self.records(collection)[key]
         self._writes.append(Write(collection, key, "delete"))
 
     def _lock(self, collection: Collection, key: Key) -> None:
-        """Lock a record.
-
-        :raises CommandError: another transaction has locked the record, or the record changed after the snapshot.
-        """
+        """Lock a record."""
         if collection.is_capped:
             raise error(263, f"Collection '{collection.namespace}' is a capped collection. Writes in transactions "
                                "are not allowed on capped collections.")  # fmt: skip
@@ -158,8 +141,8 @@ class Transaction(Access):
         """
         if not any(index.needs_duplicate_check for index in collection.indexes.values()):
             return
-        records = self._records(collection)
-        check_unique_among(collection, key, document, records, self.unindexed(collection))
+        records = self.records(collection)
+        check_unique(collection, key, document, records, self.unindexed(collection))
         entries = list(new_entries(collection, document, before))
         for name, entry in entries:
             if collection.entry_locks.get((name, entry), self) is not self:
@@ -169,17 +152,11 @@ class Transaction(Access):
                     raise write_conflict()
         collection.entry_locks.update(dict.fromkeys(entries, self))
 
-    def _written_keys(self, collection: Collection) -> set[Key]:
-        return {write.key for write in self._writes if write.collection is collection}
-
     def touches(self, collection: Collection) -> bool:
         return collection in self._working
 
     def commit(self) -> None:
-        """Apply all writes of the transaction at the same logical time.
-
-        :raises CommandError: a write conflicts with a change after the snapshot. The transaction aborts.
-        """
+        """Apply all writes of the transaction at the same logical time."""
         if self.status == "committed":
             return
         if not self._created.keys().isdisjoint(self.state.catalog):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from bson.int64 import Int64
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
@@ -65,14 +64,7 @@ def _remove(document: Any, parts: list[str]) -> None:
 
 
 def _removing_elements(change: Change) -> Make:
-    """Return an operator that removes elements of an array.
-
-    If the field does not exist, the operator has no effect. If the field cannot exist, because the path leads through a
-    value that is neither document nor array, the operator raises an error.
-
-    :param change: a function that returns the new array. The arguments of the function are the
-        current value, the operand and the collation.
-    """
+    """Return an operator that removes elements of an existing array."""
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
@@ -88,11 +80,7 @@ def _removing_elements(change: Change) -> Make:
 
 
 def _changing(change: Change) -> Make:
-    """Return an operator that computes the new value of a field.
-
-    :param change: a function that returns the new value. The arguments of the function are the current value, the
-        operand and the collation. If the function returns MISSING, the field does not change.
-    """
+    """Return an operator that computes the new value of a field. MISSING means no change."""
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
@@ -134,24 +122,6 @@ def _current_date(_current: Any, operand: Any, _collation: Collation) -> Any:
     if operand == {"$type": "timestamp"}:
         return Timestamp(int(clock.utc_now().timestamp()), 1)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
-
-
-def _bit(current: Any, operand: Any, _collation: Collation) -> Any:
-    value = 0 if current is MISSING else current
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise bad_value(f"Cannot apply $bit to a value of non-integral type {type_name(value)}")
-    long = isinstance(value, Int64) or any(isinstance(mask, Int64) for mask in operand.values())
-    result = int(value)
-    for name, mask in operand.items():
-        result = _BITS[name](result, int(mask))
-    return Int64(result) if long else result
-
-
-_BITS: Mapping[str, Callable[[int, int], int]] = {
-    "and": lambda left, right: left & right,
-    "or": lambda left, right: left | right,
-    "xor": lambda left, right: left ^ right,
-}
 
 
 def _rename(path: str, operand: Any, _collation: Collation) -> Edits:
@@ -273,7 +243,6 @@ UPDATE_OPERATORS: Mapping[str, Make] = {
     "$min": _min_or_max(1),
     "$max": _min_or_max(-1),
     "$currentDate": _changing(_current_date),
-    "$bit": _changing(_bit),
     "$rename": _rename,
     "$push": _changing(_push),
     "$addToSet": _changing(_add_to_set),
@@ -290,15 +259,6 @@ def check_operand(name: str, path: str, operand: Any) -> None:
     """Check the operand of an update operator."""
     if not _CHECKS.get(name, lambda operand: True)(operand) or (name == "$rename" and not _may_rename(path, operand)):
         raise malformed(f"{name} of {path}")
-
-
-def _is_bit_operand(operand: Any) -> bool:
-    return (
-        isinstance(operand, dict)
-        and bool(operand)
-        and set(operand) <= {"and", "or", "xor"}
-        and all(isinstance(mask, int) and not isinstance(mask, bool) for mask in operand.values())
-    )
 
 
 def _may_rename(path: str, target: Any) -> bool:
@@ -350,7 +310,6 @@ def _is_pull_operand(operand: Any) -> bool:
 
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "$addToSet": _is_add_to_set_operand,
-    "$bit": _is_bit_operand,
     "$currentDate": lambda operand: isinstance(operand, bool) or operand in ({"$type": "date"}, {"$type": "timestamp"}),
     "$inc": is_number,
     "$mul": is_number,

@@ -11,9 +11,10 @@ from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.paths import split, values_at
+from gmongo.testing.store.paths import values_at
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import MISSING, type_name
+from gmongo.testing.unsupported import not_supported
 
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 _MAX_DEPTH = 180
@@ -28,16 +29,13 @@ _REASONS = {
 
 
 def check_document(collection: Collection, document: Document, bypass: bool, before: Document | None = None) -> None:
-    """Check that a document matches the validator of its collection.
-
-    :param bypass: the value of ``bypassDocumentValidation``.
-    :param before: the document before the update; None for an insert.
-    """
-    validator = collection.options.get("validator")
-    if bypass or not validator or _is_lenient(collection):
+    """Check that a document matches the validator of its collection."""
+    options = collection.options
+    validator, level = options.get("validator"), options.get("validationLevel")
+    if bypass or not validator or level == "off" or options.get("validationAction") == "warn":
         return
     match = compile_filter(validator, collation=collection.collation)
-    if before is not None and collection.options.get("validationLevel") == "moderate" and not match(before):
+    if before is not None and level == "moderate" and not match(before):
         return
     if not match(document):
         raise error(
@@ -48,17 +46,19 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
 
 
 def _validation_details(validator: Document, document: Document) -> Document:
-    """Return the field ``errInfo.details`` of a validation error.
-
-    Only the details of one condition on one value are complete.
-    """
+    """Return the field ``errInfo.details`` of a validation error for a validator with one condition on one value."""
     path, condition = next(iter(validator.items()))
-    operator = next(iter(condition)) if is_operators(condition) else "$regex" if is_pattern(condition) else "$eq"
-    if len(validator) > 1 or (is_operators(condition) and len(condition) > 1):
-        return {"operatorName": "$and"}
-    values = [] if path.startswith("$") else [one for one in values_at(document, split(path)) if one is not MISSING]
-    if path.startswith("$") or operator not in _REASONS or len(values) > 1 or (values and isinstance(values[0], list)):
-        return {"operatorName": path if path.startswith("$") else operator}
+    operator = next(iter(condition)) if is_operators(condition) else "$eq"
+    is_simple = len(validator) == 1 and operator in _REASONS and (not is_operators(condition) or len(condition) == 1)
+    values = [] if path.startswith("$") else [one for one in values_at(document, path.split(".")) if one is not MISSING]
+    if (
+        not is_simple
+        or path.startswith("$")
+        or is_pattern(condition)
+        or len(values) > 1
+        or any(isinstance(one, list) for one in values)
+    ):
+        raise not_supported("the details of a validation error")
     found: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
     if operator == "$exists":
         return {**found, "reason": "path does exist" if values else "path does not exist"}
@@ -66,11 +66,6 @@ def _validation_details(validator: Document, document: Document) -> Document:
         return {**found, "reason": "field was missing"}
     found = {**found, "reason": _REASONS[operator], "consideredValue": values[0]}
     return {**found, "consideredType": type_name(values[0])} if operator == "$type" else found
-
-
-def _is_lenient(collection: Collection) -> bool:
-    options = collection.options
-    return options.get("validationAction") == "warn" or options.get("validationLevel") == "off"
 
 
 def check_storable(document: Any, version: tuple[int, int]) -> None:

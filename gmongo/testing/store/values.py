@@ -52,24 +52,27 @@ _LAST_DATE = (datetime.datetime.max - _EPOCH) // _MILLISECOND
 # The ranks of the types whose values Python and a server sort in the same order.
 _QUICK: dict[type, int] = {int: _NUMBER, Int64: _NUMBER, str: 15, bool: 40, ObjectId: 35}
 
-# The ranks of types. Values of different types sort by the ranks of their types.
-_RANKS: tuple[tuple[type | tuple[type, ...], int], ...] = (
-    (MinKey, 0),
-    (_EmptyArray, 2),
-    (_Missing, 3),
-    (type(None), 5),
-    (bool, 40),
-    ((int, float, Decimal128), _NUMBER),
-    (Code, 60),
-    (str, 15),
-    (Mapping, 20),
-    ((list, tuple), 25),
-    ((bytes, uuid.UUID), 30),
-    (ObjectId, 35),
-    ((datetime.datetime, DatetimeMS), 45),
-    (Timestamp, 47),
-    ((Regex, re.Pattern), 50),
-    (MaxKey, 127),
+# The types of values, with their ranks and their names in BSON. Values of different types sort by the ranks.
+_TYPES: tuple[tuple[type | tuple[type, ...], int, str], ...] = (
+    (MinKey, 0, "minKey"),
+    (_EmptyArray, 2, "array"),
+    (_Missing, 3, "missing"),
+    (type(None), 5, "null"),
+    (bool, 40, "bool"),
+    (Int64, _NUMBER, "long"),
+    (int, _NUMBER, "int"),
+    (float, _NUMBER, "double"),
+    (Decimal128, _NUMBER, "decimal"),
+    (Code, 60, "javascript"),
+    (str, 15, "string"),
+    (Mapping, 20, "object"),
+    ((list, tuple), 25, "array"),
+    ((bytes, uuid.UUID), 30, "binData"),
+    (ObjectId, 35, "objectId"),
+    ((datetime.datetime, DatetimeMS), 45, "date"),
+    (Timestamp, 47, "timestamp"),
+    ((Regex, re.Pattern), 50, "regex"),
+    (MaxKey, 127, "maxKey"),
 )
 
 _NAMES = """double string object array binData undefined objectId bool date null regex dbPointer javascript symbol
@@ -78,55 +81,30 @@ TYPE_NAMES: tuple[tuple[str, int], ...] = (
     *((name, number) for number, name in enumerate(_NAMES.split(), 1)), ("minKey", -1), ("maxKey", 127)
 )  # fmt: skip
 
-_SIMPLE_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (_Missing, "missing"),
-    (type(None), "null"),
-    (bool, "bool"),
-    (Int64, "long"),
-    (float, "double"),
-    (Decimal128, "decimal"),
-    (Code, "javascript"),
-    (str, "string"),
-    (Mapping, "object"),
-    ((list, tuple), "array"),
-    ((bytes, uuid.UUID), "binData"),
-    (ObjectId, "objectId"),
-    ((datetime.datetime, DatetimeMS), "date"),
-    (Timestamp, "timestamp"),
-    ((Regex, re.Pattern), "regex"),
-    (MinKey, "minKey"),
-    (MaxKey, "maxKey"),
-)
+
+_known: dict[type, tuple[int, str]] = {}
 
 
-_known_ranks: dict[type, int] = {}
-
-
-def _rank_of_type(kind: type) -> int:
-    for types, rank in _RANKS:
+def _rank_and_name(kind: type) -> tuple[int, str]:
+    if kind in _known:
+        return _known[kind]
+    for types, rank, name in _TYPES:
         if issubclass(kind, types):
-            _known_ranks[kind] = rank
-            return rank
+            return _known.setdefault(kind, (rank, name))
     raise TypeError(f"{kind.__name__} is no BSON type")
 
 
 def rank(value: Any) -> int:
     """Return the rank of the type of a value. Values of different types sort by the ranks of their types."""
-    kind = type(value)
-    found = _known_ranks.get(kind)
-    return _rank_of_type(kind) if found is None else found
+    return _rank_and_name(type(value))[0]
 
 
 def type_name(value: Any) -> str:
     """Return the name of the BSON type of a value, such as ``int`` or ``long``. Return ``missing`` for MISSING."""
-    if isinstance(value, Code) and value.scope is not None:
-        return "javascriptWithScope"
-    if isinstance(value, int) and not isinstance(value, (bool, Int64)):
-        return "int" if -(2**31) <= value < 2**31 else "long"
-    for types, name in _SIMPLE_TYPES:
-        if isinstance(value, types):
-            return name
-    raise TypeError(f"{type(value).__name__} is no BSON type")
+    name = _rank_and_name(type(value))[1]
+    if name == "int" and not -(2**31) <= value < 2**31:
+        return "long"
+    return "javascriptWithScope" if name == "javascript" and value.scope is not None else name
 
 
 def is_number(value: Any) -> bool:
@@ -155,10 +133,7 @@ def whole(value: Any) -> int:
 
 
 def long_of(value: Any) -> int:
-    """Convert a number like a server converts numbers to longs.
-
-    The result is the integral part, limited to the range of a long. The result for NaN is 0.
-    """
+    """Return the integral part of a number, limited to the range of a long. Return 0 for NaN."""
     if is_nan(value):
         return 0
     return int(max(-(2**63), min(2**63 - 1, value.to_decimal() if isinstance(value, Decimal128) else value)))
@@ -174,10 +149,7 @@ def milliseconds(date: Any) -> int:
 
 
 def date_of(number: int) -> Any:
-    """Return the date that is `number` milliseconds after the beginning of 1970.
-
-    A date that Python's ``datetime`` cannot represent is a ``DatetimeMS``.
-    """
+    """Return the date that is `number` milliseconds after 1970, outside the years 1 to 9999 as a ``DatetimeMS``."""
     if _FIRST_DATE <= number <= _LAST_DATE:
         return _EPOCH + datetime.timedelta(milliseconds=number)
     return DatetimeMS(number)
@@ -213,19 +185,15 @@ def _binary_key(kind: int, value: Any) -> Key:
     return kind, len(value), getattr(value, "subtype", 0), bytes(value)
 
 
-def _plain_key(kind: int, value: Any) -> Key:
-    return kind, value
-
-
 # To compare two documents, a server compares first the types of two fields, then their names, and then their values.
 _KEYS: Mapping[int, Callable[[int, Any], Key]] = {
     _NUMBER: _number_key,
-    15: _plain_key,
+    15: lambda kind, value: (kind, value),
     20: lambda kind, value: (kind, tuple((rank(part), name, key_of(part)) for name, part in value.items())),
     25: lambda kind, value: (kind, tuple(key_of(part) for part in value)),
     30: _binary_key,
-    35: _plain_key,
-    40: _plain_key,
+    35: lambda kind, value: (kind, value),
+    40: lambda kind, value: (kind, value),
     45: lambda kind, value: (kind, milliseconds(value)),
     47: lambda kind, value: (kind, value.time, value.inc),
     50: lambda kind, value: (kind, value.pattern, flags_of(value)),

@@ -31,15 +31,11 @@ FATAL = frozenset({50, 11602, 112, 246, 251, 73, 40323, 40324})
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one write.
+    """The result of one write."""
 
-    :param matched: the number of inserted, matched or removed documents.
-    :param modified: the number of modified documents.
-    :param upserted: the ``_id`` of the document that an upsert inserted; MISSING if the write inserted no document.
-    """
-
-    matched: int = 0
-    modified: int = 0
+    matched: int = 0  # the number of inserted, matched or removed documents
+    modified: int = 0  # the number of modified documents
+    # The `_id` of the document that an upsert inserted, or MISSING if the write inserted no document.
     upserted: Any = MISSING
 
 
@@ -107,13 +103,13 @@ def records_to_write(target: Target, statement: Mapping[str, Any], variables: Ma
     collation, order, hint = _collation_of(statement, collection), statement.get("sort"), statement.get("hint")
     if not order:
         return select(access, collection, statement["q"], collation, variables, hint, target.pace, to_write=True)
-    sort = compile_sort(order, collation, target.pace, 1)
+    sort = compile_sort(order, collation, target.pace)
 
     def first() -> Found:
         """Return the first record in the order. If another command changes or locks the record, search again."""
         while True:
             found = select(access, collection, statement["q"], collation, variables, hint, target.pace)
-            chosen = list(sort(found, lambda item: item[1].document))
+            chosen = list(sort(found, lambda item: item[1].document))[:1]
             if all(_is_free(target, collection, key, record) for key, record in chosen):
                 return chosen
 
@@ -154,12 +150,7 @@ def _collation_of(statement: Mapping[str, Any], collection: Collection | None) -
 def update_of(
     statement: Mapping[str, Any], spec: Any, query: Any, variables: Mapping[str, Any], collection: Collection | None
 ) -> Update:
-    """Compile the update of a statement.
-
-    :param statement: the statement of ``update``, or the command ``findAndModify``.
-    :param spec: the replacement document, the document with update operators, or the list of stages.
-    :param collection: the collection; None if the collection does not exist.
-    """
+    """Compile the update of a statement."""
     if statement.get("upsert"):
         check_allowed(query, _NOT_IN_UPSERTS)
     constants = statement.get("c", statement.get("constants"))
@@ -252,10 +243,7 @@ class Tally:
 
 
 def run_statements(context: Context, target: Target, statements: Sequence[Any], run: Callable[[Any], Outcome]) -> Tally:
-    """Execute the statements of a command in order. An ordered command ends at the first error.
-
-    :param run: a function that executes one statement.
-    """
+    """Execute the statements of a command in order. An ordered command ends at the first error."""
     tally = Tally()
     context.pace.pause()
     for index, statement in enumerate(context.pace.through(statements)):
@@ -266,12 +254,7 @@ def run_statements(context: Context, target: Target, statements: Sequence[Any], 
         except CommandError as error:
             if error.code in FATAL or error.name == "CommandNotSupported":
                 raise
-            tally.errors.append(write_error(index, error))
+            tally.errors.append({"index": index, "code": error.code, "errmsg": error.message, **error.fields})
             if context.body.get("ordered", True) or context.access.in_transaction:
                 break
     return tally
-
-
-def write_error(index: int, error: CommandError) -> Document:
-    """Return the document that describes the error of a statement in the reply."""
-    return {"index": index, "code": error.code, "errmsg": error.message, **error.fields}

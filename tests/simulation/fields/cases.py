@@ -9,8 +9,8 @@ import datetime
 import json
 import random
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,25 +49,12 @@ FREE = ("filter", "query", "sort", "projection", "fields", "let", "min", "max", 
 
 @dataclass
 class Template:
-    """A valid command.
-
-    :param needed: the names of the required fields.
-    :param also: further kinds of values that a field accepts, in words of the table. The key is the path of the field.
-    :param skipped: fields whose value must not be replaced, because other values would change the state of the server.
-    :param changes: True if the command changes collections, indexes or users.
-    :param name: the name of the line in the table. The default is the name of the command.
-    """
+    """A valid command."""
 
     command: dict[str, Any]
     database: str = NAME
-    needed: Sequence[str] = ()
-    also: Mapping[str, str] = field(default_factory=dict)
-    skipped: Sequence[str] = ()
-    changes: bool = False
-    name: str = ""
-
-    def __post_init__(self) -> None:
-        self.name = self.name or self.first
+    needed: Sequence[str] = ()  # the names of the required fields
+    skipped: Sequence[str] = ()  # fields whose value must not be replaced, because the state of the server would change
 
     @property
     def first(self) -> str:

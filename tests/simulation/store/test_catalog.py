@@ -84,3 +84,20 @@ def test_unknown_command_is_refused():
     assert shell.store.handles("findandmodify")
     assert not shell.store.handles("ping")
     assert error_code_of(shell, "ping", 1) == 59
+
+
+def test_view_that_closes_cycle_is_refused():
+    shell = standalone()
+    shell("create", "v", viewOn="w", pipeline=[])
+    assert error_code_of(shell, "create", "w", viewOn="v", pipeline=[]) == 115
+    assert error_code_of(shell, "create", "x", viewOn="x", pipeline=[]) == 115
+
+
+@pytest.mark.parametrize(
+    "validator", [{"$jsonSchema": {"required": ["a"]}}, {"a": 1, "b": 1}, {"a": {"$gt": 1, "$lt": 3}}]
+)
+def test_validation_error_with_unsupported_details_is_refused(validator):
+    shell = standalone()
+    shell("create", "checked", validator=validator)
+    assert error_code_of(shell.insert, {"_id": 1}, collection="checked") == 115
+    assert shell.insert({"_id": 2, "a": 1, "b": 1}, collection="checked", bypassDocumentValidation=True) == {"n": 1}

@@ -79,7 +79,6 @@ def test_update_description_lists_changed_fields_and_truncated_arrays(shell):
         ({"$pop": {"a": 1}}, "a"),
         ({"$pull": {"a": 3}}, "a"),
         ({"$pullAll": {"b.0.c": [7]}}, "b.0.c"),
-        ({"$pull": {"b.$[].c": 7}}, "b.0.c"),
         ({"$addToSet": {"a": 4}}, "a"),
         ({"$push": {"a": {"$each": [4], "$slice": 9}}}, "a"),
         ({"$push": {"a": {"$each": [4], "$position": 9}}}, "a"),
@@ -97,6 +96,14 @@ def test_update_description_has_whole_array_except_after_append(shell, change, p
     (event,) = stream.get_more()
     assert list(event["updateDescription"]["updatedFields"]) == [path]
     assert event["updateDescription"]["truncatedArrays"] == []
+
+
+@pytest.mark.parametrize("change", [{"$set": {"a.$[]": 5}}, [{"$set": {"b.c": 5}}], [{"$set": {"a": [1, 9, 3]}}]])
+def test_event_after_array_operator_or_pipeline_inside_field_is_refused(shell, change):
+    shell.insert({"_id": 5, "a": [1, 2, 3], "b": {"c": 1}})
+    stream = ChangeStream(shell)
+    shell.update({"_id": 5}, change)
+    assert error_code_of(stream.get_more) == 115
 
 
 def test_get_more_waits_for_event(shell):

@@ -89,10 +89,6 @@ PIPELINES = {
         group(a={"$push": "$k"}),
         {"$project": {"n": {"$size": {"$filter": {"input": "$a", "cond": {"$gt": ["$$this", 9]}}}}}},
     ],
-    "reduce": [
-        group(a={"$push": "$k"}),
-        {"$project": {"n": {"$reduce": {"input": "$a", "initialValue": 0, "in": {"$add": ["$$value", "$$this"]}}}}},
-    ],
     "unwind": [group(a={"$push": "$k"}), {"$unwind": "$a"}, {"$match": {"a": -1}}],
     "sortByCount": [{"$sortByCount": "$k"}, {"$limit": 3}],
     "facet": [{"$facet": {"a": [{"$match": {"k": -1}}], "b": [{"$count": "n"}]}}],

@@ -14,7 +14,7 @@ from gmongo.testing.store.apply_update import Update
     [
         *({name: {"a": 2}} for name in ("$set", "$unset", "$push", "$addToSet", "$pull")),
         *({"$pop": {"a": 1}}, {"$pullAll": {"a": [1]}}, {"$set": {"a.1.x": 2}}, {"$inc": {"b": 1}}, {"$mul": {"b": 3}}),
-        *({"$min": {"b": 0}, "$max": {"c": 1}}, {"$rename": {"b": "c"}}, {"$bit": {"b": {"or": 2}}}, {}, {"c": 1}),
+        *({"$min": {"b": 0}, "$max": {"c": 1}}, {"$rename": {"b": "c"}}, {}, {"c": 1}),
         *({"$inc": {"d.$[]": 1}}, {"$push": {"d": {"$each": [0], "$sort": 1}}}, [{"$set": {"b": 2}}, {"$unset": "a"}]),
     ],
 )

@@ -18,44 +18,10 @@ from gmongo.testing.store.expressions import (
     parsing_dates,
     strings,
     summaries,
-)
-from gmongo.testing.store.expressions.compiling import (
-    Constant,
-    Expression,
-    Scope,
-    Variables,
-    check_field_name,
-    check_variable,
-    compile_expression,
-    is_expression,
-    path_parts,
-)
+)  # fmt: skip
+from gmongo.testing.store.expressions.compiling import Scope, Variables, compile_expression
 
-__all__ = [
-    "Constant",
-    "Expression",
-    "Scope",
-    "Variables",
-    "check_field_name",
-    "check_variable",
-    "compile_expression",
-    "evaluate",
-    "is_expression",
-    "path_parts",
-    "with_document",
-]
-
-for _module in (
-    logic,
-    numbers,
-    arrays,
-    objects,
-    strings,
-    conversions,
-    dates,
-    parsing_dates,
-    summaries,
-):
+for _module in (logic, numbers, arrays, objects, strings, conversions, dates, parsing_dates, summaries):
     compiling.OPERATORS.update(_module.OPERATORS)
 
 

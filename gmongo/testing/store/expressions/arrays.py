@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import (
     Expression,
     Make,
@@ -48,12 +46,6 @@ def _concatenated(*arrays: Any) -> Any:
     return found
 
 
-def _range(start: Any, end: Any, step: Any = 1) -> list[int]:
-    if not integer(step):
-        raise failed_expression("the step of $range is 0")
-    return list(range(integer(start), integer(end), integer(step)))
-
-
 def _slice(array: Any, first: Any, count: Any = None) -> list[Any]:
     found: list[Any] = of_type(list, array)
     place = integer(first)
@@ -70,43 +62,16 @@ def _set(value: Any, collation: Collation) -> dict[Key, Any]:
     return found
 
 
-def _sorted_values(values: Mapping[Key, Any]) -> list[Any]:
-    return [values[key] for key in sorted(values)]
-
-
-def _intersection(found: dict[Key, Any], other: dict[Key, Any]) -> dict[Key, Any]:
-    return {key: value for key, value in found.items() if key in other}
-
-
-def _difference(collation: Collation, left: Any, right: Any) -> Any:
-    if is_null(left) or is_null(right):
+def _intersection(collation: Collation, *arrays: Any) -> Any:
+    sets = [_set(array, collation) for array in arrays if not is_null(array)]
+    if len(sets) < len(arrays):
         return None
-    minuend = _set(left, collation)
-    subtrahend = _set(right, collation)
-    return [value for key, value in minuend.items() if key not in subtrahend]
-
-
-def _equals(collation: Collation, *arrays: Any) -> bool:
-    found = [_set(array, collation).keys() for array in arrays]
-    return all(one == found[0] for one in found)
+    first, *others = sets or [{}]
+    return [first[key] for key in sorted(first) if all(key in other for other in others)]
 
 
 def _is_subset(collation: Collation, inner: Any, outer: Any) -> bool:
     return _set(inner, collation).keys() <= _set(outer, collation).keys()
-
-
-def _of_several_sets(combine: Callable[[dict[Key, Any], dict[Key, Any]], dict[Key, Any]]) -> Make:
-    def make(name: str, operand: Any, scope: Scope) -> Expression:
-        def run(*values: Any) -> Any:
-            found: list[dict[Key, Any]] = [_set(value, scope.collation) for value in values if not is_null(value)]
-            if len(found) < len(values):
-                return None
-            combined: dict[Key, Any] = functools.reduce(combine, found) if found else {}
-            return _sorted_values(combined)
-
-        return of_values(run, 0, None, commutes=True)(name, operand, scope)
-
-    return make
 
 
 def _variable(fields: Mapping[str, Any]) -> str:
@@ -157,23 +122,6 @@ def _filter(name: str, operand: Any, scope: Scope) -> Expression:
     return run
 
 
-def _reduce(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = named(name, operand, "input initialValue in")
-    source, start = compile_expression(fields["input"], scope), compile_expression(fields["initialValue"], scope)
-    inner = compile_expression(fields["in"], scope.within(["this", "value"]))
-
-    def run(variables: Variables) -> Any:
-        array = source(variables)
-        if is_null(array):
-            return None
-        result = start(variables)
-        for element in scope.pace.through(of_type(list, array)):
-            result = inner({**variables, "this": element, "value": result})
-        return result
-
-    return run
-
-
 OPERATORS: Mapping[str, Make] = {
     "$arrayElemAt": of_values(null_for_null(_element), 2),
     "$concatArrays": of_values(_concatenated, 0, None),
@@ -181,18 +129,11 @@ OPERATORS: Mapping[str, Make] = {
     "$in": under_collation(_in, 2),
     "$isArray": of_values(lambda value: isinstance(value, list), 1),
     "$last": of_values(null_for_null(lambda array: _element(array, -1)), 1),
-    "$range": of_values(_range, 2, 3),
-    "$reverseArray": of_values(null_for_null(lambda array: list(of_type(list, array)[::-1])), 1),
     "$size": of_values(lambda value: len(of_type(list, value)), 1),
     "$slice": of_values(null_for_null(_slice), 2, 3),
-    "$allElementsTrue": of_values(lambda array: all(map(is_true, of_type(list, array))), 1),
     "$anyElementTrue": of_values(lambda array: any(map(is_true, of_type(list, array))), 1),
-    "$setDifference": under_collation(_difference, 2),
-    "$setEquals": under_collation(_equals, 2, None),
-    "$setIntersection": _of_several_sets(_intersection),
+    "$setIntersection": under_collation(_intersection, 0, None, commutes=True),
     "$setIsSubset": under_collation(_is_subset, 2),
-    "$setUnion": _of_several_sets(lambda found, other: {**other, **found}),
     "$filter": _filter,
     "$map": _map,
-    "$reduce": _reduce,
 }

@@ -22,19 +22,14 @@ Expression = Callable[[Variables], Any]
 
 @dataclass(frozen=True)
 class Scope:
-    """The context in which an expression is compiled.
+    """The context in which an expression is compiled."""
 
-    :param names: the names of the variables besides ROOT, CURRENT and REMOVE.
-    :param collation: the collation with which strings are compared.
-    :param pace: the pace of the command.
-    :param text: the options of the text index of the collection; None if the collection has no text index.
-    :param score: a function that returns the text score of a document; None without a text search.
-    """
-
-    names: frozenset[str] = frozenset()
-    collation: Collation = BINARY
-    pace: Pace = field(default_factory=Pace)
+    names: frozenset[str] = frozenset()  # the names of the variables besides ROOT, CURRENT and REMOVE
+    collation: Collation = BINARY  # the collation with which strings are compared
+    pace: Pace = field(default_factory=Pace)  # the pace of the command
+    # The options of the text index of the collection, or None if the collection has no text index.
     text: Mapping[str, Any] | None = None
+    # A function that returns the text score of a document, or None without a text search.
     score: Callable[[Any], float | None] | None = None
 
     def within(self, names: Iterable[str]) -> Scope:
@@ -159,10 +154,7 @@ def _of_variable(name: str, parts: list[str]) -> Expression:
 
 
 def check_variable(name: str, may_be_system: bool = False) -> None:
-    """Check the name of a variable.
-
-    :param may_be_system: True if the name may be the name of a system variable, such as ``NOW``.
-    """
+    """Check the name of a variable."""
     first = name[:1]
     is_user_variable = "a" <= first <= "z" or not first.isascii() or name == "CURRENT"
     is_valid = all(letter.isalnum() or letter == "_" or not letter.isascii() for letter in name)

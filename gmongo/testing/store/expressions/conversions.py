@@ -40,10 +40,7 @@ _REAL = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|infi
 
 
 def _number_in(value: Any) -> Any:
-    """Convert a boolean or a number to an int, a float or a Decimal.
-
-    :raises InvalidText: the value has another type.
-    """
+    """Convert a boolean or a number to an int, a float or a Decimal."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, Decimal128):
@@ -135,10 +132,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _converted(value: Any, to: Any) -> Any:
-    """Convert a value to another type.
-
-    :raises InvalidText: the conversion is impossible.
-    """
+    """Convert a value to another type."""
     name = _NUMBERS.get(whole(to)) if is_number(to) and is_whole(to) else to
     convert = _CONVERSIONS.get(name) if type(name) is str else None
     if convert is None:
@@ -179,12 +173,5 @@ def _short_form(to: str) -> Make:
 
 OPERATORS: Mapping[str, Make] = {
     "$convert": _convert,
-    "$toBool": _short_form("bool"),
-    "$toDate": _short_form("date"),
-    "$toDecimal": _short_form("decimal"),
-    "$toDouble": _short_form("double"),
-    "$toInt": _short_form("int"),
-    "$toLong": _short_form("long"),
-    "$toObjectId": _short_form("objectId"),
-    "$toString": _short_form("string"),
+    **{f"$to{name[0].upper()}{name[1:]}": _short_form(name) for name in _CONVERSIONS},
 }

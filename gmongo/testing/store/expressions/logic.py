@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gmongo import _random as chance
@@ -38,14 +38,12 @@ def _comparison(holds: Callable[[int], Any]) -> Make:
     return under_collation(run, 2)
 
 
-def _all_true(name: str, operand: Any, scope: Scope) -> Expression:
-    parts = arguments(name, operand, scope, 0, None)
-    return folded(lambda variables: all(is_true(part(variables)) for part in parts), parts)
+def _quantifier(holds: Callable[[Iterable[bool]], bool]) -> Make:
+    def make(name: str, operand: Any, scope: Scope) -> Expression:
+        parts = arguments(name, operand, scope, 0, None)
+        return folded(lambda variables: holds(is_true(part(variables)) for part in parts), parts)
 
-
-def _any_true(name: str, operand: Any, scope: Scope) -> Expression:
-    parts = arguments(name, operand, scope, 0, None)
-    return folded(lambda variables: any(is_true(part(variables)) for part in parts), parts)
+    return make
 
 
 def _cond(name: str, operand: Any, scope: Scope) -> Expression:
@@ -138,8 +136,8 @@ OPERATORS: Mapping[str, Make] = {
     "$lt": _comparison(lambda order: order < 0),
     "$lte": _comparison(lambda order: order <= 0),
     "$cmp": _comparison(lambda order: order),
-    "$and": _all_true,
-    "$or": _any_true,
+    "$and": _quantifier(all),
+    "$or": _quantifier(any),
     "$not": of_values(lambda value: not is_true(value), 1),
     "$cond": _cond,
     "$ifNull": _if_null,

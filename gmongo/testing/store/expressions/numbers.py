@@ -18,7 +18,6 @@ from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Make
 from gmongo.testing.store.expressions.operands import is_null, null_for_null, number, of_values
 from gmongo.testing.store.values import date_of, is_date, is_number, is_whole, milliseconds, whole
-from gmongo.testing.unsupported import not_supported
 
 _WIDE = CONTEXT.copy()
 _WIDE.prec = 1200
@@ -100,34 +99,9 @@ def _rounding_decimals(rounding: str) -> Callable[[Decimal], Decimal]:
     return lambda value: value.to_integral_value(rounding) if value.is_finite() else value
 
 
-def _power(base: Any, exponent: Any) -> Any:
-    if _is_decimal(base, exponent):
-        raise not_supported("$pow of decimals")
-    number(base)
-    if base == 0 and number(exponent) < 0:
-        raise failed_expression("$pow of 0 with a negative exponent")
-    if isinstance(base, float) or isinstance(exponent, float):
-        return _power_of_doubles(float(base), float(exponent))
-    if number(exponent) >= 0 or base in (1, -1):
-        # The computation of an exact integer far outside the range of a long takes too much time.
-        if abs(base) < 2 or exponent <= 64:
-            return arithmetic.integer(int(base) ** abs(int(exponent)), base, exponent)
-        return _power_of_doubles(float(base), float(exponent))
-    return float(base) ** int(exponent)
-
-
-def _power_of_doubles(base: float, exponent: float) -> float:
-    try:
-        return math.pow(base, exponent)
-    except OverflowError:
-        return -math.inf if base < 0 and exponent % 2 == 1 else math.inf
-    except ValueError:
-        return math.nan
-
-
 def _rounding_operator(name: str, rounding: str) -> Make:
     def run(value: Any, places: Any = 0) -> Any:
-        if not is_whole(number(places)) or not -20 <= whole(places) <= 100:
+        if not is_whole(number(places)) or not 0 <= whole(places) <= 100:
             raise failed_expression(f"{name} to {places} places")
         return _round_to_places(name, number(value), whole(places), rounding)
 
@@ -143,12 +117,7 @@ def _round_to_places(name: str, value: Any, places: int, rounding: str) -> Any:
         if not math.isfinite(value) or not _needs_rounding(Decimal(value), places):
             return value
         return float(Decimal(value).quantize(unit, rounding, _WIDE))
-    if places >= 0:
-        return value
-    found = int(Decimal(int(value)).quantize(unit, rounding, _WIDE))
-    if found not in arithmetic.INT64:
-        raise failed_expression(f"{name} outside the range of a long")
-    return arithmetic.integer(found, value)
+    return value
 
 
 def _needs_rounding(value: Decimal, places: int) -> bool:
@@ -165,7 +134,6 @@ OPERATORS: Mapping[str, Make] = {
     "$floor": unary(_rounding_doubles(math.floor), _rounding_decimals(ROUND_FLOOR)),
     "$mod": of_values(null_for_null(_mod), 2),
     "$multiply": of_values(_multiply, 0, None, commutes=True),
-    "$pow": of_values(null_for_null(_power), 2),
     "$round": _rounding_operator("$round", ROUND_HALF_EVEN),
     "$subtract": of_values(null_for_null(_subtract), 2),
     "$trunc": _rounding_operator("$trunc", ROUND_DOWN),

@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, Variables, compile_expression, folded
-from gmongo.testing.store.expressions.operands import is_null, named, null_for_null, of_type, of_values
+from gmongo.testing.store.expressions.operands import is_null, named, of_type, of_values
 from gmongo.testing.store.values import MISSING, is_number, type_name
 
 
-def _merged(*values: Any) -> Any:
+def merged(values: Iterable[Any]) -> dict[str, Any]:
+    """Return a document with the fields of several documents."""
     found: dict[str, Any] = {}
-    if len(values) == 1 and isinstance(values[0], list):
-        values = tuple(values[0])
     for value in values:
         if not is_null(value):
             found.update(of_type(dict, value))
     return found
 
 
-def _object_to_array(value: Any) -> list[Any]:
-    return [{"k": name, "v": part} for name, part in of_type(dict, value).items()]
-
-
-def _array_to_object(value: Any) -> dict[str, Any]:
-    pairs = [_pair(entry) for entry in of_type(list, value)]
-    if len({isinstance(entry, dict) for entry in value}) > 1:
-        raise failed_expression("$arrayToObject with documents and arrays")
-    return dict(pairs)
-
-
-def _pair(entry: Any) -> tuple[str, Any]:
-    found = entry
-    if isinstance(entry, dict) and set(entry) == {"k", "v"}:
-        found = [entry["k"], entry["v"]]
-    if not isinstance(found, list) or len(found) != 2 or "\0" in of_type(str, found[0]):
-        raise failed_expression("$arrayToObject of other values than pairs")
-    return found[0], found[1]
+def _merged_arguments(*values: Any) -> dict[str, Any]:
+    return merged(values[0] if len(values) == 1 and isinstance(values[0], list) else values)
 
 
 def _field_name(name: str, expression: Any) -> str:
@@ -87,11 +70,9 @@ def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
 
 
 OPERATORS: Mapping[str, Make] = {
-    "$arrayToObject": of_values(null_for_null(_array_to_object), 1),
     "$getField": _get_field,
     "$isNumber": of_values(lambda value: is_number(value), 1),
-    "$mergeObjects": of_values(_merged, 0, None),
-    "$objectToArray": of_values(null_for_null(_object_to_array), 1),
+    "$mergeObjects": of_values(_merged_arguments, 0, None),
     "$setField": _set_field,
     "$type": of_values(lambda value: type_name(value), 1),
     "$unsetField": _set_field,

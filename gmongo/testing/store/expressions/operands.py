@@ -13,12 +13,7 @@ _INT32 = range(-(2**31), 2**31)
 
 
 def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | None) -> list[Expression]:
-    """Compile the arguments of an operator.
-
-    If the operand is not a list, the operand is the only argument.
-
-    :param most: the maximum number of arguments; None means no maximum.
-    """
+    """Compile the arguments of an operator. An operand that is not a list is the only argument."""
     parts = operand if isinstance(operand, list) else [operand]
     if len(parts) < least or (most is not None and len(parts) > most):
         raise failed_expression(f"{name} with {len(parts)} arguments")
@@ -26,11 +21,7 @@ def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | Non
 
 
 def of_values(function: Callable[..., Any], least: int, most: int | None = -1, commutes: bool = False) -> Make:
-    """Return an operator that calls a function with the values of the arguments.
-
-    :param most: the maximum number of arguments; by default `least`. None means no maximum.
-    :param commutes: True to pass constant arguments last, like a server evaluates commutative operators.
-    """
+    """Return an operator that calls a function with the values of the arguments."""
     upper = least if most == -1 else most
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
@@ -57,14 +48,13 @@ def null_for_null(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def under_collation(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
-    """Return an operator that calls a function with the collation and the values of the arguments.
-
-    :param most: the maximum number of arguments; by default `least`. None means no maximum.
-    """
+def under_collation(function: Callable[..., Any], least: int, most: int | None = -1, commutes: bool = False) -> Make:
+    """Return an operator that calls a function with the collation and the values of the arguments."""
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
-        return of_values(lambda *values: function(scope.collation, *values), least, most)(name, operand, scope)
+        return of_values(lambda *values: function(scope.collation, *values), least, most, commutes)(
+            name, operand, scope
+        )
 
     return make
 
@@ -83,10 +73,7 @@ def compiled(name: str, operand: Any, scope: Scope, required: str, optional: str
 
 
 def of_fields(required: str, optional: str, function: Callable[..., Any]) -> Make:
-    """Return an operator that calls a function with the values of the named arguments, as keyword arguments.
-
-    :param function: the function, which has a default for each optional argument.
-    """
+    """Return an operator that calls a function with the values of the named arguments, as keyword arguments."""
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         parts = compiled(name, operand, scope, required, optional)
@@ -111,10 +98,7 @@ def number(value: Any) -> Any:
 
 
 def integer(value: Any, least: int = _INT32[0]) -> int:
-    """Check that a value is an integral number in the range of an int32. Return the number.
-
-    :param least: the least number that the operator accepts.
-    """
+    """Check that a value is an integral number in the range of an int32. Return the number."""
     if not is_whole(number(value)) or whole(value) not in _INT32 or whole(value) < least:
         raise failed_expression(f"an operand is {value}")
     return whole(value)

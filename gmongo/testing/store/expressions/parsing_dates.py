@@ -26,22 +26,14 @@ class InvalidText(Exception):
     """A server cannot convert the value."""
 
 
-def parse_date(text: str, timezone: Any = None) -> Any:
-    """Return the date that a text in the format ISO 8601 contains.
-
-    :param text: the text that contains the date.
-    :param timezone: the time zone of a date whose text has no time zone; None means UTC.
-    :raises InvalidText: the text contains no date.
-    :raises CommandError: the text has another format (code 115).
-    """
+def parse_date(text: str) -> Any:
+    """Return the date that a text in the format ISO 8601 contains."""
     match = _ISO_TEXT.fullmatch(text)
     if match is None:
         raise InvalidText if _NO_DATE.fullmatch(text) else not_supported("a date in another format than ISO 8601", text)
     parts = match.groupdict("0")
     offset = match["zone"]
-    if offset is not None and timezone is not None:
-        raise InvalidText
-    zone = zone_of("UTC" if offset == "Z" else offset or timezone or "UTC")
+    zone = zone_of("UTC" if offset == "Z" else offset or "UTC")
     names = ("year", "month", "day", "hour", "minute", "second")
     year, month, day, hour, minute, second = (int(parts[name]) for name in names)
     fraction = int(parts["fraction"].ljust(3, "0")[:3])
@@ -55,21 +47,16 @@ def parse_date(text: str, timezone: Any = None) -> Any:
 def _from_text(name: str, operand: Any, scope: Scope) -> Expression:
     if isinstance(operand, dict) and "format" in operand:
         raise not_supported("a date in another format than ISO 8601", "format")
-    parts = compiled(name, operand, scope, "dateString", "timezone onError onNull")
+    parts = compiled(name, operand, scope, "dateString", "onError onNull")
     null = compile_expression(None, scope)
-    on_error, on_null, zone = parts.get("onError"), parts.get("onNull", null), parts.get("timezone")
+    on_error, on_null = parts.get("onError"), parts.get("onNull", null)
 
     def run(variables: Any) -> Any:
         text = parts["dateString"](variables)
-        timezone = None if zone is None else zone(variables)
         if is_null(text):
             return on_null(variables)
-        if zone is not None and is_null(timezone):
-            return None
-        if timezone is not None:
-            zone_of(timezone)
         try:
-            return parse_date(of_type(str, text), timezone)
+            return parse_date(of_type(str, text))
         except InvalidText:
             if on_error is None:
                 raise failed_expression(f"{name} of {text!r}") from None

@@ -13,14 +13,7 @@ from bson.timestamp import Timestamp
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Make
-from gmongo.testing.store.expressions.operands import (
-    integer,
-    is_null,
-    null_for_null,
-    of_fields,
-    of_type,
-    of_values,
-)
+from gmongo.testing.store.expressions.operands import integer, is_null, null_for_null, of_fields, of_type, of_values
 from gmongo.testing.store.patterns import compile_pattern, is_pattern
 from gmongo.testing.store.values import is_date, is_number
 from gmongo.testing.unsupported import not_supported
@@ -100,16 +93,11 @@ def _trim_operator(trim: Callable[[str, str], str]) -> Make:
     return of_fields("input", "chars", run)
 
 
-def _replace_operator(count: int) -> Make:
-    def run(input: Any, find: Any, replacement: Any) -> Any:
-        for value in (input, find, replacement):
-            if not is_null(value):
-                of_type(str, value)
-        if any(map(is_null, (input, find, replacement))):
-            return None
-        return input.replace(find, replacement, count)
-
-    return of_fields("input find replacement", "", run)
+def _replace_all(input: Any, find: Any, replacement: Any) -> Any:
+    for value in (input, find, replacement):
+        if not is_null(value):
+            of_type(str, value)
+    return None if any(map(is_null, (input, find, replacement))) else input.replace(find, replacement)
 
 
 def _regex_match(input: Any, regex: Any, options: Any = None) -> bool:
@@ -132,8 +120,7 @@ OPERATORS: Mapping[str, Make] = {
     "$indexOfCP": of_values(_index, 2, 4),
     "$ltrim": _trim_operator(str.lstrip),
     "$regexMatch": of_fields("input regex", "options", _regex_match),
-    "$replaceAll": _replace_operator(-1),
-    "$replaceOne": _replace_operator(1),
+    "$replaceAll": of_fields("input find replacement", "", _replace_all),
     "$rtrim": _trim_operator(str.rstrip),
     "$split": of_values(null_for_null(_split), 2),
     "$strLenCP": of_values(lambda value: len(of_type(str, value)), 1),

@@ -13,10 +13,7 @@ Summary = Callable[[Any, Scope], Any]
 
 
 def _summary_operator(summary: Summary) -> Make:
-    """Return an operator that computes a result from the values of its arguments.
-
-    If the only argument is an array, the operator uses the elements of the array as values.
-    """
+    """Return an operator of its arguments, or of the elements of its only argument if the argument is an array."""
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         parts = arguments(name, operand, scope, 0, None)

@@ -30,10 +30,7 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 
 
 def zone_of(value: Any) -> datetime.tzinfo:
-    """Return the time zone that a name or a UTC offset denotes.
-
-    :raises CommandError: the value is not a string, the time zone is unknown, or there is no database of time zones.
-    """
+    """Return the time zone that a name or a UTC offset denotes."""
     return _zone(of_type(str, value))
 
 
@@ -64,10 +61,7 @@ def _zone_in_database(name: str) -> ZoneInfo | None:
 
 
 def to_date(value: Any) -> Any:
-    """Return the date that a date, a Timestamp or an ObjectId contains.
-
-    :raises CommandError: the value has another type.
-    """
+    """Return the date that a date, a Timestamp or an ObjectId contains."""
     if is_date(value):
         return value
     if isinstance(value, Timestamp):
@@ -106,23 +100,3 @@ def weekday_of(value: Any) -> int:
         if of_type(str, value).lower() in (day, day[:3]):
             return number
     raise failed_expression(f"the day {value!r} is unknown")
-
-
-def month_number(date: datetime.datetime) -> int:
-    """Return the number of months from January of year 0 to the month of a date."""
-    return date.year * 12 + date.month - 1
-
-
-def at_month(number: int, day: int) -> datetime.date:
-    """Return the date of a day of a month. If the month has fewer days, return the last day of the month.
-
-    :param number: the number of months since January of year 0, as :func:`month_number` returns.
-    :param day: the day of the month, from 1.
-    """
-    year, month = divmod(number, 12)
-    try:
-        first = datetime.date(year, month + 1, 1)
-        following = datetime.date(year + (month == 11), (month + 1) % 12 + 1, 1)
-    except ValueError:
-        raise not_supported("a date beyond the years 1 to 9999") from None
-    return min(first + datetime.timedelta(days=day - 1), following - DAY)
