@@ -50,7 +50,7 @@ def test_bulk_write_stops_after_second_stepdown_error(ordered: bool) -> None:
         assert caught.value.has_error_label("RetryableWriteError")
 
 
-def test_stepdown_error_before_any_write_is_no_bulk_write_error() -> None:
+def test_stepdown_error_before_any_write_raises_no_bulk_write_error() -> None:
     with ScriptedServer({"insert": {"ok": 0, **STEPPING_DOWN}}) as server, MongoClient[Any](server.name) as client:
         with pytest.raises(Exception, match="shutting down") as caught:
             client.db.c.insert_many([{}, {}])

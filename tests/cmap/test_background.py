@@ -104,7 +104,7 @@ def test_child_process_opens_own_connection(server: ScriptedServer) -> None:
 @pytest.mark.requirement("CMAP-45", "BP-72")
 def test_child_process_resets_backoff_of_parent(new_pool: Any, server: Any) -> None:
     server.fail("handshake", cut_reply(0))
-    pool = new_pool(min_pool_size=1, background_interval=60, clears=False)
+    pool = new_pool(min_pool_size=1, background_interval=60, clears_on_failure=False)
     eventually(lambda: pool.machine.remaining_backoff() > 0)
     pool.mark_forked(lambda: AutoReconnect("forked"))
     pool.reset_after_fork()

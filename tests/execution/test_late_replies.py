@@ -287,13 +287,13 @@ def test_timeout_before_first_byte_of_request_keeps_connection(create_client, se
     assert pool_recorder.lines_starting_with("Closed") == []
 
 
-@pytest.mark.parametrize("pin_owner", ["cursor", "transaction"])
-def test_pinned_connection_of_load_balancer_is_not_drained(pin_owner, connect, pool_recorder):
+@pytest.mark.parametrize("pinned_by", ["cursor", "transaction"])
+def test_pinned_connection_of_load_balancer_is_not_drained(pinned_by, connect, pool_recorder):
     with Deployment.load_balanced(1) as deployment:
         client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=10_000)
         client.db.c.insert_many([{"_id": number} for number in range(6)])
         with client.start_session() as session:
-            if pin_owner == "cursor":
+            if pinned_by == "cursor":
                 cursor = client.db.c.find({}, batch_size=2)
                 next(cursor), next(cursor)
                 delay_replies(deployment, "getMore", milliseconds=60, times=1)

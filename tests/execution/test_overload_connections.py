@@ -52,7 +52,7 @@ def test_each_value_of_hello_field_backpressure_permits_retry(
     ],
     ids=["ping", "insert", "find"],
 )
-def test_operation_is_retried_after_closed_handshake_without_token(
+def test_retry_after_closed_handshake_consumes_no_token(
     server: ScriptedServer, connect: Connect, backoffs: list[float], run_operation: Callable[[Client], Any]
 ) -> None:
     client = connect(f"mongodb://{server.name}", serverMonitoringMode="poll")

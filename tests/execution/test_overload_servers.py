@@ -11,7 +11,7 @@ from tests.execution.harness import fail, receiving_members
 from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
 
-# With a random choice between two servers, all rounds succeed only in 1 of 256 runs.
+# If the driver chose between the two servers at random, all rounds would succeed in 1 of 256 runs.
 ROUNDS = 8
 
 

@@ -1,4 +1,4 @@
-"""MongoDB 4.2 is the oldest supported server. This server neither streams hello replies nor sends error labels."""
+"""MongoDB 4.2, the oldest supported version, neither streams hello replies nor sends error labels."""
 
 from __future__ import annotations
 

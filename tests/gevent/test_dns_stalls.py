@@ -54,7 +54,7 @@ class SlowNameServer(NameServer):
 class SlowResolver(Resolver):
     """Thread resolver of gevent.
 
-    Each lookup blocks its native thread until the test sets ``gate``, as the C library may do.
+    Each lookup blocks its native thread until the test sets ``gate``, as a lookup by the C library may do.
     """
 
     def __init__(self) -> None:

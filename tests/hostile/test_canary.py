@@ -478,7 +478,7 @@ def schema(deployment: Deployment) -> dict[str, Any]:
 
 
 def use_encrypted_field(canary: Canary, people: Any) -> None:
-    """Run operations with an encrypted field, of which some succeed and some fail."""
+    """Run operations with an encrypted field. Some of the operations fail."""
     plain = SECRETS["plaintext"]
     collect_error(canary, lambda: people.insert_one({"ssn": plain}))
     collect_error(canary, lambda: people.insert_many([{"ssn": plain}, {"ssn": plain}]))

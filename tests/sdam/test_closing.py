@@ -106,7 +106,8 @@ def test_close_publishes_all_events_without_greenlet_switch(connect: Any, stream
 def test_close_during_check_publishes_last_events_in_order(
     connect: Any, stream_server: ScriptedServer, recorder: Any, stage: str
 ) -> None:
-    """Check that the cancelled check publishes the first event, then the server, then the topology."""
+    """Check the order: the end event of the cancelled check, the closed pool, the closed server, the closed
+    topology."""
     stream_server.fail("handshake", *[send_no_reply] * (stage == "handshake"))
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     if stage == "hello":
@@ -129,7 +130,7 @@ def test_close_during_check_publishes_last_events_in_order(
 
 @pytest.mark.requirement("SM-91")
 def test_close_without_known_server_does_not_wait(connect: Any, poll_server: ScriptedServer, virtual_time: Any) -> None:
-    """Close a client that has idle sessions, after the server has stopped."""
+    """Stop the server, and then close a client that has idle sessions."""
     client = connect(poll_server, retryReads=False)
     with client.start_session() as one, client.start_session() as other:
         client.db.command("ping", session=one)

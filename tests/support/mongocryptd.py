@@ -1,4 +1,4 @@
-"""Simulation of the program mongocryptd, which supports simple commands only. All other commands fail."""
+"""Simulation of the program mongocryptd. The simulation supports only simple commands, and rejects other commands."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
                 try:
                     each.append(number)
                     yield_or_cause_events()
-                except BaseException:  # `monitoring.publish` also continues with the next listener
+                except BaseException:  # like `monitoring.publish`, continue with the next listener
                     if each is received[-1]:
                         raise
         finally:

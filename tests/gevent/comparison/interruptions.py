@@ -43,7 +43,7 @@ class Scenario(NamedTuple):
 
     operation: Callable[[Any], Any]
     starts_with_connection: bool = True  # True: the pool has an available connection at the start.
-    pool_is_full: bool = False  # True: a second greenlet uses the only connection, and a third greenlet also waits.
+    pool_is_full: bool = False  # True: the first greenlet and another greenlet wait for the only connection.
 
     @property
     def width(self) -> int:
@@ -69,7 +69,7 @@ SCENARIOS = {
 class Run:
     """One run of a scenario.
 
-    The run uses a new client, and interrupts the greenlet at one of its switches.
+    The run uses a new client, and interrupts the greenlet of the operation at one switch.
     """
 
     def __init__(self, deployment: Deployment, scenario: Scenario) -> None:
