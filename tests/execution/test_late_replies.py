@@ -181,15 +181,6 @@ def test_pool_by_default_drains_connection_of_operation_that_timed_out(
     ]
 
 
-@pytest.mark.requirement("CMAP-30", "CMAP-134")
-@pytest.mark.parametrize("interruption", ["kill", "timeout"])
-def test_pool_by_default_closes_connection_of_killed_operation(interruption, create_client, server, pool_recorder):
-    client = create_client(maxPoolSize=1)
-    interrupt_late_find(client, server, interruption)
-    assert connection_counts(client) == (0, 0, 0, 0)
-    assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
-
-
 def test_draining_connection_counts_in_pool_size_and_operation_count(client, server):
     interrupt_late_find(client, server)
     waiting = gevent.spawn(client.d.c.find_one, {"_id": 5})

@@ -224,23 +224,6 @@ def test_listeners_and_observer_receive_events_of_traced_command(
         assert not calls.mock_calls
 
 
-@pytest.mark.parametrize("end_event", ["succeeded", "failed"])
-def test_observer_receives_command_end_despite_interrupted_listener(
-    sent_command: Any, trace: OperationTrace, end_event: str
-) -> None:
-    def raise_greenlet_exit(event: Any) -> None:
-        raise GreenletExit
-
-    listener = RecordingListener([])
-    setattr(listener, end_event, raise_greenlet_exit)
-    commands = TracedCommands((listener,), Mock(active=True))
-    with pytest.raises(GreenletExit):
-        getattr(commands, end_event)(
-            sent_command, 0.5, {"ok": 1} if end_event == "succeeded" else AutoReconnect("gone")
-        )
-    assert trace.exchanging == 0.5 and trace.observer.command_ended.called  # type: ignore[attr-defined]
-
-
 def test_trace_stays_sensitive_after_sensitive_command(sent_command: Any, trace: OperationTrace) -> None:
     commands = TracedCommands((), Mock(active=True))
     for sensitive in (False, True, False):
