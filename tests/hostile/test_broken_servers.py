@@ -127,6 +127,7 @@ def test_bytes_after_reply_close_connection_without_failing_operation(extra_byte
         assert len({each.connection for each in member.received if each.name == name}) == 2
 
 
+@pytest.mark.requirement("CMAP-30")
 @broken
 def test_broken_reply_to_read_raises_error(client, server, fault, kind, message):
     server.fail("find", fault)
@@ -146,6 +147,7 @@ def test_broken_handshake_of_operation_raises_error(server, fault, kind, message
         check_resources(client, server, 0)
 
 
+@pytest.mark.requirement("CMAP-30")
 def test_operation_on_silent_server_raises_network_timeout_after_socket_timeout(server):
     with MongoClient(server.name, socketTimeoutMS=100, retryReads=False) as client:
         client.admin.command("ping")
