@@ -97,7 +97,7 @@ def collect_error(canary: Canary, use: Callable[[], object]) -> BaseException | 
     try:
         use()
     except (Exception, gevent.Timeout, gevent.GreenletExit) as error:
-        canary.error(error)
+        canary.search_error(error)
         return error
     return None
 
@@ -267,7 +267,7 @@ def collect_interruption_errors(canary: Canary, use: Callable[[], object]) -> No
     gevent.sleep(0.01)
     greenlet.kill()
     if greenlet.exception is not None:
-        canary.error(greenlet.exception)
+        canary.search_error(greenlet.exception)
 
 
 @pytest.mark.parametrize("environment", ["azure", "gcp", "aws"])

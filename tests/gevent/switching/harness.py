@@ -206,10 +206,10 @@ def run(
         faults += checks.resource_faults(scenario, run_state, tracer, generation)
         faults += before.objects_left("transactions", *(() if scenario.ends_cursors else ("cursors",)))
         run_state.client.close()
-        result, seen = (tracer.reached, bool(tracer.thrown)), tracer.seen
+        result, switched_greenlets = (tracer.reached, bool(tracer.thrown)), tracer.switched_greenlets
         run_state.greenlet = run_state.error = None
         run_state.errors = []
-        faults += before.unreleased_resources(seen, run_state)
+        faults += before.unreleased_resources(switched_greenlets, run_state)
     assert not faults, f"{scenario.name}, {kind}, switch {switch_number}: " + "; ".join(faults)
     return result
 

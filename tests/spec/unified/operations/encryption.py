@@ -56,14 +56,14 @@ def _unchanged(value: Any) -> Any:
 
 
 OPERATIONS: dict[str, Method] = {
-    "addKeyAltName": Method("add_key_alt_name", "id keyAltName", show=_decode_or_none),
+    "addKeyAltName": Method("add_key_alt_name", "id keyAltName", convert_result=_decode_or_none),
     "createDataKey": Method(_create, "kmsProvider", "opts"),
-    "decrypt": Method("decrypt", "value", show=_unchanged),
+    "decrypt": Method("decrypt", "value", convert_result=_unchanged),
     "deleteKey": Method("delete_key", "id"),
-    "encrypt": Method(_encrypt, "value opts", show=_unchanged),
-    "getKey": Method("get_key", "id", show=_decode_or_none),
-    "getKeyByAltName": Method("get_key_by_alt_name", "keyAltName", show=_decode_or_none),
-    "getKeys": Method(_get_keys, show=_unchanged),
-    "removeKeyAltName": Method("remove_key_alt_name", "id keyAltName", show=_decode_or_none),
+    "encrypt": Method(_encrypt, "value opts", convert_result=_unchanged),
+    "getKey": Method("get_key", "id", convert_result=_decode_or_none),
+    "getKeyByAltName": Method("get_key_by_alt_name", "keyAltName", convert_result=_decode_or_none),
+    "getKeys": Method(_get_keys, convert_result=_unchanged),
+    "removeKeyAltName": Method("remove_key_alt_name", "id keyAltName", convert_result=_decode_or_none),
     "rewrapManyDataKey": Method(_rewrap, "filter", "opts"),
 }
