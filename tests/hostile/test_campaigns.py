@@ -63,9 +63,6 @@ def test_soak_without_garbage_collector_violates_no_invariant(topology: str) -> 
 
 def test_campaign_with_equal_seed_and_case_number_has_equal_outcomes() -> None:
     first_run, second_run = (MalformedReplies(SEED).run(50, first_number=100) for _ in range(2))
-        MalformedReplies(SEED).run(50, first_number=100),
-        MalformedReplies(SEED).run(50, first_number=100),
-    )
     assert first_run.outcomes == second_run.outcomes
 
 
