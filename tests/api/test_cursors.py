@@ -5,17 +5,15 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-import bson
 import pytest
 
 from gmongo import MongoClient
 from gmongo.cursor import CursorType
-from gmongo.errors import AutoReconnect, ProtocolError
+from gmongo.errors import AutoReconnect
 from gmongo.testing import Deployment
 from tests.support.fail_points import fail
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, cursor_reply
-from tests.support.wait import eventually
 
 from .recording import Recorded, recorded_collection
 
@@ -27,40 +25,6 @@ def recorded(database: str) -> Iterator[Recorded]:
         recorded.collection.insert_many([{"_id": n, "name": f"n{n}"} for n in range(10)])
         recorded.recorder.clear()
         yield recorded
-
-
-@pytest.mark.parametrize(
-    "open_cursor",
-    [
-        lambda collection: collection.find(batch_size=2),
-        lambda collection: collection.aggregate([{"$match": {}}], batchSize=2),
-        lambda collection: collection.find_raw_batches(batch_size=2),
-    ],
-    ids=["find", "aggregate", "raw"],
-)
-def test_dropped_cursor_is_killed_in_the_background(recorded: Recorded, open_cursor: Any) -> None:
-    collection, recorder = recorded
-    cursor = open_cursor(collection)
-    next(cursor)
-    cursor_id = cursor.cursor_id
-    del cursor
-    gc.collect()
-    eventually(lambda: recorder.sent_commands("killCursors"))
-    assert recorder.command("killCursors")["cursors"] == [cursor_id]
-
-
-def test_session_of_dropped_cursor_is_reused(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    cursor = collection.find(batch_size=2)
-    next(cursor)
-    session_id = recorder.command("find")["lsid"]
-    del cursor
-    gc.collect()
-    eventually(lambda: recorder.sent_commands("killCursors"))
-    eventually(lambda: not collection.database.client._executor.sessions.in_use)
-    recorder.clear()
-    collection.find_one()
-    assert recorder.command("find")["lsid"] == session_id
 
 
 def test_client_close_kills_dropped_cursors_before_end_sessions(recorded: Recorded, database: str) -> None:
@@ -149,29 +113,6 @@ def test_iteration_raises_after_an_interrupted_get_more(cursor: Any, recorded: R
             list(cursor)
     cursor.close()
     assert list(cursor) == []
-
-
-CURSOR = {"id": bson.Int64(0), "ns": "db.c", "firstBatch": []}
-
-
-@pytest.mark.parametrize(
-    ("reply", "message"),
-    [
-        ({}, "a reply lacks the field cursor"),
-        ({"cursor": 5}, "cursor of a reply must be a document, not 5"),
-        *(({"cursor": {each: CURSOR[each] for each in CURSOR if each != name}}, f"a cursor lacks the field {name}")
-          for name in CURSOR),
-        *(({"cursor": {**CURSOR, name: 1.5}}, f"{name} of a cursor must be ") for name in CURSOR),
-        ({"cursor": {**CURSOR, "postBatchResumeToken": 5}}, "postBatchResumeToken of a cursor must be a document"),
-    ],
-)  # fmt: skip
-def test_malformed_cursor_reply_raises_protocol_error_with_field_name(reply: dict[str, Any], message: str) -> None:
-    with (
-        ScriptedServer({"find": {"ok": 1, **reply}}) as server,
-        MongoClient[Any](server.name) as client,
-        pytest.raises(ProtocolError, match=f"^{message}"),
-    ):
-        next(client.db.c.find())
 
 
 CHECKS = ("hello", "isMaster", "ismaster")

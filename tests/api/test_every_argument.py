@@ -393,22 +393,22 @@ class ObjectsUnderTest:
 
     def normalize(self, value: Any) -> str:
         """Return the text of a value, without parts that differ in each call, such as IDs and times."""
-        text = repr(self._plain(value))
+        text = repr(self._with_comparable_values(value))
         text = re.sub(r"ObjectId\('\w+'\)|0x\w+|(?<='getMore': )\d+|(?<='cursors': \[)\d+", "an id", text)
         text = re.sub(r"Timestamp\(\d{9,}, \d+\)", "a time", text)
         return re.sub(r"('maxTimeMS': )\d+", r"\1some", text)
 
-    def _plain(self, value: Any) -> Any:
+    def _with_comparable_values(self, value: Any) -> Any:
         if isinstance(value, Mapping):
             return type(value).__name__, {
-                name: self._plain(item) for name, item in value.items() if name not in VARYING_FIELDS
+                name: self._with_comparable_values(item) for name, item in value.items() if name not in VARYING_FIELDS
             }
         if isinstance(value, bytes):
             return "explicit" if value == self.session.session_id["id"] else "bytes" if len(value) == 16 else value
         if isinstance(value, datetime):
             return "a date"
         if isinstance(value, list | tuple | set):
-            return [self._plain(item) for item in value]
+            return [self._with_comparable_values(item) for item in value]
         if isinstance(value, Collection | Database):
             concerns = (value.codec_options, value.read_preference, value.write_concern, value.read_concern)
             return [value.name, *map(repr, concerns), value._executor._timeout]

@@ -86,7 +86,7 @@ def test_upload_inserts_several_chunks_in_one_command(recorded):
     assert bucket.open_download_stream(file_id).read() == content
 
 
-def test_query_document_as_file_id_raises_no_file(bucket):
+def test_query_document_as_file_id_finds_no_file(bucket):
     bucket.upload_from_stream_with_id("x", "f", b"x")
     for query in ({"$gt": ""}, {"$ne": 5}):
         with pytest.raises(NoFile):

@@ -50,7 +50,7 @@ def test_bulk_write_stops_after_second_stepdown_error(ordered: bool) -> None:
         assert caught.value.has_error_label("RetryableWriteError")
 
 
-def test_stepdown_error_before_any_write_is_no_bulk_write_error() -> None:
+def test_stepdown_error_before_any_write_raises_no_bulk_write_error() -> None:
     with ScriptedServer({"insert": {"ok": 0, **STEPPING_DOWN}}) as server, MongoClient[Any](server.name) as client:
         with pytest.raises(Exception, match="shutting down") as caught:
             client.db.c.insert_many([{}, {}])
@@ -104,34 +104,6 @@ def test_list_indexes_raises_unless_collection_is_missing() -> None:
         server.replies.update({"listIndexes": UNAUTHORIZED, "find": cursor_reply([])})
         with pytest.raises(OperationFailure, match="not authorized"):
             GridFSBucket(client.db).upload_from_stream("f", b"")
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "rule"),
-    [
-        *((name, "x", "an integer") for name in ("idx", "n", "nModified")),
-        ("ok", "x", "a number"),
-        ("code", "x", "an integer"),
-        ("errmsg", 5, "a string"),
-        ("upserted", 5, "a document"),
-    ],
-)
-def test_malformed_field_of_bulk_result_raises_with_field_name(field: str, value: Any, rule: str) -> None:
-    result = {"ok": 1.0, "idx": 0, "n": 1, field: value}
-    reply = {**cursor_reply([result]), "nErrors": 0}
-    with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:
-        server.hello_extra = {"maxWireVersion": 25}
-        with pytest.raises(Exception, match=f"^{field} of a result must be {rule}.*, not {value!r}"):
-            client.bulk_write([InsertOne({}, namespace="db.c")], verbose_results=True)
-
-
-@pytest.mark.parametrize("batch", [[5], ["x"], [None]])
-def test_client_bulk_result_that_is_no_document_raises(batch: list[Any]) -> None:
-    reply = {**cursor_reply(batch), "nErrors": 0}
-    with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:
-        server.hello_extra = {"maxWireVersion": 25}
-        with pytest.raises(Exception, match=r"^firstBatch of a cursor must be a list of documents, not \["):
-            client.bulk_write([InsertOne({}, namespace="db.c")], verbose_results=True)
 
 
 @with_cases
@@ -236,16 +208,6 @@ def test_close_without_known_server_sends_no_end_sessions(monkeypatch: pytest.Mo
     client.close()
     assert sent == []
     assert client._topology.closed
-
-
-def test_close_with_known_server_sends_end_sessions_once() -> None:
-    with ScriptedServer() as server:
-        with MongoClient[Any](server.name) as client:
-            client.db.c.find_one()
-        (command,) = server.commands("endSessions")
-        assert len(command["endSessions"]) == 1
-        client.close()
-        assert len(server.commands("endSessions")) == 1
 
 
 def test_write_error_takes_precedence_over_write_concern_error() -> None:

@@ -14,17 +14,6 @@ from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut_reply
 
 
-def lsids_of_commands(server: ScriptedServer, name: str) -> set[bytes]:
-    return {bytes(command["lsid"]["id"]) for command in server.commands(name)}
-
-
-def test_operation_in_wait_queue_of_pool_holds_no_session() -> None:
-    with ScriptedServer() as server, MongoClient[Any](server.name, maxPoolSize=1) as client:
-        gevent.joinall([gevent.spawn(client.db.c.find_one) for _ in range(20)], timeout=5, raise_error=True)
-        assert len(server.commands("find")) == 20
-        assert len(lsids_of_commands(server, "find")) == 1
-
-
 def test_advanced_cluster_time_is_sent_only_in_advanced_session() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client, client.start_session() as session:
         session.advance_cluster_time({"clusterTime": Timestamp(9, 1)})

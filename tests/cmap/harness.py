@@ -20,11 +20,11 @@ NO_BACKGROUND_RUNS = -1.0
 
 
 class PoolOwner:
-    """A replacement of the topology. If `clears` is True, a failed handshake clears the pool."""
+    """A replacement of the topology. If `clears_on_failure` is True, a failed handshake clears the pool."""
 
-    def __init__(self, clears: bool = True) -> None:
+    def __init__(self, clears_on_failure: bool = True) -> None:
         self.pool: Pool
-        self.clears = clears
+        self.clears_on_failure = clears_on_failure
         self.established: list[Connection] = []
         self.failures: list[Exception] = []
 
@@ -33,7 +33,7 @@ class PoolOwner:
 
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
         self.failures.append(error)
-        if self.clears:
+        if self.clears_on_failure:
             self.pool.clear(error)
 
 
@@ -42,14 +42,14 @@ def make_pool(
     recorder: PoolRecorder | None,
     *,
     ready: bool = True,
-    clears: bool = True,
+    clears_on_failure: bool = True,
     load_balanced: bool = False,
     connect_timeout: float | None = 5.0,
     **options: Any,
 ) -> Pool:
     """Create a pool, by default without background runs. If `recorder` is None, the pool has no listeners."""
     options = {"background_interval": NO_BACKGROUND_RUNS, **options}
-    owner = PoolOwner(clears)
+    owner = PoolOwner(clears_on_failure)
     connection_options = ConnectionSettings(
         connect_timeout, metadata={"driver": {"name": "tests"}}, load_balanced=load_balanced
     )

@@ -6,18 +6,15 @@ A background run closes idle and stale connections, and opens connections up to 
 from __future__ import annotations
 
 import sys
-import weakref
 from pathlib import Path
 from typing import Any
 
-import gevent
 import pytest
 from gevent import subprocess
 from gevent.event import Event
 
-from gmongo.errors import AutoReconnect
-from tests.cmap.harness import connection_counts, fill_pool, make_pool, owner_of
-from tests.support.server import ScriptedServer, cut_reply, hold_reply
+from tests.cmap.harness import connection_counts, fill_pool
+from tests.support.server import ScriptedServer, hold_reply
 from tests.support.wait import eventually
 
 
@@ -60,18 +57,6 @@ def test_background_run_closes_idle_connection_while_handshakes_hang(
     gate.set()
 
 
-@pytest.mark.requirement("CMAP-172")
-def test_background_greenlet_ends_after_pool_is_dropped(server: ScriptedServer, recorder: Any) -> None:
-    pool = make_pool(server.address, recorder, background_interval=3600)
-    reference, background_run = weakref.ref(pool), pool._background.greenlet
-    gevent.sleep(0)
-    del owner_of(pool).pool
-    del pool
-    background_run.join(timeout=5)
-    assert background_run.dead
-    assert reference() is None
-
-
 FORK = """
 import os, sys, gevent.os
 from gmongo import MongoClient
@@ -99,28 +84,3 @@ def test_child_process_opens_own_connection(server: ScriptedServer) -> None:
     assert output == ["CheckedOut 1 in the parent", "CheckedOut 2 in the child"], result.stderr
     used = {each.command["filter"]["_id"]: each.connection for each in server.received if each.name == "find"}
     assert used["after"] == used["before"] != used["in the child"]
-
-
-@pytest.mark.requirement("CMAP-45", "BP-72")
-def test_child_process_resets_backoff_of_parent(new_pool: Any, server: Any) -> None:
-    server.fail("handshake", cut_reply(0))
-    pool = new_pool(min_pool_size=1, background_interval=60, clears=False)
-    eventually(lambda: pool.machine.remaining_backoff() > 0)
-    pool.mark_forked(lambda: AutoReconnect("forked"))
-    pool.reset_after_fork()
-    assert pool.machine.remaining_backoff() == 0
-
-
-@pytest.mark.requirement("CMAP-45", "CMAP-169")
-def test_child_process_starts_next_pool_generation(new_pool: Any, start_greenlet: Any) -> None:
-    pool = new_pool(max_pool_size=1)
-    connection = pool.check_out()
-    waiting = start_greenlet(pool.check_out)
-    pool.mark_forked(lambda: AutoReconnect("forked"))
-    pool.reset_after_fork()
-    waiting.join(timeout=5)
-    assert isinstance(waiting.exception, AutoReconnect)
-    assert (pool.generation, pool.stats()["state"], connection_counts(pool)) == (1, "paused", (0, 0, 0, 0))
-    pool.check_in(connection)
-    pool.ready()
-    assert pool.check_out().id == 2

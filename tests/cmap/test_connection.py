@@ -12,13 +12,12 @@ from gevent.event import Event
 from gmongo.errors import (
     AutoReconnect,
     InvalidOperation,
-    NetworkTimeout,
     ProtocolError,
 )
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg
 from tests.cmap.harness import connection_counts, fill_pool, ping
 from tests.support.pools import checked_out
-from tests.support.server import cut_reply, hold_reply, send_no_reply, with_false_header
+from tests.support.server import hold_reply
 from tests.support.wait import eventually
 
 
@@ -46,7 +45,7 @@ def test_reply_longer_than_hello_limit_raises_protocol_error(new_pool: Any, serv
         if length < 100_000:
             ping(connection)
         else:
-            with pytest.raises(ProtocolError, match="message length 190"):
+            with pytest.raises(ProtocolError, match=r"^127\.0\.0\.1:\d+: .*message length 190"):
                 ping(connection)
 
 
@@ -113,31 +112,6 @@ def test_check_out_closes_idle_connections(new_pool: Any, recorder: Any) -> None
     gevent.sleep(0.03)
     assert pool.check_out().id == 3
     assert sorted(recorder.lines_starting_with("Closed")) == ["Closed 1 idle", "Closed 2 idle"]
-
-
-@pytest.mark.requirement("CMAP-30", "CMAP-134", "CMAP-193")
-@pytest.mark.parametrize(
-    ("fault", "timeout", "error_class"),
-    [
-        pytest.param(cut_reply(0), 5, AutoReconnect, id="closed"),
-        pytest.param(cut_reply(7), 5, AutoReconnect, id="closed in mid-reply"),
-        pytest.param(send_no_reply, 0.02, NetworkTimeout, id="network timeout"),
-        pytest.param(with_false_header(length=3), 5, ProtocolError, id="invalid length"),
-        pytest.param(with_false_header(response_to=77), 5, ProtocolError, id="reply to another request"),
-        pytest.param(with_false_header(opcode=2099), 5, ProtocolError, id="unknown opcode"),
-    ],
-)
-def test_network_and_protocol_errors_name_server_and_close_connection(
-    new_pool: Any, server: Any, recorder: Any, fault: Any, timeout: float, error_class: type[Exception]
-) -> None:
-    pool = new_pool()
-    server.fail("ping", fault)
-    with pytest.raises(error_class) as caught, checked_out(pool) as connection:
-        ping(connection, timeout)
-    assert str(caught.value).startswith("{}:{}: ".format(*connection.address))
-    assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 error"]
-    assert connection_counts(pool) == (0, 0, 0, 0)
-    eventually(lambda: not server.peers)
 
 
 def test_connection_with_exhaust_reply_in_progress_rejects_other_requests(new_pool: Any, server: Any) -> None:

@@ -48,7 +48,7 @@ def test_listener_receives_all_pool_events(new_client: Any, server: Any, recorde
     )
 
 
-@pytest.mark.requirement("CMAP-43", "CMAP-96", "CMAP-193", "CMAP-134")
+@pytest.mark.requirement("CMAP-43", "CMAP-96", "CMAP-134", "CMAP-193")
 def test_pool_cleared_event_precedes_check_in_of_failed_connection(new_client: Any, server: Any, recorder: Any) -> None:
     client = new_client(retryReads=False)
     client.db.c.find_one()

@@ -155,25 +155,6 @@ def test_close_closes_available_connections_before_pool_closed_event(new_pool: A
     eventually(lambda: not server.peers)
 
 
-@pytest.mark.requirement("CMAP-69", "CMAP-75", "CMAP-197")
-def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorder: Any, start_greenlet: Any) -> None:
-    """Close a pool while a check-out and a background run wait for the replies to their handshakes."""
-    server.fail("handshake", *[hold_reply(Event())] * 2)
-    pool = new_pool(min_pool_size=1, background_interval=60)
-    server.wait_for("handshake")
-    checking_out = start_greenlet(pool.check_out)
-    eventually(lambda: len(server.commands("handshake")) == 2)
-    pool.close()
-    gevent.sleep(0)
-    assert isinstance(checking_out.exception, PoolClosedError) and not checking_out.exception._error_labels
-    assert recorder.lines_starting_with("Closed", "Failed") == [
-        "Closed 1 poolClosed",
-        "Closed 2 poolClosed",
-        "Failed poolClosed",
-    ]
-    assert not recorder.lines_starting_with("Ready") and connection_counts(pool) == (0, 0, 0, 0)
-
-
 @pytest.mark.requirement("CMAP-31", "CMAP-59", "CMAP-64", "CMAP-66", "CMAP-92")
 def test_pool_stats_have_state_connection_counts_and_waiters(new_pool: Any, server: Any, start_greenlet: Any) -> None:
     pool = new_pool(max_pool_size=1)

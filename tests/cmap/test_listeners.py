@@ -8,10 +8,8 @@ from typing import Any
 import gevent
 import pytest
 from gevent import getcurrent
-from gevent.event import Event
 
 from gmongo.events import delivery as delivery_module
-from tests.cmap.harness import connection_counts
 from tests.support.pools import checked_out
 
 USES = ("Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Closed")
@@ -47,28 +45,6 @@ def test_listener_runs_in_greenlet_and_context_that_caused_event(
     gevent.joinall(tasks, timeout=5, raise_error=True)
     assert faults == []
     assert all(contexts.count(task) in (3, 5) for task in tasks)
-
-
-@pytest.mark.requirement("CMAP-143", "CMAP-146", "CMAP-149", "CMAP-153", "CMAP-154", "CMAP-155")
-def test_clear_takes_effect_before_pool_cleared_listener_returns(
-    new_pool: Any, recorder: Any, start_greenlet: Any
-) -> None:
-    """Check also that the pool publishes later events only after the listener has returned."""
-    pool = new_pool(max_pool_size=1)
-    connection = pool.check_out()
-    waiting = start_greenlet(pool.check_out)
-    recorder.clear()
-    gate = Event()
-    recorder.hooks["PoolCleared"] = lambda _event: gate.wait()
-    clearing = start_greenlet(pool.clear, interrupt=True)
-    assert not connection.usable
-    assert pool.stats()["waiting"] == 0
-    checking_in = start_greenlet(pool.check_in, connection)
-    assert connection_counts(pool) == (0, 0, 0, 0)
-    assert recorder.event_lines == ["PoolCleared"]
-    gate.set()
-    gevent.joinall([clearing, checking_in, waiting], timeout=5)
-    assert sorted(recorder.event_lines[1:]) == ["CheckedIn 1", "Closed 1 stale", "Failed connectionError"]
 
 
 def test_pool_without_listeners_queues_no_events(new_pool: Any, monkeypatch: Any) -> None:

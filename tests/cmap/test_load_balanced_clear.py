@@ -21,7 +21,7 @@ SERVICE, OTHER_SERVICE = ObjectId("0" * 23 + "1"), ObjectId("0" * 23 + "2")
 
 @pytest.fixture
 def pool(new_pool: Any) -> Pool:
-    made: Pool = new_pool(load_balanced=True, clears=False)
+    made: Pool = new_pool(load_balanced=True, clears_on_failure=False)
     return made
 
 
@@ -56,7 +56,7 @@ def test_pool_counts_connections_of_each_service(pool: Pool, server: Any) -> Non
 
 
 def test_clear_of_service_keeps_draining_connection_of_other_service(new_pool: Any, server: Any) -> None:
-    pool = new_pool(load_balanced=True, clears=False, drains=True, drain_time=60.0, drain_bytes=1_000)
+    pool = new_pool(load_balanced=True, clears_on_failure=False, drains=True, drain_time=60.0, drain_bytes=1_000)
     one, other = check_out_connection_to(SERVICE, server, pool), check_out_connection_to(OTHER_SERVICE, server, pool)
     server.fail("ping", send_no_reply, send_no_reply)
     for connection in (one, other):

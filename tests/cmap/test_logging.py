@@ -59,7 +59,7 @@ def last_log_record(debug_log: Any, message: str) -> tuple[str, dict[str, Any]]:
 
 @pytest.mark.requirement("CMAP-48", "CMAP-49", "CMAP-205", "CMAP-206", "CMAP-207", "CMAP-208", "CMAP-211", "CMAP-212")
 def test_each_pool_event_has_a_log_message(new_pool: Any, server: Any, recorder: Any, debug_log: Any) -> None:
-    pool = new_pool(clears=True)
+    pool = new_pool(clears_on_failure=True)
     fill_pool(pool, 1)
     server.fail("handshake", cut_reply(0))
     pool.check_out()
@@ -120,7 +120,7 @@ def test_pool_created_message_has_specified_options(new_client: Any, server: Any
     assert last_log_record(debug_log, "Connection pool created") == (f"Connection pool created for {server.name}", {})
 
 
-LogMessage = tuple[str, dict[str, Any]]  # the text and the fields
+LogMessage = tuple[str, dict[str, Any]]  # text, fields
 STALE = "Connection became stale because the pool was cleared"
 IDLE = "Connection has been available but unused for longer than the configured max idle time"
 TIMEOUT = "Wait queue timeout elapsed without a connection becoming available"

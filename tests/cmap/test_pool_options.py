@@ -24,15 +24,6 @@ def pool_options(host: Any = "h", **keywords: Any) -> PoolSettings:
     return ClientOptions(host, None, keywords).topology().pool
 
 
-@pytest.mark.requirement("CMAP-07", "CMAP-08", "CMAP-09", "CMAP-10", "CMAP-13")
-def test_pool_options_have_specified_defaults() -> None:
-    options = pool_options()
-    assert (options.max_pool_size, options.min_pool_size, options.max_connecting) == (100, 0, 2)
-    assert options.max_idle_time is None
-    assert options.wait_queue_timeout is None
-    assert options.specified == {}
-
-
 @pytest.mark.requirement("CMAP-02", "CMAP-12", "CMAP-15", "CMAP-17")
 def test_uri_and_keyword_arguments_set_equal_pool_options() -> None:
     query = "&".join(f"{name}={value}" for name, value in VALUES.items())

@@ -53,7 +53,7 @@ def test_population_failures_cause_exponential_backoff(
 ) -> None:
     monkeypatch.setattr("gmongo.cmap.pool_state._FIRST_BACKOFF", 0.02)
     server.fail("handshake", *[cut_reply(0)] * 5)
-    pool = new_pool(min_pool_size=2, background_interval=0.1, clears=False)
+    pool = new_pool(min_pool_size=2, background_interval=0.1, clears_on_failure=False)
     times = [_clock.monotonic()]
     backoffs: list[float] = []
 

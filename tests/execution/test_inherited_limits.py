@@ -29,7 +29,7 @@ def assert_max_times_below(deployment: Deployment, name: str, timeout_ms: int) -
     assert times and all(each is not None and timeout_ms / 2 < each <= timeout_ms for each in times), (name, times)
 
 
-def no_operation_sent(deployment: Deployment) -> bool:
+def has_received_no_operation(deployment: Deployment) -> bool:
     return not deployment.commands.named("find", "aggregate", "insert", "commitTransaction", "abortTransaction")
 
 
@@ -76,4 +76,4 @@ def test_invalid_timeout_ms_raises_at_creation_of_object(create_object, client, 
     for wrong in (-1, float("nan")):
         with pytest.raises(ValueError, match="timeout_ms must be 0 or more milliseconds"):
             create_object(client, wrong)
-    assert no_operation_sent(deployment)
+    assert has_received_no_operation(deployment)

@@ -5,15 +5,14 @@ Network errors of a handshake count as overload errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gmongo import MongoClient
-from tests.execution.harness import overload_reply, reply_in_sequence, tokens_of
-from tests.support.clients import Client, Connect
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut_reply
+from tests.execution.harness import overload_reply, reply_in_sequence
+from tests.support.clients import Connect
+from tests.support.server import ScriptedReplicaSet, ScriptedServer
 from tests.support.wait import eventually
 
 
@@ -40,25 +39,3 @@ def test_each_value_of_hello_field_backpressure_permits_retry(
         reply_in_sequence(server, "ping", overload_reply())
         client.db.command("ping")
         assert backoffs == [0.1]
-
-
-@pytest.mark.requirement("BP-05", "BP-07", "BP-72")
-@pytest.mark.parametrize(
-    "run_operation",
-    [
-        lambda client: client.db.command("ping"),
-        lambda client: client.db.c.insert_one({"_id": 1}),
-        lambda client: client.db.c.find_one(),
-    ],
-    ids=["ping", "insert", "find"],
-)
-def test_operation_is_retried_after_closed_handshake_without_token(
-    server: ScriptedServer, connect: Connect, backoffs: list[float], run_operation: Callable[[Client], Any]
-) -> None:
-    client = connect(f"mongodb://{server.name}", serverMonitoringMode="poll")
-    eventually(lambda: client.nodes)
-    server.fail("handshake", cut_reply(0))
-    run_operation(client)
-    assert backoffs == [0.1]
-    assert tokens_of(client) == 1000
-    assert client.retry_stats()["retries"] == 1

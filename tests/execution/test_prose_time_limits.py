@@ -129,7 +129,7 @@ def test_5_2_change_stream_times_out_after_several_get_mores(
     assert events_of_command(recorder, "getMore").count("CommandStarted") >= 2
 
 
-def test_6_1_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -> None:
+def test_6_1_slow_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -> None:
     client = connect(standalone, timeoutMS=500)
     stream = GridFSBucket(client.db).open_upload_stream("filename")
     delay_replies(standalone, "insert", milliseconds=700, times=1)
@@ -139,7 +139,7 @@ def test_6_1_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -
     assert raised.value.timeout
 
 
-def test_6_2_abort_of_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -> None:
+def test_6_2_slow_abort_of_gridfs_upload_times_out(standalone: Deployment, connect: Connect) -> None:
     client = connect(standalone, timeoutMS=500)
     stream = GridFSBucket(client.db, chunk_size_bytes=2).open_upload_stream("filename")
     # The upload buffers up to 1,000 chunks. Write more chunks, so that the abort must delete chunks
@@ -151,7 +151,7 @@ def test_6_2_abort_of_gridfs_upload_times_out(standalone: Deployment, connect: C
     assert raised.value.timeout
 
 
-def test_7_gridfs_download_times_out(
+def test_7_slow_gridfs_download_times_out(
     standalone: Deployment, client_without_timeout: Client, connect: Connect, recorder: Recorder
 ) -> None:
     identifier = ObjectId("000000000000000000000005")

@@ -1,4 +1,4 @@
-"""MongoDB 4.2 is the oldest supported server. This server neither streams hello replies nor sends error labels."""
+"""MongoDB 4.2, the oldest supported version, neither streams hello replies nor sends error labels."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.testing import Deployment
 from tests.execution.harness import fail
 from tests.support.clients import Client, Connect
-from tests.support.recorder import Recorder
-from tests.support.wait import eventually
 
 
 @pytest.fixture
@@ -58,17 +56,6 @@ def test_retryable_write_concern_error_is_retried_except_on_mongos(
         else:
             client.db.c.insert_one({"_id": 1})
             assert len(deployment.commands.named("insert")) == 2
-
-
-@pytest.mark.requirement("SM-04")
-def test_server_of_4_2_is_polled_with_legacy_hello(deployment: Deployment, client: Client, recorder: Recorder) -> None:
-    client.db.c.insert_one({})
-    (server,) = client.topology_description.server_descriptions().values()
-    assert (server.max_wire_version, server.topology_version) == (8, None)
-    client._topology.request_checks()
-    eventually(lambda: len(recorder.events_named("HeartbeatSucceeded")) >= 2)
-    assert not any(event.awaited for event in recorder.events_named("HeartbeatSucceeded"))
-    assert deployment.commands.named("hello") == []
 
 
 @pytest.mark.parametrize(("code", "stream_resumes"), [(91, True), (189, True), (11601, False)])

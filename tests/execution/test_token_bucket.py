@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +12,6 @@ from gmongo.execution.backpressure import TokenBucket
 from gmongo.testing import Deployment
 from tests.execution.harness import fail, set_tokens, tokens_of
 from tests.support.clients import Client, Connect
-from tests.support.server import ScriptedServer, cursor_reply
 
 
 def bucket_with(tokens: float) -> TokenBucket:
@@ -84,23 +81,6 @@ def test_failed_first_attempt_deposits_no_token(client: Client) -> None:
     with pytest.raises(DuplicateKeyError):
         client.db.c.insert_one({"_id": 1})
     assert tokens_of(client) == 10
-
-
-@pytest.mark.requirement("BP-08")
-def test_each_batch_of_cursor_and_insert_many_deposits_a_tenth_of_a_token(
-    server: ScriptedServer, scripted_client: Client
-) -> None:
-    batches = iter([cursor_reply([{"_id": 2}], 7, "nextBatch"), cursor_reply([{"_id": 3}], 0, "nextBatch")])
-    server.replies["find"] = cursor_reply([{"_id": 1}], 7)
-    server.replies["getMore"] = lambda _command: next(batches)
-    set_tokens(scripted_client, 10)
-    assert len(list(scripted_client.db.c.find())) == 3
-    assert tokens_of(scripted_client) == pytest.approx(10.3)
-    server.hello_extra["maxWriteBatchSize"] = 2
-    with MongoClient[Any](server.name) as other:
-        set_tokens(other, 10)
-        other.db.c.insert_many([{"_id": number} for number in range(5)])
-        assert tokens_of(other) == pytest.approx(10.3)
 
 
 @pytest.mark.requirement("BP-55")

@@ -1,6 +1,6 @@
-"""Tests of a blocked event loop: the driver reads the replies that have arrived before the driver reports a timeout.
+"""Tests of a blocked event loop: the driver reads all arrived replies before it reports a timeout.
 
-The driver does not mark a server Unknown because the loop was blocked.
+A blocked loop is no reason to mark a server Unknown.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def block_loop(connection):
 
 
 def connection_in_use(client):
-    """Return the connection that waits for a reply. No other connection is in use."""
+    """Return the only connection in use, which waits for a reply."""
     [pool] = client._topology.pools()
     [connection] = pool.machine.in_use
     assert connection.mid_message
@@ -100,7 +100,7 @@ def test_check_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, mode
     with client_with_connection(deployment, recorder, **options) as client:
         [server] = client._topology.servers.values()
         for round_ in range(6):
-            gevent.sleep(0.1 * round_)  # each round begins at another time after a check
+            gevent.sleep(0.1 * round_)  # each round blocks the loop at a different time after a check
             ended = len(recorder.lines_starting_with(*ENDS))
             connection = server.monitor._connection
             awaited = connection is not None and connection.mid_message

@@ -1,4 +1,4 @@
-"""Tests of the longest time for which a driver blocks the event loop by its computations.
+"""Tests of the longest time for which computations of a driver block the event loop.
 
 The tests compare gmongo with PyMongo under monkey-patching.
 """
@@ -67,9 +67,9 @@ def measure(driver_process, activity):
         pytest.param("read", 0.75, id="read 15 MB with sleeps"),
         pytest.param("iterate", 0.75, id="read 15 MB"),
         pytest.param("insert", 1, id="insert 10,000 documents"),
-        # OpenSSL uses most of this time, which is therefore nearly equal for gmongo and PyMongo.
+        # OpenSSL causes most of this blocking, so the times of gmongo and PyMongo are nearly equal.
         pytest.param("connect", 1.5, id="TLS connection"),
     ],
 )
-def test_time_of_blocked_loop_is_below_share_of_pymongo_time(driver_processes, activity, share):
+def test_driver_blocks_loop_for_less_than_given_share_of_pymongo_time(driver_processes, activity, share):
     assert blocks_less(driver_processes, activity, share)

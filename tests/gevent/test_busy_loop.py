@@ -115,7 +115,7 @@ def test_operation_ends_within_its_limit_and_two_loop_iterations(
 
 
 @pytest.fixture(scope="module")
-def stoppable(request: pytest.FixtureRequest) -> Iterator[Any]:
+def stoppable_server(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Yield a server in another process, with its URI and functions that stop and resume the server."""
     if not request.config.getoption("--mongodb-members"):
         with DeploymentProcess("--replica-set", "1") as process:
@@ -135,18 +135,20 @@ def stoppable(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.mark.one_in(16)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_public_operation_ends_within_timeout_and_two_loop_iterations(operation: Operation, stoppable: Any) -> None:
+def test_public_operation_ends_within_timeout_and_two_loop_iterations(
+    operation: Operation, stoppable_server: Any
+) -> None:
     def run_with_timeout() -> None:
         with gmongo.timeout(LIMIT):
             operation.run_operation(run_state)
 
-    with MongoClient(stoppable.uri) as client:
+    with MongoClient(stoppable_server.uri) as client:
         run_state: Any = SimpleNamespace(client=client, kept={})
         operation.prepare(run_state)
-        stoppable.stop()
+        stoppable_server.stop()
         try:
             duration, longest, error = duration_and_longest_loop_iteration(run_with_timeout)
         finally:
-            stoppable.resume()
+            stoppable_server.resume()
     assert error is None or error.timeout, repr(error)
     assert duration <= LIMIT + 2 * longest

@@ -39,14 +39,14 @@ class SlowNameServer(NameServer):
         self.delayed: list[str] = []
         self._kind = ""
 
-    def delay(self, kind: str) -> None:
-        """Delay the replies to queries of the record type `kind` until the test sets ``gate``."""
-        self._kind, self.delayed = kind, []
+    def delay(self, record_type: str) -> None:
+        """Delay the replies to queries of type `record_type` until the test sets ``gate``."""
+        self._kind, self.delayed = record_type, []
         self.gate.clear()
 
     def _answer(self, data: bytes, client_address: Any) -> None:
-        if (kind := QTYPE[DNSRecord.parse(data).q.qtype]) == self._kind:
-            self.delayed.append(kind)
+        if (record_type := QTYPE[DNSRecord.parse(data).q.qtype]) == self._kind:
+            self.delayed.append(record_type)
             self.gate.wait()
         super()._answer(data, client_address)
 
@@ -54,7 +54,7 @@ class SlowNameServer(NameServer):
 class SlowResolver(Resolver):
     """Thread resolver of gevent.
 
-    Each lookup blocks its native thread until the test sets ``gate``, as the C library may do.
+    Each lookup blocks its native thread until the test sets ``gate``, as a lookup by the C library may do.
     """
 
     def __init__(self) -> None:
@@ -111,9 +111,9 @@ def client_with_srv_uri() -> MongoClient[Any]:
     return MongoClient(f"mongodb+srv://{CLUSTER}/?tls=false")
 
 
-def start_during_lookup(use: Callable[[], Any], delayed: Callable[[], Any]) -> gevent.Greenlet:
-    """Start a greenlet that calls `use`. Check that the event loop runs while the lookup waits."""
-    user = gevent.spawn(use)
+def start_during_lookup(call: Callable[[], Any], delayed: Callable[[], Any]) -> gevent.Greenlet:
+    """Start a greenlet that calls `call`. Check that the event loop runs while the lookup waits."""
+    user = gevent.spawn(call)
     eventually(delayed)
     for _ in range(20):
         gevent.sleep(0)
@@ -153,9 +153,9 @@ def test_lookup_of_host_name_does_not_block_loop(server, resolver):
     assert not resolver.gave_up
 
 
-@pytest.mark.parametrize("kind", ["SRV", "TXT"])
-def test_srv_and_txt_lookups_do_not_block_loop(names, kind):
-    names.delay(kind)
+@pytest.mark.parametrize("record_type", ["SRV", "TXT"])
+def test_srv_and_txt_lookups_do_not_block_loop(names, record_type):
+    names.delay(record_type)
     maker = start_during_lookup(client_with_srv_uri, lambda: names.delayed)
     names.gate.set()
     with maker.get() as client:
@@ -189,10 +189,10 @@ def assert_immediate_end(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.
 
 
 @interruptions
-@pytest.mark.parametrize("kind", ["SRV", "TXT"])
-def test_interruption_of_client_creation_ends_immediately(names, interrupt, kind):
+@pytest.mark.parametrize("record_type", ["SRV", "TXT"])
+def test_interruption_of_client_creation_ends_immediately(names, interrupt, record_type):
     with assert_no_leaks():
-        names.delay(kind)
+        names.delay(record_type)
         maker = gevent.spawn(client_with_srv_uri)
         eventually(lambda: names.delayed)
         assert_immediate_end(maker, interrupt)
@@ -268,9 +268,9 @@ with gevent.Timeout(30), ScriptedServer() as server, SlowNameServer() as names:
             client_with_srv_uri()
         except gevent.Timeout as error:
             return error
-    for kind in "SRV", "TXT":
-        test_srv_and_txt_lookups_do_not_block_loop(names, kind)
-        names.delay(kind)
+    for record_type in "SRV", "TXT":
+        test_srv_and_txt_lookups_do_not_block_loop(names, record_type)
+        names.delay(record_type)
         maker = gevent.spawn(make)
         eventually(lambda: names.delayed)
         mine = gevent.Timeout(1000)

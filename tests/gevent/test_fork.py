@@ -78,7 +78,7 @@ def server(fork_setup):
 
 @pytest.fixture
 def fork(fork_setup, server):
-    """Return a function that runs a forking program, and returns the output of its parent and child."""
+    """Return a function that runs a forking program, and returns the output of the parent and the child."""
 
     def run(program, **options):
         arguments = [server.name, fork_setup[0], json.dumps(options)]
@@ -301,8 +301,8 @@ print(next(cursor))
 def test_child_does_not_remove_sockets_from_epoll_set_of_parent(fork):
     """After ``os.fork``, parent and child share an epoll set.
 
-    Without the driver's fork hook, the child's event loop would remove a socket that the child does
-    not watch from this set. The parent would then wait forever for events of the socket.
+    Without the driver's fork hook, the event loop of the child would remove from this set each socket that the child
+    does not watch. The parent would then wait forever for events of the socket.
     """
     program = """
 import socket, gevent.socket

@@ -138,7 +138,7 @@ gevent.get_hub().join()
 
 
 def test_server_selection_in_main_greenlet_raises_no_loop_exit():
-    """In the process of this test, nothing but the server selection keeps the event loop alive."""
+    """In the started process, only the server selection keeps the event loop alive."""
     with ScriptedServer() as dead:
         name = dead.name
     program = """
@@ -201,5 +201,5 @@ gevent.os.tp_read(0, 1)
 """
     with started_program(program, server.name) as child:
         assert child.stdout.readline() == "dropped\n"
-        eventually(lambda: not server.peers)  # before the process exits
+        eventually(lambda: not server.peers)
         assert output_of(child, "\n") == ""

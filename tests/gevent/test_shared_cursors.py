@@ -136,72 +136,72 @@ def numbers(document: Any) -> list[int]:
     return [each["n"] for each in bson.decode_all(document)] if isinstance(document, bytes) else [document["n"]]
 
 
-def read_by_next(cursor: Any, iterator: Any, taken: list[int]) -> None:
+def read_by_next(cursor: Any, iterator: Any, taken_numbers: list[int]) -> None:
     while True:
         try:
-            taken += numbers(next(cursor))
+            taken_numbers += numbers(next(cursor))
         except StopIteration:
             return
 
 
-def read_by_shared_iterator(cursor: Any, iterator: Any, taken: list[int]) -> None:
+def read_by_shared_iterator(cursor: Any, iterator: Any, taken_numbers: list[int]) -> None:
     for document in iterator:
-        taken += numbers(document)
+        taken_numbers += numbers(document)
 
 
-def read_by_own_iterator(cursor: Any, iterator: Any, taken: list[int]) -> None:
+def read_by_own_iterator(cursor: Any, iterator: Any, taken_numbers: list[int]) -> None:
     for document in cursor:
-        taken += numbers(document)
+        taken_numbers += numbers(document)
         gevent.sleep(0)
 
 
-def read_to_list(cursor: Any, iterator: Any, taken: list[int]) -> None:
+def read_to_list(cursor: Any, iterator: Any, taken_numbers: list[int]) -> None:
     for document in cursor.to_list() if hasattr(cursor, "to_list") else list(cursor):
-        taken += numbers(document)
+        taken_numbers += numbers(document)
 
 
 def read_concurrently(
-    setup: ReaderSetup, kind: str, read: Callable[..., None], switch_number: int, other_count: int, kills: bool
+    setup: ReaderSetup, kind: str, read: Callable[..., None], switch_number: int, other_count: int, kills_first: bool
 ) -> bool:
     """Read a cursor in one greenlet.
 
     At switch `switch_number` of this greenlet, start other greenlets that read the same cursor.
     """
-    cursor, taken = KINDS[kind](setup), list[int]()
+    cursor, taken_numbers = KINDS[kind](setup), list[int]()
     iterator = iter(cursor)
-    first = gevent.Greenlet(read, cursor, iterator, taken)
+    first = gevent.Greenlet(read, cursor, iterator, taken_numbers)
     entered: list[gevent.Greenlet] = []
 
     def start_others() -> None:
-        entered.extend(gevent.spawn(read, cursor, iterator, taken) for _ in range(other_count))
+        entered.extend(gevent.spawn(read, cursor, iterator, taken_numbers) for _ in range(other_count))
 
-    with gevent.Timeout(10), SecondGreenletStarter(switch_number, first, start_others, kills) as entry:
+    with gevent.Timeout(10), SecondGreenletStarter(switch_number, first, start_others, kills_first) as entry:
         first.start()
         first.join()
         gevent.joinall(entered)
     errors = [each.exception for each in (first, *entered) if each.exception is not None]
-    message = f"{kind}, {read.__name__}, switch {switch_number}: {taken}, {errors}"
-    assert len(set(taken)) == len(taken), message
-    if kills and entered:
+    message = f"{kind}, {read.__name__}, switch {switch_number}: {taken_numbers}, {errors}"
+    assert len(set(taken_numbers)) == len(taken_numbers), message
+    if kills_first and entered:
         assert all(isinstance(error, AutoReconnect) for error in errors), message
-        # If the killed greenlet runs `read_to_list`, the documents in its list are lost.
-        assert errors or read is read_to_list or sorted(taken) == NUMBERS, message
+        # A killed greenlet that runs `read_to_list` loses the documents in its list.
+        assert errors or read is read_to_list or sorted(taken_numbers) == NUMBERS, message
     else:
-        assert (errors, sorted(taken)) == ([], NUMBERS), message
+        assert (errors, sorted(taken_numbers)) == ([], NUMBERS), message
     cursor.close()
     return entry.reached
 
 
-@pytest.mark.parametrize("kills", [False, True], ids=["", "killed"])
+@pytest.mark.parametrize("kills_first", [False, True], ids=["", "killed"])
 @pytest.mark.parametrize("other_count", [1, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("read", [read_by_next, read_by_shared_iterator, read_by_own_iterator, read_to_list])
 @pytest.mark.parametrize("kind", KINDS)
 def test_greenlets_that_share_cursor_get_each_document_once(
-    setup: ReaderSetup, kind: str, read: Callable[..., None], other_count: int, kills: bool
+    setup: ReaderSetup, kind: str, read: Callable[..., None], other_count: int, kills_first: bool
 ) -> None:
     setup.decoder.on_decode = lambda number: gevent.sleep(0)
     switch_number = 0
-    while read_concurrently(setup, kind, read, switch_number, other_count, kills):
+    while read_concurrently(setup, kind, read, switch_number, other_count, kills_first):
         switch_number += 1
     assert switch_number >= 2
     assert becomes_true(lambda: not setup.unclosed_cursors())
@@ -222,16 +222,16 @@ def test_interrupted_decoder_loses_no_document(setup: ReaderSetup, kind: str, fa
             raise Interruption
 
     setup.decoder.on_decode = raise_for_number
-    cursor, taken = KINDS[kind](setup), list[int]()
+    cursor, taken_numbers = KINDS[kind](setup), list[int]()
     iterator = iter(cursor)
     for take in (cursor, iterator) * COUNT * 2:
         try:
-            taken += numbers(next(take))
+            taken_numbers += numbers(next(take))
         except Interruption:
             assert "changes" in kind or cursor.alive
         except StopIteration:
             break
-    assert taken == NUMBERS
+    assert taken_numbers == NUMBERS
     cursor.close()
 
 
@@ -244,11 +244,11 @@ def test_decoding_error_ends_cursor(setup: ReaderSetup, kind: str, failing_numbe
 
     setup.decoder.on_decode = raise_for_number
     open_before = setup.open_cursors()
-    cursor, taken = KINDS[kind](setup), list[int]()
+    cursor, taken_numbers = KINDS[kind](setup), list[int]()
     with pytest.raises(InvalidBSON, match="no such number"):
-        taken.extend(document["n"] for document in cursor)
-    assert taken == NUMBERS[: len(taken)]
-    assert len(taken) <= failing_number
+        taken_numbers.extend(document["n"] for document in cursor)
+    assert taken_numbers == NUMBERS[: len(taken_numbers)]
+    assert len(taken_numbers) <= failing_number
     assert (list(cursor), cursor.alive) == ([], False)
     assert becomes_true(lambda: setup.open_cursors() <= open_before)
 
@@ -259,13 +259,13 @@ def test_decoding_error_of_change_stream_skips_one_change(setup: ReaderSetup) ->
             raise ValueError("no such number")
 
     setup.decoder.on_decode = raise_for_number
-    changes, taken = KINDS["decoded changes"](setup), list[int]()
+    changes, taken_numbers = KINDS["decoded changes"](setup), list[int]()
     for _ in NUMBERS:
         try:
-            taken += numbers(next(changes))
+            taken_numbers += numbers(next(changes))
         except InvalidBSON:
             changes.left -= 1
-    assert taken == [number for number in NUMBERS if number != 4]
+    assert taken_numbers == [number for number in NUMBERS if number != 4]
     changes.close()
 
 

@@ -18,7 +18,7 @@ from tests.support.wait import eventually
 
 
 class SlowListener(ForwardingPoolListener):
-    """Listener that waits, in an event of one greenlet, until the test sets the gate."""
+    """Listener that blocks one greenlet until the test sets the gate."""
 
     def __init__(self) -> None:
         self.gate = Event()
@@ -78,7 +78,7 @@ def deployment(request: pytest.FixtureRequest, virtual_time: VirtualTime) -> Ite
 
 
 THROWN = {"kill": gevent.GreenletExit, "Timeout": gevent.Timeout(0), "ApplicationTimeout": ApplicationTimeout}
-# The list omits an Exception in a transaction, because the end of the block then waits for the abort.
+# After an Exception, the end of a transaction block waits for the abort. The list therefore omits this case.
 CASES = [
     (operation, kind)
     for operation in OPERATIONS
@@ -88,14 +88,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("operation", "kind"), CASES)
-def test_interruption_ends_before_slow_listener_returns(
+def test_interrupted_greenlet_ends_before_slow_listener_returns(
     deployment: Deployment,
     monkeypatch: pytest.MonkeyPatch,
     operation: str,
     kind: str,
     start_greenlet: Callable[..., Any],
 ) -> None:
-    # The driver's own time limit for the slow listener does not end during the test.
+    # The driver's time limit for a listener is longer than the test.
     monkeypatch.setattr("gmongo.events.delivery._PATIENCE", 60.0)
     monkeypatch.setattr("gmongo.engines.transaction._INTERRUPTED_ABORT_TIMEOUT", 0.1)
     use, command, options = OPERATIONS[operation]

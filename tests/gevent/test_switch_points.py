@@ -102,7 +102,7 @@ def test_concurrent_call_waits_or_raises_invalid_operation(scenario, real_deploy
 
 
 @pytest.mark.one_in(16)
-# The test omits the scenarios of monitors, which limit the number of switches.
+# The test omits scenarios that limit the number of switches, such as the scenarios of monitors.
 @scenarios([scenario for scenario in SCENARIOS if scenario.max_switches == MAX_SWITCHES])
 def test_kill_of_new_driver_greenlet_loses_nothing(scenario, real_deployment):
     switches, thrown = explore_scenario(scenario, SPAWNED, real_deployment)

@@ -71,40 +71,6 @@ def test_messages_in_one_packet_are_received_separately(transport_and_peer):
         assert bytes(transport.receive(number)[3]) == bytes([number]) * size
 
 
-def fill_send_buffer(transport):
-    """Send until the socket buffer is full, and return the number of sent bytes."""
-    sent = 0
-    while True:
-        try:
-            sent += transport._socket.send(b"x" * 1000)
-        except BlockingIOError:
-            return sent
-
-
-@pytest.mark.parametrize("sizes", [[1], [100], [400_000], [1, 1, 1], [100_000, 1, 100_000]], ids=str)
-@pytest.mark.parametrize("buffer_is_full", [False, True], ids=["empty", "full"])
-@pytest.mark.parametrize("expects_reply", [False, True], ids=["send", "round trip"])
-def test_send_continues_until_all_bytes_are_sent(transport_and_peer, sizes, buffer_is_full, expects_reply):
-    transport, peer = transport_and_peer
-    buffers = [bytes([65 + place]) * size for place, size in enumerate(sizes)]
-    sent_before = fill_send_buffer(transport) if buffer_is_full else 0
-    sending = gevent.spawn(transport.round_trip, buffers, 1) if expects_reply else gevent.spawn(transport.send, buffers)
-    gevent.sleep(0)
-    assert receive_exactly(peer, sent_before + sum(sizes))[sent_before:] == b"".join(buffers)
-    if expects_reply:
-        send_all(peer, message(b"\0" * 5 + b"\5\0\0\0\0"))
-        # The transport does not read the reply to a request that has several buffers, so the test
-        # calls `receive`.
-        if sending.get() is None:
-            assert bytes(transport.receive(1)[3]) == b"\0" * 5 + b"\5\0\0\0\0"
-        else:
-            assert sending.get() == b"\5\0\0\0\0"
-    sending.get()
-    with pytest.raises(BlockingIOError):
-        peer.recv(1)
-    assert not transport.out_of_step
-
-
 class Interruption(Exception):
     pass
 

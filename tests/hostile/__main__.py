@@ -23,24 +23,24 @@ _Campaign = Callable[[int, int, float | None, int], CampaignResults]
 
 
 def _soak(topology: str) -> _Campaign:
-    def run(seed: int, cases: int, seconds: float | None, first: int) -> CampaignResults:
+    def run(seed: int, cases: int, seconds: float | None, first_number: int) -> CampaignResults:
         soak = Soak(topology, seed)
-        soak.run(cases, seconds, first, lambda line: print(line, flush=True))
+        soak.run(cases, seconds, first_number, lambda line: print(line, flush=True))
         print(soak.line())
         return soak.findings
 
     return run
 
 
-def _late_replies(seed: int, cases: int, seconds: float | None, first: int) -> CampaignResults:
-    return LateReplies(seed).run(cases, seconds, first, lambda line: print(line, flush=True))
+def _late_replies(seed: int, cases: int, seconds: float | None, first_number: int) -> CampaignResults:
+    return LateReplies(seed).run(cases, seconds, first_number, lambda line: print(line, flush=True))
 
 
 CAMPAIGNS: dict[str, _Campaign] = {
-    "replies": lambda seed, cases, seconds, first: MalformedReplies(seed).run(cases, seconds, first),
-    "framing": lambda seed, cases, seconds, first: MalformedReplies(seed, 0.7).run(cases, seconds, first),
+    "replies": lambda seed, cases, seconds, first_number: MalformedReplies(seed).run(cases, seconds, first_number),
+    "framing": lambda seed, cases, seconds, first_number: MalformedReplies(seed, 0.7).run(cases, seconds, first_number),
     "late": _late_replies,
-    "hellos": lambda seed, cases, seconds, first: MalformedHellos(seed).run(cases, seconds, first),
+    "hellos": lambda seed, cases, seconds, first_number: MalformedHellos(seed).run(cases, seconds, first_number),
 }
 
 

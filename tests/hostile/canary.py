@@ -154,7 +154,7 @@ class Canary:
                 with suppress(Exception):
                     self.search(f"the {show.__name__} of a {type(each).__name__}", show(each))
 
-    def error(self, error: BaseException) -> None:
+    def search_error(self, error: BaseException) -> None:
         """Search the texts, attributes and frames of an exception and of its causes."""
         for each in error_chain(error):
             name = type(each).__name__
@@ -203,7 +203,7 @@ class _SearchingListener(ForwardingListener):
         values = {name: getattr(event, name) for name in names}
         self._canary.search(f"the event {type(event).__name__}", f"{event!r} {values!r}")
         if isinstance(values.get("reply"), BaseException):
-            self._canary.error(values["reply"])
+            self._canary.search_error(values["reply"])
 
 
 class _SearchingHandler(logging.Handler):
@@ -215,7 +215,7 @@ class _SearchingHandler(logging.Handler):
         text = logging.Formatter("%(message)s").format(record)
         self._canary.search(f"the log {record.name}", f"{text} {getattr(record, 'structured', '')!r} {record.args!r}")
         if record.exc_info and record.exc_info[1] is not None:
-            self._canary.error(record.exc_info[1])
+            self._canary.search_error(record.exc_info[1])
 
 
 class _SearchedStream(io.StringIO):

@@ -102,9 +102,9 @@ class _LateReplyCounter:
     def __enter__(self) -> _LateReplyCounter:
         self._original = original = Connection.read_late_reply
 
-        def read(connection: Connection, seconds: float, most: int) -> None:
+        def read(connection: Connection, seconds: float, max_bytes: int) -> None:
             try:
-                original(connection, seconds, most)
+                original(connection, seconds, max_bytes)
             except BaseException:
                 self.given_up += 1
                 raise
@@ -243,16 +243,16 @@ class LateReplies:
         self,
         interrupts: int,
         seconds: float | None = None,
-        first: int = 0,
+        first_number: int = 0,
         report: Callable[[str], None] = lambda text: None,
     ) -> CampaignResults:
         """Run steps until the number of interruptions is `interrupts`, or until the time limit.
 
-        :param first: the number of the first step.
+        :param first_number: the number of the first step.
         :param seconds: the time limit of the campaign in seconds, or None for no limit.
         :param report: function that receives texts about the progress.
         """
-        findings, end, number = self.findings, None if seconds is None else monotonic() + seconds, first
+        findings, end, number = self.findings, None if seconds is None else monotonic() + seconds, first_number
         answered, counted = 0, _LateReplyCounter()
         while findings.cases < interrupts and (end is None or monotonic() < end):
             step = _Step(findings.seed, number, min(self._per_step, interrupts - findings.cases))

@@ -129,7 +129,7 @@ class MalformedHellos:
         self.seed = seed
         self.findings = CampaignResults(self.name, seed)
 
-    def run(self, cases: int, seconds: float | None = None, first: int = 0) -> CampaignResults:
+    def run(self, cases: int, seconds: float | None = None, first_number: int = 0) -> CampaignResults:
         """Run at most `cases` cases within the time limit.
 
         Eight cases run concurrently, because a case mostly waits.
@@ -139,7 +139,7 @@ class MalformedHellos:
         pool = Pool(_AT_ONCE)
         try:
             with quick_checks(), silent_stderr():
-                for number in range(first, first + cases):
+                for number in range(first_number, first_number + cases):
                     if (end is not None and monotonic() > end) or len(self.findings.violations) >= 50:
                         break
                     pool.spawn(self._case, number)

@@ -156,13 +156,17 @@ class MalformedReplies:
         with MongoClient(self._peer.name, replicaSet="rs", **options) as client:
             yield client, commands
 
-    def run(self, cases: int, seconds: float | None = None, first: int = 0) -> CampaignResults:
+    def run(self, cases: int, seconds: float | None = None, first_number: int = 0) -> CampaignResults:
         """Run at most `cases` cases within the time limit."""
         end = None if seconds is None else monotonic() + seconds
         with quick_checks(), CallbackServer(self._answer) as self._peer:
-            number = first
-            while number < first + cases and (end is None or monotonic() < end) and len(self.findings.violations) < 50:
-                number = self._run_some(number, min(first + cases, number + 2000))
+            number = first_number
+            while (
+                number < first_number + cases
+                and (end is None or monotonic() < end)
+                and len(self.findings.violations) < 50
+            ):
+                number = self._run_some(number, min(first_number + cases, number + 2000))
         return self.findings
 
     def _run_some(self, number: int, last: int) -> int:

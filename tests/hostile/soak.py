@@ -507,18 +507,18 @@ class Soak:
         self,
         interrupts: int,
         seconds: float | None = None,
-        first: int = 0,
+        first_number: int = 0,
         report: Callable[[str], None] = lambda text: None,
     ) -> CampaignResults:
         """Run steps until the number of interruptions is `interrupts`, or until the time limit.
 
-        :param first: the number of the first step.
+        :param first_number: the number of the first step.
         """
         end = None if seconds is None else monotonic() + seconds
         freeze_living_objects()
         gc.disable()
         before = resource_counts()
-        number = first
+        number = first_number
         try:
             with quick_checks():
                 while self.interrupts < interrupts and (end is None or monotonic() < end):

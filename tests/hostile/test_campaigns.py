@@ -62,7 +62,7 @@ def test_soak_without_garbage_collector_violates_no_invariant(topology: str) -> 
 
 
 def test_campaign_with_equal_seed_and_case_number_has_equal_outcomes() -> None:
-    first_run, second_run = MalformedReplies(SEED).run(50, first=100), MalformedReplies(SEED).run(50, first=100)
+    first_run, second_run = (MalformedReplies(SEED).run(50, first_number=100) for _ in range(2))
     assert first_run.outcomes == second_run.outcomes
 
 
@@ -83,7 +83,7 @@ def test_campaign_detects_unchecked_reply(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    def skip_read(self: Connection, seconds: float, most: int) -> None:
+    def skip_read(self: Connection, seconds: float, max_bytes: int) -> None:
         self.mid_message, self.error, self.late_reply, self.unanswered = False, None, None, None
 
     monkeypatch.setattr(Connection, "read_late_reply", skip_read)

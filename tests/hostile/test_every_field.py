@@ -178,7 +178,7 @@ def _collection_of_raw_documents(client: Any) -> Any:
     return client.d.get_collection("c", codec_options=options)
 
 
-def test_operations_and_local_methods_are_all_public_methods() -> None:
+def test_tables_of_operations_and_local_methods_contain_all_public_methods() -> None:
     for kind in (Collection, Database, MongoClient, GridFSBucket, GridFS):
         public = {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
         here = {key.partition(".")[2].partition(" ")[0] for key in OPERATIONS if key.startswith(kind.__name__ + ".")}

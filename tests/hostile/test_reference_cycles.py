@@ -30,11 +30,11 @@ pytestmark = pytest.mark.usefixtures("collector_off")
 
 
 class Request:
-    """An object in a local variable of the application, whose release the tests check."""
+    """An object whose release the tests check. A local variable of the application refers to the object."""
 
 
 @pytest.mark.one_in(6)
-# Other kinds of errors are raised by a function of this file, whose frame would be in the traceback.
+# A function of this file raises the errors of other kinds, so the traceback would contain the frame of this function.
 @pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind.moment == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
 )

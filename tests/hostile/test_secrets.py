@@ -7,7 +7,7 @@ import logging
 import pickle
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import quote_plus
@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gmongo import MongoClient
-from gmongo.errors import ConfigurationError
 from gmongo.options import srv
 
 SECRET = "pa/ss:w@rd-7!"
@@ -104,31 +103,6 @@ _SECRET_OPTIONS = st.builds(
 def test_malformed_uri_discloses_no_part_of_password(uri: str) -> None:
     with patch.object(srv, "lookup", lambda *_: srv.Answer([])):
         assert MARKER.lower() not in texts_about(uri).lower()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"username": SECRET, "password": "x"},
-        {"username": "ann", "password": SECRET},
-        {
-            "username": "ann",
-            "authMechanism": "MONGODB-AWS",
-            "password": SECRET,
-            "authMechanismProperties": {"AWS_SESSION_TOKEN": SECRET},
-        },
-        {"proxyHost": "p", "proxyUsername": SECRET, "proxyPassword": SECRET},
-        {"tls": True, "tlsCertificateKeyFilePassword": SECRET},
-    ],
-    ids=lambda options: list(options)[-1],
-)
-def test_repr_of_client_discloses_no_password(options: dict[str, Any]) -> None:
-    with suppress(ConfigurationError), MongoClient("h", connect=False, tz_aware=True, **options) as client:
-        text = repr(client)
-        assert SECRET not in text and ENCODED not in text
-        assert "proxyhost='p'" in text or "proxyHost" not in options
-        for option in ("host=['h:27017']", "document_class=dict", "tz_aware=True", "connect=False"):
-            assert f" {text}".count(option) == 1
 
 
 def test_pickle_of_client_or_credential_raises_type_error() -> None:

@@ -59,7 +59,7 @@ class ExistingDeployment(RunningDeployment):
         except AutoReconnect:
             return None
 
-    def uri_of_one(self) -> str:
+    def uri_of_one_server(self) -> str:
         """Return the URI of one writable server."""
         primary = self.internal.primary
         return self._target.uri_with_hosts("{}:{}".format(*primary) if primary else self._target.hosts[0])
@@ -81,7 +81,7 @@ class ExistingDeployment(RunningDeployment):
                 if error.code not in HARMLESS:
                     raise
 
-    def prepared(self, document: Mapping[str, Any]) -> None:
+    def synchronize_mongos(self, document: Mapping[str, Any]) -> None:
         """Run `distinct` on each mongos, so that each mongos learns of the new collections.
 
         In a transaction, `distinct` fails on a mongos that does not know the collection yet.

@@ -32,7 +32,7 @@ def topology_description_of(*hellos: dict[str, Any] | None) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "expected"),
+    ("before", "after", "expected_kinds"),
     [
         (UNKNOWN, UNKNOWN, []),
         (UNKNOWN, PRIMARY, ["found: primary"]),
@@ -51,13 +51,13 @@ def topology_description_of(*hellos: dict[str, Any] | None) -> Any:
         (PRIMARY, None, ["left"]),
     ],
 )
-def test_server_change_adds_event_of_expected_kind(before: Any, after: Any, expected: list[str]) -> None:
+def test_server_change_adds_event_of_expected_kind(before: Any, after: Any, expected_kinds: list[str]) -> None:
     history = EventLog()
     history.record_changes(
         topology_description_of(before).server_descriptions(), topology_description_of(after).server_descriptions()
     )
     assert [(each.kind, each.address, each.times) for each in history.events] == [
-        (kind, ("h0", 1), 1) for kind in expected
+        (kind, ("h0", 1), 1) for kind in expected_kinds
     ]
 
 

@@ -84,18 +84,6 @@ def test_known_server_is_checked_immediately_after_network_error_of_check(
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
-@pytest.mark.requirement("SM-104", "SM-105", "SM-111")
-@pytest.mark.usefixtures("quick_checks")
-def test_monitor_waits_after_command_error_of_hello(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
-    connect(stream_server, heartbeatFrequencyMS=60_000)
-    eventually(lambda: awaitable_hellos(stream_server))
-    stream_server.hello_edit = lambda command, reply: SHUTTING_DOWN if "topologyVersion" in command else reply
-    stream_server.changed()
-    recorder.wait_for("HeartbeatFailed")
-    wait_for_absent_events(0.1)
-    assert recorder.lines_starting_with("Heartbeat")[-1] == "HeartbeatFailed awaited"
-
-
 @pytest.mark.requirement("SM-95", "SM-96", "SM-100")
 @pytest.mark.usefixtures("quick_checks")
 def test_server_description_listener_can_run_operation_on_server(

@@ -169,7 +169,7 @@ def test_monitors_follow_replica_set_members(connect: Any, replica_set: Scripted
     client = connect(replica_set.members[1], replicaSet="scripted")
     eventually(lambda: len(client.nodes) == 3)
     assert count_monitors() == before + 3
-    new = replica_set.add()
+    new = replica_set.add_member()
     eventually(lambda: new.address in client.nodes)
     assert count_monitors() == before + 4
     removed = replica_set.members[2]

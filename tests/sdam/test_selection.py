@@ -11,7 +11,7 @@ import pytest
 from gmongo import MongoClient
 from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.read_preferences import Nearest
-from tests.sdam.harness import awaitable_hellos, wait_for_absent_events
+from tests.sdam.harness import awaitable_hellos
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply
 from tests.support.wait import eventually
@@ -27,26 +27,6 @@ class CountingSelector:
     def __call__(self, servers: list[Any]) -> list[Any]:
         self.calls += 1
         return servers if self.accepts else []
-
-
-@pytest.mark.requirement("SM-27")
-def test_waiting_operations_run_selector_only_after_each_check(
-    connect: Any, stream_server: ScriptedServer, recorder: Any
-) -> None:
-    selector = CountingSelector(accepts=False)
-    client = connect(stream_server, heartbeatFrequencyMS=60_000, server_selector=selector)
-    eventually(lambda: awaitable_hellos(stream_server))
-    waiters = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(5)]
-    eventually(lambda: client._topology.selector.waiting == 5)
-    for _ in range(3):
-        calls = selector.calls
-        wait_for_absent_events(0.05)
-        assert selector.calls == calls
-        stream_server.changed()
-        eventually(lambda calls=calls: selector.calls == calls + 5)
-    selector.accepts = True
-    stream_server.changed()
-    gevent.joinall(waiters, timeout=5, raise_error=True)
 
 
 class ChangingSelector(CountingSelector):

@@ -42,14 +42,6 @@ def test_each_hello_reply_has_topology_version(client: WireClient) -> None:
         assert {name: type(value) for name, value in version.items()} == {"processId": ObjectId, "counter": Int64}
 
 
-@pytest.mark.requirement("SM-42")
-def test_not_primary_error_has_topology_version(replica_set: Any) -> None:
-    with WireClient(replica_set.members[1].address) as client:
-        refused = client.run({"insert": "c", "documents": [{}]}, "db")
-        assert refused["code"] == 10107
-        assert refused["topologyVersion"] == current_topology_version(client)
-
-
 @pytest.mark.requirement("SM-44", "SM-45")
 def test_restarted_server_has_new_process_id() -> None:
     with Deployment.standalone() as deployment:
@@ -71,13 +63,6 @@ def test_stepdown_ends_awaitable_hello_immediately(replica_set: Any, client: Wir
     reply, more = client.receive()
     assert reply["topologyVersion"] == {**known, "counter": known["counter"] + 1}
     assert not more
-
-
-@pytest.mark.requirement("SM-53")
-def test_hello_with_other_process_id_is_answered_immediately(client: WireClient) -> None:
-    known = current_topology_version(client)
-    for stale in ({**known, "processId": ObjectId()}, {**known, "counter": Int64(known["counter"] - 1)}):
-        assert client.run(awaitable_hello(stale))["topologyVersion"] == known
 
 
 @pytest.mark.requirement("SM-51")

@@ -57,20 +57,22 @@ def monitor() -> Iterator[Monitor]:
     yield Monitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock(), owner)
 
 
-@pytest.mark.parametrize("stopped", [True, False])
-@pytest.mark.parametrize("srv", [True, False])
-def test_deletion_of_owner_uses_event_loop_only_if_monitor_is_not_stopped(srv: bool, stopped: bool) -> None:
+@pytest.mark.parametrize("is_stopped", [True, False])
+@pytest.mark.parametrize("is_srv_monitor", [True, False])
+def test_deletion_of_owner_uses_event_loop_only_if_monitor_is_not_stopped(
+    is_srv_monitor: bool, is_stopped: bool
+) -> None:
     owner: Any = MonitorOwner()
     monitor: OwnedMonitor[Any]
-    if srv:
+    if is_srv_monitor:
         monitor = SrvMonitor(Mock(), owner)
     else:
         monitor = Monitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock(), owner)
-    if stopped:
+    if is_stopped:
         monitor.stop()
     monitor._loop = Mock()
     del owner
-    assert monitor._loop.run_callback_threadsafe.called is not stopped
+    assert monitor._loop.run_callback_threadsafe.called is not is_stopped
 
 
 @pytest.mark.parametrize("clear_cause", [None, OSError("x")])
@@ -154,7 +156,7 @@ def test_new_srv_hosts_reset_cache_of_server_selection() -> None:
 
 
 @pytest.mark.parametrize("property_name", ["address", "is_primary", "is_mongos"])
-def test_client_property_selects_writable_server_and_is_named_in_selection(property_name: str) -> None:
+def test_client_property_selects_writable_server_for_operation_of_same_name(property_name: str) -> None:
     client: MongoClient[Any] = MongoClient("mongodb://a/", connect=False)
     client._topology = topology = Mock()
     topology.select_server.return_value = SimpleNamespace(address=A)
@@ -185,7 +187,7 @@ OTHERS = ["d:27017", "e:27017", "f:27017"]
 
 
 @pytest.mark.parametrize(
-    ("error_state", "selector", "message"),
+    ("check_results", "selector", "message"),
     [
         ({}, WRITABLE, "No servers found yet"),
         ({"b": OSError("gone")}, WRITABLE, "gone"),
@@ -202,9 +204,9 @@ OTHERS = ["d:27017", "e:27017", "f:27017"]
          "a:27017, b:27017, c:27017 replied, but not as a member of this replica set; check the option replicaSet"),
     ],
 )  # fmt: skip
-def test_server_selection_error_names_reason(error_state: Any, selector: Any, message: str) -> None:
+def test_server_selection_error_names_reason(check_results: Any, selector: Any, message: str) -> None:
     topology = open_topology(REPLICA_SET)
-    for host, result in error_state.items():
+    for host, result in check_results.items():
         error = result if isinstance(result, Exception) else None
         topology.server_checked(ServerDescription((host, 27017), None if error else result, 0.1, error=error))
     assert _reason(topology.description, selector) == message

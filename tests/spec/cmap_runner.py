@@ -60,7 +60,7 @@ class EventRecorder(ForwardingPoolListener):
 
 
 class FailPoint:
-    """Fail point that delays or fails the handshakes of one application name."""
+    """Fail point that delays or fails the handshakes of clients with one application name."""
 
     def __init__(self, command: dict[str, Any]) -> None:
         mode = command["mode"]

@@ -1,9 +1,8 @@
 """Find the files of the official JSON tests of the MongoDB driver specifications, and the runner for each file.
 
-The content of a file determines its kind, and the kind determines the runner. If a specification
-adds a file of a known kind, its runner uses the file without a change. If a file has an unknown
-kind, a test of this repository fails. For unified tests, the folders ``invalid`` and ``valid-fail``
-also matter, because these tests must fail.
+The content of a file determines its kind, and the kind determines the runner. If a specification adds a file of a known
+kind, the runner of this kind also runs the new file. If a file has an unknown kind, a test of this repository fails.
+Unified tests in the folders ``invalid`` and ``valid-fail`` have their own kinds, because these tests must fail.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def servers_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], A
 
 @contextmanager
 def deployment(network: Network, case: dict[str, Any]) -> Iterator[None]:
-    """Run the servers that a case expects while the block runs."""
+    """While the block runs, run the servers that a case expects."""
     ports, kind = servers_of(case)
     with ExitStack() as stack:
         for port in ports:
@@ -134,7 +134,7 @@ def test_client_discovers_servers_of_official_case(records: Network, case: dict[
 
 
 def add_records(network: Network, name: str, *targets: str) -> str:
-    """Add an SRV record for each of `targets` to a name, and return a URI that contains this name."""
+    """Add an SRV record for each of `targets`, with the given name, and return a URI that contains the name."""
     network.names.hosts[f"_mongodb._tcp.{name}"] = [Host(target, 27017) for target in targets]
     return f"mongodb+srv://{name}"
 

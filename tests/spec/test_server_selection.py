@@ -93,7 +93,7 @@ def test_average_round_trip_time_equals_official_case(case: dict[str, Any]) -> N
 
 
 class BusyServer:
-    """Server in the latency window on which `operation_count` operations run."""
+    """Server in the latency window. The server executes `operation_count` operations."""
 
     def __init__(self, address: Any, operation_count: int) -> None:
         self.address = address

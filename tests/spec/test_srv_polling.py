@@ -1,8 +1,7 @@
 """Prose tests and other requirements of the specification "Polling SRV Records for mongos Discovery".
 
-A name server and scripted servers run in the test process. The test then decides when the polling
-greenlet wakes up. The fixture `polling_timer` replaces the timer of the polling greenlet, and
-records its sleep times.
+A name server and scripted servers run in the test process. The fixture `polling_timer` replaces the timer of the
+polling greenlet, and records the sleep times. A test with this fixture decides when the polling greenlet wakes up.
 """
 
 from __future__ import annotations
@@ -169,7 +168,7 @@ def test_successful_srv_query_after_error_restores_polling_interval(
     assert ports_of(client) == [27019]
 
 
-# Deployments for which the client does not poll. `tests/load_balanced/test_load_balanced_option.py` has prose test 9.
+# Prose test 9 is in `tests/load_balanced/test_load_balanced_option.py`.
 
 
 def test_client_of_replica_set_does_not_poll(network: Network, polling_timer: PollingTimer) -> None:

@@ -88,7 +88,7 @@ def test_unknown_operator_or_operand_raises_format_error(expected: Any) -> None:
         matcher().check(expected, {"a": b"1"})
 
 
-def case_of(*operations: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def document_with_case(*operations: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the content of a file that has a client, a collection and one case, and return the case."""
     entities: list[dict[str, Any]] = [
         {"client": {"id": "client0", "observeEvents": ["commandStartedEvent"]}},
@@ -108,7 +108,7 @@ def create_entities(*entities: dict[str, Any]) -> dict[str, Any]:
 
 @with_cases
 def test_unmet_expectation_fails_case(operations: list[Any], fields: dict[str, Any], deployments: Deployments) -> None:
-    document, case = case_of(*operations, **fields)
+    document, case = document_with_case(*operations, **fields)
     with pytest.raises((FormatError, AssertionError)):
         Run(deployments.get(SINGLE), document, case, {}).run()
 
@@ -118,7 +118,7 @@ def test_error_in_thread_fails_case(
     waits_for_thread: bool, deployments: Deployments, virtual_time: VirtualTime
 ) -> None:
     waiting = {"name": "waitForThread", "object": "testRunner", "arguments": {"thread": "thread0"}}
-    document, case = case_of(
+    document, case = document_with_case(
         create_entities({"thread": {"id": "thread0"}}),
         {
             "name": "runOnThread",

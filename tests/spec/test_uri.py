@@ -111,8 +111,8 @@ def make_write_concern(description: dict[str, Any]) -> WriteConcern:
     return WriteConcern(**{PARAMETERS[name]: value for name, value in description.items()})
 
 
-# The official tests of this specification expect an error for a negative number. The official tests
-# of URI Options expect a warning.
+# For a negative number, these official tests expect an error. The official tests of the URI Options specification
+# expect a warning.
 @pytest.mark.parametrize("case", cases("concerns in a uri"))
 def test_concerns_of_uri_equal_official_case(case: dict[str, Any]) -> None:
     if not case["valid"]:

@@ -44,6 +44,5 @@ def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
     yield create_client
     recorder.hooks.clear()
     for client in clients:
-        # `client.close` would wait for the reply to `endSessions`, and a faulty server may not
-        # reply.
+        # `client.close` would wait for a reply to `endSessions`, which a faulty server may never send.
         client._topology.close()

@@ -1,7 +1,4 @@
-"""Faults of replies.
-
-A scripted server calls a fault, which is a function, instead of sending a reply.
-"""
+"""Faults of replies. A fault is a function that a scripted server calls instead of sending a reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulation of the program mongocryptd, which supports simple commands only. All other commands fail."""
+"""Simulation of the program mongocryptd. The simulation supports only simple commands, and rejects other commands."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class _Marker:
     def command(self, command: dict[str, Any]) -> dict[str, Any]:
         name = next(iter(command))
         each: dict[str, Callable[[Any], Any]] = {
-            "documents": lambda documents: [self.document(document, self._schema) for document in documents],
+            "documents": lambda documents: [self.mark_document(document, self._schema) for document in documents],
             "updates": lambda updates: [self.statement(update) for update in updates],
             "deletes": lambda deletes: [self.statement(delete) for delete in deletes],
             "filter": self.query,
@@ -106,7 +106,7 @@ class _Marker:
 
     def update(self, update: Any) -> Any:
         if not isinstance(update, Mapping) or not next(iter(update), "").startswith("$"):
-            return self.document(update, self._schema)
+            return self.mark_document(update, self._schema)
         return {operator: self.changes(operator, changes) for operator, changes in update.items()}
 
     def changes(self, operator: str, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class _Marker:
             marked[path] = value if rule is None or operator == "$unset" else self.mark(rule, value, {})
         return marked
 
-    def document(self, document: Any, schema: Mapping[str, Any]) -> Any:
+    def mark_document(self, document: Any, schema: Mapping[str, Any]) -> Any:
         properties = schema.get("properties", {})
         marked = {}
         for name, value in document.items():
@@ -134,7 +134,7 @@ class _Marker:
                     _check_top_level(name, value)
                 marked[name] = self.mark(inner["encrypt"], value, document)
             else:
-                marked[name] = self.document(value, inner) if isinstance(value, Mapping) else value
+                marked[name] = self.mark_document(value, inner) if isinstance(value, Mapping) else value
         return marked
 
     def query(self, query: Mapping[str, Any]) -> dict[str, Any]:

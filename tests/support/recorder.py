@@ -75,13 +75,13 @@ class _Recorder:
         """Return the lines that start with one of `beginnings`."""
         return [each for each in self.event_lines if each.startswith(beginnings)]
 
-    def wait_for(self, words: str, count: int = 1) -> Any:
-        """Wait until `count` event lines start with `words`.
+    def wait_for(self, beginning: str, count: int = 1) -> Any:
+        """Wait until `count` event lines start with `beginning`.
 
         Return the event of the last of these `count` lines.
         """
-        eventually(lambda: len(self.lines_starting_with(words)) >= count)
-        return [event for event in self.events if self._line(event).startswith(words)][count - 1]
+        eventually(lambda: len(self.lines_starting_with(beginning)) >= count)
+        return [event for event in self.events if self._line(event).startswith(beginning)][count - 1]
 
 
 class Recorder(_Recorder, ForwardingListener):

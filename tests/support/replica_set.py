@@ -71,7 +71,7 @@ class ScriptedReplicaSet:
         self.version += 1
         self.announce()
 
-    def add(self) -> ScriptedServer:
+    def add_member(self) -> ScriptedServer:
         member = self._new_member(self._streams)
         member.start()
         self.members.append(member)

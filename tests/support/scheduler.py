@@ -119,17 +119,17 @@ class Scheduler:
 class Task(greenlet):  # type: ignore[misc]
     """Replacement of ``gevent.Greenlet``."""
 
-    def __init__(self, work: Callable[..., Any], *arguments: Any) -> None:
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         scheduler = Scheduler.current
-        super().__init__(self._work, scheduler.main)
+        super().__init__(self._run_function, scheduler.main)
         scheduler.tasks.append(self)
-        self.work, self.arguments = work, arguments
+        self.function, self.arguments = function, arguments
         self.value: Any = None
         self._links: list[Callable[[Task], Any]] = []
 
     @classmethod
-    def spawn(cls, work: Callable[..., Any], *arguments: Any) -> Task:
-        task = cls(work, *arguments)
+    def spawn(cls, function: Callable[..., Any], *arguments: Any) -> Task:
+        task = cls(function, *arguments)
         task.start()
         return task
 
@@ -147,9 +147,9 @@ class Task(greenlet):  # type: ignore[misc]
         if not self.dead:
             self.throw(GreenletExit)
 
-    def _work(self) -> None:
+    def _run_function(self) -> None:
         try:
-            self.value = self.work(*self.arguments)
+            self.value = self.function(*self.arguments)
         except BaseException as error:
             self.value = error.with_traceback(None)
         for callback in self._links:
@@ -191,7 +191,7 @@ class Event:
 
 @contextmanager
 def scheduled() -> Iterator[None]:
-    """Replace the hub, greenlets, events and clock that pools use while the block runs."""
+    """While the block runs, replace the hub, greenlets, events and clock that pools use."""
 
     def hub() -> Scheduler:
         return Scheduler.current

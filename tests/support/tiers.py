@@ -11,7 +11,7 @@ import pytest
 
 
 def tiers_of(config: pytest.Config, path: Path) -> set[str]:
-    """Return the tiers of the tests to run in the file `path`: the tier that ``--tier`` selects.
+    """Return the tiers whose tests in the file `path` run: the tier that ``--tier`` selects.
 
     If the command line names the file or ``--tier`` is ``all``, return both tiers.
     """

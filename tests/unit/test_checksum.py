@@ -1,4 +1,4 @@
-"""CRC-32C values equal the published test vectors. Replies have correct or wrong checksums."""
+"""CRC-32C values equal the published test vectors. The driver rejects a reply with a wrong checksum."""
 
 from __future__ import annotations
 

@@ -5,23 +5,20 @@ from __future__ import annotations
 from math import inf
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock, Mock
+from unittest.mock import Mock
 
 import pytest
 from bson import Timestamp
 
 from gmongo import _clock
 from gmongo._topology_type import TOPOLOGY_TYPE
-from gmongo.errors import AutoReconnect, ConfigurationError, ExecutionTimeout
+from gmongo.errors import ConfigurationError, ExecutionTimeout
 from gmongo.events.command import CommandEvents
-from gmongo.execution import command_fields
-from gmongo.execution.attempt import Attempt
 from gmongo.execution.command_fields import CommandFields
 from gmongo.execution.deadline import until
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation, OperationContext
-from gmongo.execution.retry import ExecutionSettings, Retry
-from gmongo.operations.end_sessions import EndSessions
+from gmongo.execution.retry import ExecutionSettings
 from gmongo.read_preferences import Nearest, Primary, Secondary
 from gmongo.wire.timeout import seconds_of
 from tests.support.cases import with_cases
@@ -193,20 +190,6 @@ def test_command_without_remaining_time_raises_execution_timeout(
     assert caught.value.details == {"ok": 0, "errmsg": message, "code": 50}
 
 
-def test_newer_cluster_time_is_chosen() -> None:
-    early, late = cluster_time_of(1), cluster_time_of(2)
-    for one, other, newer in (
-        (None, None, None),
-        (early, None, early),
-        (None, early, early),
-        (early, late, late),
-        (late, early, late),
-    ):
-        assert command_fields._newer_cluster_time(one, other) is newer
-    same = cluster_time_of(1)
-    assert command_fields._newer_cluster_time(early, same) is early
-
-
 def executor_with(timeout: float | None = None, epoch: int = 0) -> Executor:
     topology: Any = Mock(epoch=epoch)
     return Executor(topology, ExecutionSettings(timeout=timeout), CommandEvents((), silent=False))
@@ -236,63 +219,3 @@ def test_timeout_of_one_operation_never_exceeds_surrounding_limit(
         assert limited is not executor and limited.deadline() == deadline
         assert executor.for_operation(None, None) is executor
     assert executor.deadline() == 1005.0
-
-
-def test_executor_with_timeout_has_own_deadline() -> None:
-    executor = executor_with(5.0)
-    assert executor.with_timeout(None) is executor is executor.with_timeout(5.0)
-    other = executor.with_timeout(7.0)
-    assert (other.deadline(), executor.deadline(), other.sessions) == (1007.0, 1005.0, executor.sessions)
-    with until(1001.0):
-        assert other.deadline() == 1001.0
-
-
-def test_invalid_timeout_ms_raises() -> None:
-    for wrong, error in (("x", TypeError), (True, TypeError), (-1, ValueError)):
-        with pytest.raises(error, match=r"^timeout_ms must be "):
-            executor_with().for_operation(wrong, None)
-
-
-def test_end_sessions_command_has_no_lsid() -> None:
-    (ending,) = EndSessions.batches([{"id": 1}])
-    command: dict[str, Any] = {}
-    make_command_fields()[0].add_fields(command, attempt_to_run(ending), connection_with_hello())
-    assert command["$db"] == "admin" and "lsid" not in command
-
-
-@pytest.mark.parametrize("in_background", [False, True])
-def test_background_operation_does_not_keep_event_loop_alive(in_background: bool) -> None:
-    operation = operation_with(in_background=in_background)
-    connection = Mock(error=None)
-    pin: Any = MagicMock(connection=connection)
-    pin.__enter__.return_value = connection
-    executor: Any = Mock()
-    executor.commands.run.return_value = "result"
-    assert Attempt(operation, None)._run_pinned(pin, executor) == "result"
-    assert [call.args for call in connection.set_ref.call_args_list] == ([(False,), (True,)] if in_background else [])
-
-
-@pytest.mark.parametrize("is_copied_by_fork", [False, True])
-def test_operation_copied_by_fork_is_not_retried(is_copied_by_fork: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    executor = executor_with()
-    attempts: list[Any] = []
-
-    def run_attempt(attempt: Attempt, executor: Any) -> Any:
-        attempts.append(attempt)
-        attempt.epoch = 0
-        if len(attempts) == 1:
-            executor.topology.epoch = 1
-            raise AutoReconnect("x")
-        return "result"
-
-    monkeypatch.setattr(Attempt, "run", run_attempt)
-    monkeypatch.setattr(Attempt, "belongs_to_parent", lambda _: is_copied_by_fork)
-    monkeypatch.setattr(Retry, "failed", lambda *_: None)
-    monkeypatch.setattr(Executor, "_next_attempt", lambda _, attempt, retry: attempt)
-    operation = operation_with(takes_session=False)
-    if is_copied_by_fork:
-        with pytest.raises(AutoReconnect):
-            executor.run(operation)
-    else:
-        assert executor.run(operation) == "result"
-    assert len(attempts) == (1 if is_copied_by_fork else 2)

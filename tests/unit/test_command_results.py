@@ -33,7 +33,7 @@ class CommandScenario:
         )
         self.attempt.operation.orphaned_cursor.return_value = "cursor"
 
-    def report(self, error: BaseException, sent: Any = None, reply: Any = None) -> None:
+    def report_error(self, error: BaseException, sent: Any = None, reply: Any = None) -> None:
         self.runner._report_error(error, self.attempt, self.connection, sent, reply)
 
 
@@ -45,7 +45,7 @@ def test_topology_handles_driver_error_and_protocol_error_breaks_connection(
     error: BaseException, has_reply: bool
 ) -> None:
     scenario = CommandScenario()
-    scenario.report(error, None, {"ok": 1} if has_reply else None)
+    scenario.report_error(error, None, {"ok": 1} if has_reply else None)
     of_driver = isinstance(error, (AutoReconnect, OperationFailure, ProtocolError))
     assert [call.args for call in scenario.topology.handle_error.call_args_list] == (
         [(scenario.connection, error)] if of_driver else []
@@ -58,12 +58,12 @@ def test_topology_handles_driver_error_and_protocol_error_breaks_connection(
 def test_interruption_of_listener_replaces_command_error() -> None:
     scenario = CommandScenario()
     sent: Any = SimpleNamespace(started=0.0)
-    scenario.report(error := AutoReconnect("x"), sent)
+    scenario.report_error(error := AutoReconnect("x"), sent)
     assert scenario.events.failed.call_args.args[0] is sent and scenario.events.failed.call_args.args[2] is error
     assert scenario.topology.handle_error.call_count == 1
     scenario.events.failed.side_effect = GreenletExit
     with pytest.raises(GreenletExit):
-        scenario.report(error, sent, {"ok": 1})
+        scenario.report_error(error, sent, {"ok": 1})
     assert scenario.topology.handle_error.call_count == 1 and scenario.orphans == ["cursor"]
 
 

@@ -167,7 +167,7 @@ def test_connection_keeps_first_error() -> None:
 
 @pytest.mark.parametrize("purpose", Purpose)
 @pytest.mark.parametrize("unanswered", [None, 5])
-def test_late_reply_is_expected_only_by_unanswered_connection_for_operations(
+def test_connection_expects_late_reply_only_if_operation_is_unanswered(
     purpose: Purpose, unanswered: int | None
 ) -> None:
     connection, _ = connection_with()

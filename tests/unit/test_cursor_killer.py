@@ -115,7 +115,8 @@ def raise_error(error):
 
 def test_cursor_dropped_while_killer_greenlet_ends_is_ended():
     class QueueWithFinalizer(deque):
-        """A queue that drops a second cursor, as a finalizer may do, while the killer checks for emptiness."""
+        """A queue that drops a second cursor, as a finalizer may do, while the killer checks whether the queue is
+        empty."""
 
         second_cursor = [make_dropped_cursor(2)]
 

@@ -91,5 +91,5 @@ def test_await_time_below_remaining_time_is_accepted(milliseconds: int | None, d
     check_await_time(milliseconds, deadline)
 
 
-def test_without_wtimeout_keeps_other_fields_of_write_concern() -> None:
+def test_removal_of_wtimeout_keeps_other_fields_of_write_concern() -> None:
     assert without_wtimeout({"w": 2, "wtimeout": 5, "j": True}) == {"w": 2, "j": True}

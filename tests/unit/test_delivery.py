@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextvars import ContextVar
 from random import Random
 from typing import Any
 
@@ -18,12 +17,6 @@ from gmongo.events.delivery import Delivery
 from gmongo.testing import VirtualTime
 from tests.support.greenlets import living_greenlets
 from tests.support.wait import eventually
-
-NAME: ContextVar[str] = ContextVar("NAME", default="")
-
-
-class UnknownBaseException(BaseException):
-    """An exception that the driver never raises."""
 
 
 @pytest.fixture(autouse=True)
@@ -73,55 +66,6 @@ class BlockingListener:
         self._event.set()
 
 
-def test_queue_holds_at_most_one_event_per_greenlet(delivery: Delivery) -> None:
-    longest_queue = 0
-
-    def receive(_event: int) -> None:
-        nonlocal longest_queue
-        longest_queue = max(longest_queue, len(delivery._events))
-        gevent.sleep(0.0001)
-
-    def cause_events() -> None:
-        for number in range(20):
-            queue_and_deliver(delivery, (receive, number))
-
-    gevent.joinall([gevent.spawn(cause_events) for _ in range(10)], raise_error=True)
-    assert longest_queue <= 10
-
-
-@pytest.mark.parametrize("exception_class", [gevent.GreenletExit, gevent.Timeout, UnknownBaseException, ValueError])
-@pytest.mark.parametrize("greenlet_state", ["inside listener", "waiting"])
-def test_events_of_interrupted_greenlet_are_delivered_in_order(
-    delivery: Delivery, exception_class: Any, greenlet_state: str
-) -> None:
-    """A substitute greenlet delivers the events, in the context of the interrupted greenlet."""
-    listener, contexts = BlockingListener(), []
-
-    def receive(event: Any) -> None:
-        listener.received.append(event)
-        contexts.append(NAME.get())
-
-    def cause_two_events() -> None:
-        NAME.set("victim")
-        queue_and_deliver(
-            delivery, (listener.block if greenlet_state == "inside listener" else receive, "a"), (receive, "b")
-        )
-
-    before = BlockingListener()
-    if greenlet_state == "waiting":
-        spawn(queue_and_deliver, delivery, (before.block, 0))
-    doomed = spawn(cause_two_events)
-    others = [spawn(queue_and_deliver, delivery, (receive, number)) for number in range(3)]
-    error = exception_class()
-    doomed.kill(error)
-    assert doomed.exception is error or doomed.value is error
-    before.open()
-    gevent.joinall(others, raise_error=True)
-    assert listener.received == ["a", "b", 0, 1, 2]
-    assert contexts[-4:] == ["victim", "", "", ""]
-    assert not delivery.pending
-
-
 @pytest.mark.parametrize("kills", [1, 3])
 @pytest.mark.parametrize("kill_point", ["before start", "inside listener"])
 def test_killed_substitute_is_replaced(delivery: Delivery, kills: int, kill_point: str) -> None:
@@ -142,22 +86,6 @@ def test_killed_substitute_is_replaced(delivery: Delivery, kills: int, kill_poin
     listener.open()
     assert eventually(lambda: not delivery.pending)
     assert listener.received == [0, 1, 2, 3, 4, 5]
-
-
-def test_events_caused_by_listener_come_after_pending_events(delivery: Delivery) -> None:
-    received: list[str] = []
-
-    def cause_inner_events() -> None:
-        received.append("outer")
-        gevent.sleep(0.001)
-        queue_and_deliver(delivery, (received.append, "inner 1"))
-        queue_and_deliver(delivery, (received.append, "inner 2"))
-        received.append("end of outer")
-
-    outer = spawn(queue_and_deliver, delivery, (cause_inner_events,), (received.append, "next"))
-    other = spawn(queue_and_deliver, delivery, (received.append, "other"))
-    gevent.joinall([outer, other], raise_error=True)
-    assert received == ["outer", "end of outer", "next", "other", "inner 1", "inner 2"]
 
 
 def test_listener_may_wait_for_greenlet_that_causes_events(delivery: Delivery, short_listener_limit: None) -> None:
@@ -282,7 +210,7 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
                 try:
                     each.append(number)
                     yield_or_cause_events()
-                except BaseException:  # `monitoring.publish` also continues with the next listener
+                except BaseException:  # like `monitoring.publish`, continue with the next listener
                     if each is received[-1]:
                         raise
         finally:

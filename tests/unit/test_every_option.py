@@ -38,8 +38,8 @@ VALUES: dict[str, Any] = {
 }  # fmt: skip
 LOGIN = {"username", "password"}
 REQUIRED_OPTIONS = {row["option"]: row["requires"] for row in rows(__file__, "required options")}
-# Other test files test these options, which name files or configure encryption. A repr never shows
-# `authMechanismProperties`.
+# Other test files test the options that name files or configure encryption. `authMechanismProperties` is exempt because
+# a repr never shows this option.
 TESTED_ELSEWHERE = {
     "authMechanismProperties", "tlsCAFile", "tlsCRLFile", "tlsCertificateKeyFile",
     "tlsCertificateKeyFilePassword", "auto_encryption_opts",
@@ -78,7 +78,7 @@ def _comparable(value: Any) -> object:
 
 
 def client_state(host: str, options: dict[str, Any]) -> dict[str, object]:
-    """Return the options of each part of a client, the metadata, the credential and the seeds."""
+    """Return all settings of a client: the options of its parts, the metadata, the credential and the seeds."""
     made = ClientOptions(host, None, options)
     names = [name for name, _ in inspect.getmembers(ClientOptions, lambda each: isinstance(each, property))]
     found = {
@@ -126,7 +126,7 @@ def test_option_changes_client_by_keyword_and_in_uri(option: Option) -> None:
     without = client_state(host, {name: value for name, value in required.items() if value != "other"})
     try:
         found: object = client_state(host, given)
-    except Exception as error:  # an example is the error about a host outside the allowed domain
+    except Exception as error:  # for example, because the host is outside the allowed domain
         found = str(error)
     assert found != without
     if option.source is Source.ANYWHERE and option.name not in ("username", "password"):

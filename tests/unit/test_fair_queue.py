@@ -6,7 +6,6 @@ import gevent
 import pytest
 from gevent import GreenletExit, Timeout
 
-from gmongo import _clock
 from gmongo.cmap.wait_queue import WaitQueue
 
 
@@ -98,22 +97,6 @@ def test_eviction_raises_separate_error_in_each_waiter(queue, returned_items):
     gevent.joinall(waiters)
     assert [str(waiter.exception) for waiter in waiters] == ["cleared"] * 3
     assert len({id(waiter.exception) for waiter in waiters}) == 3
-
-
-def test_oldest_wait_is_waiting_time_of_first_waiter(queue, returned_items, monkeypatch):
-    now = 1000.0
-    monkeypatch.setattr(_clock, "monotonic", lambda: now)
-    assert queue.oldest_wait() is None
-    (first,) = start_waiters(queue, 1, returned_items)
-    now += 3
-    second = gevent.spawn(wait_like_check_out, queue, None, returned_items)
-    gevent.sleep(0)
-    now += 4
-    assert queue.oldest_wait() == 7
-    first.kill()
-    assert queue.oldest_wait() == 4
-    queue.hand_over("a")
-    assert second.get() == "a" and queue.oldest_wait() is None
 
 
 def test_each_item_is_taken_or_returned_exactly_once(queue, returned_items):

@@ -41,7 +41,7 @@ class MongoClient:
 
 
 class DerivedClient(MongoClient):
-    """A client whose class has another name. gmongo recognizes the name of the base class."""
+    """A client whose base class is named ``MongoClient``. gmongo recognizes a foreign client by this name."""
 
 
 class MemoryDatabase(Database):

@@ -109,6 +109,6 @@ def test_every_name_in_the_architecture_page_exists() -> None:
 
 
 @pytest.mark.parametrize("name", ["cmap/nothing.py", "nothing/", "Pool.nothing", "Nothing.check_out", "_clock.nothing"])
-def test_name_that_does_not_exist_is_found(name: str) -> None:
+def test_missing_name_on_page_is_detected(name: str) -> None:
     assert names_in(f"`{name}`") == [name]
     assert not name_exists(name)

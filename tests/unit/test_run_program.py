@@ -52,7 +52,7 @@ def test_folder_or_zip_file_runs_as_main(reports: Reports, is_zip_file: bool, tm
     assert "the current directory" not in sys.path
 
 
-def test_folder_without_main_module_is_an_error(
+def test_folder_without_main_module_prints_error_of_python(
     reports: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "empty").mkdir()
@@ -61,7 +61,7 @@ def test_folder_without_main_module_is_an_error(
 
 
 @pytest.mark.parametrize("name", ["missing_module", "missing.module", "json.missing", "email"])
-def test_missing_module_gets_message_of_python(reports: object, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_module_prints_error_of_python(reports: object, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_program(True, name, []) == 1
     assert capsys.readouterr().err == run_python("-m", name).stderr
 

@@ -95,7 +95,7 @@ def session_with_transaction(in_transaction: bool) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def replace_state_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def use_session_as_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observing, "state_of", lambda session: session)
 
 
@@ -125,11 +125,11 @@ def test_result_of_operation_is_reaped_if_observer_is_interrupted(traced: Traced
     traced.observer.raises.clear()
     first = iter([GreenletExit()])
 
-    def raise_first_time(trace: Any, error: Any) -> None:
+    def raise_at_first_call(trace: Any, error: Any) -> None:
         for each in first:
             raise each
 
-    traced.executor.observers.operation_ended = raise_first_time  # type: ignore[method-assign]
+    traced.executor.observers.operation_ended = raise_at_first_call  # type: ignore[method-assign]
     with pytest.raises(GreenletExit):
         traced.executor.run(traced.operation)
     assert traced.reaped == ["result"]

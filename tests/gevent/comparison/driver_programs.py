@@ -14,7 +14,7 @@ import gevent
 import gevent.subprocess
 
 DRIVERS = ("gmongo", "pymongo")
-LIMIT = 60  # seconds. A busy machine may need most of this time.
+LIMIT = 60  # seconds
 
 
 class DriverProgram:
@@ -83,7 +83,7 @@ def run_program(scenario: str, *arguments: str) -> str:
 def run_both(scenario: Callable[[str], Any]) -> dict[str, Any]:
     """Run a scenario with gmongo and concurrently with PyMongo.
 
-    Print the outcomes, which ``pytest -rP`` shows. Return the outcomes, keyed by driver name.
+    Print the outcomes, for a run with ``pytest -rP``. Return the outcomes, keyed by driver name.
     """
     with gevent.Timeout(LIMIT):
         programs = {driver: gevent.spawn(scenario, driver) for driver in DRIVERS}

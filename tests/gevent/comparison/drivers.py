@@ -10,7 +10,7 @@ from typing import Any
 
 
 def import_driver(name: str) -> Any:
-    """Import a driver. Call ``monkey.patch_all()`` before the import of PyMongo.
+    """Import a driver. Before the import of PyMongo, call ``monkey.patch_all()``.
 
     A program must call this function before its other imports.
     """

@@ -4,7 +4,7 @@ Usage: ``python -m tests.gevent.comparison.forked_child gmongo|pymongo URI FORK_
 
 ``FORK_FUNCTION`` is ``os``, ``gevent`` or ``multiprocessing``. If ``STATE`` is ``quiet``, the
 heartbeat interval is 60 s, so that only the child sends commands after the fork. If ``STATE`` is
-``busy``, eight greenlets of the parent wait for replies at the fork. The replies arrive while the
+``busy``, the parent forks while eight of its greenlets wait for replies. The replies arrive while the
 child runs. The fork copies these greenlets into the child.
 """
 

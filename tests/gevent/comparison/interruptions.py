@@ -43,10 +43,10 @@ class Scenario(NamedTuple):
 
     operation: Callable[[Any], Any]
     starts_with_connection: bool = True  # True: the pool has an available connection at the start.
-    pool_is_full: bool = False  # True: a second greenlet uses the only connection, and a third greenlet also waits.
+    pool_is_full: bool = False  # True: the first greenlet and another greenlet wait for the only connection.
 
     @property
-    def width(self) -> int:
+    def pool_size(self) -> int:
         return 1 if self.pool_is_full else 2
 
 
@@ -69,7 +69,7 @@ SCENARIOS = {
 class Run:
     """One run of a scenario.
 
-    The run uses a new client, and interrupts the greenlet at one of its switches.
+    The run uses a new client, and interrupts the greenlet of the operation at one switch.
     """
 
     def __init__(self, deployment: Deployment, scenario: Scenario) -> None:
@@ -81,12 +81,12 @@ class Run:
         self.raised: BaseException | None = None
         self.others: list[gevent.Greenlet] = []
         self.closing: Any = None
-        options = {"serverMonitoringMode": "poll", "appName": self.name, "maxPoolSize": scenario.width}
+        options = {"serverMonitoringMode": "poll", "appName": self.name, "maxPoolSize": scenario.pool_size}
         self.client = driver.MongoClient(deployment.uri, event_listeners=[self.event_counter], **options)
 
     def run(self, switch_number: int, kind: InterruptionKind) -> Tracer:
         scenario, client = self.scenario, self.client
-        before = open_transactions(self.deployment)
+        transactions_before = open_transactions(self.deployment)
         if scenario.starts_with_connection:
             client.test.facts.find_one({"_id": 1})
         if scenario.pool_is_full:
@@ -101,7 +101,7 @@ class Run:
             gevent.joinall([greenlet], timeout=LIMIT)
         self._await_others()
         if tracer.thrown:
-            self._check(greenlet, tracer, before)
+            self._check(greenlet, tracer, transactions_before)
         elif self.losses or self.raised:
             raise AssertionError(f"the scenario fails without interruption: {self.losses}, {self.raised!r}")
         return tracer
@@ -119,7 +119,7 @@ class Run:
         elif not all(each.successful() for each in self.others):
             self.losses.add("another greenlet failed")
 
-    def _check(self, greenlet: Any, tracer: Tracer, before: list[Any]) -> None:
+    def _check(self, greenlet: Any, tracer: Tracer, transactions_before: list[Any]) -> None:
         if not greenlet.ready():
             self.losses.add("does not end")
             greenlet.kill(timeout=LIMIT)
@@ -134,12 +134,12 @@ class Run:
             self.losses.add("a command without an end event")
         if self.event_counter.marked_unknown or self.event_counter.pools_cleared:
             self.losses.add("the server was marked Unknown, or its pool was cleared")
-        if len(tracer.thrown) < 2 and not becomes_true(lambda: not self._transactions(before), 0.05):
+        if len(tracer.thrown) < 2 and not becomes_true(lambda: not self._transactions(transactions_before), 0.05):
             self.losses.add("a transaction left open at the server")
         self._check_next_operations()
 
-    def _transactions(self, before: list[Any]) -> list[Any]:
-        return [each for each in open_transactions(self.deployment) if each not in before]
+    def _transactions(self, transactions_before: list[Any]) -> list[Any]:
+        return [each for each in open_transactions(self.deployment) if each not in transactions_before]
 
     def _check_next_operations(self) -> None:
         """Check that the next operations succeed, and that the pool serves as many concurrent operations as before."""
@@ -152,10 +152,11 @@ class Run:
     def _serves_concurrently(self) -> bool:
         self.event_counter.most_pings = 0
         pinging = [
-            gevent.spawn(self._call_with_limit, self.client.admin.command, "ping") for _ in range(self.scenario.width)
+            gevent.spawn(self._call_with_limit, self.client.admin.command, "ping")
+            for _ in range(self.scenario.pool_size)
         ]
         gevent.joinall(pinging)
-        return bool(self.event_counter.most_pings == self.scenario.width and all(each.value for each in pinging))
+        return bool(self.event_counter.most_pings == self.scenario.pool_size and all(each.value for each in pinging))
 
     def _call_with_limit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         try:

@@ -2,9 +2,9 @@
 
 Usage: ``python -m tests.gevent.comparison.outage_reads gmongo|pymongo URI``.
 
-A ``gevent.Timeout`` of the program ends each wait before the server selection timeout. The test kills
-the server, and sends a line to the program. The program prints the CPU time of the wait in seconds
-per second. At the end, the program prints the number of errors by kind as JSON.
+The program ends each wait with a ``gevent.Timeout``, which expires before the server selection timeout. The test kills
+the server, and sends a line to the program. The program prints the CPU seconds that it needs per second of the wait. At
+the end, the program prints the number of errors by kind as JSON.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports

@@ -160,18 +160,18 @@ class Resources:
             else [f"left open on the servers: {count_remaining_objects()}"]
         )
 
-    def unreleased_resources(self, seen: WeakSet[Any], run_state: ScenarioRun) -> list[str]:
+    def unreleased_resources(self, switched_greenlets: WeakSet[Any], run_state: ScenarioRun) -> list[str]:
         """Return a text for each kind of resource that the closed client has not released."""
         faults = self.objects_left("connections")
-        seen -= getattr(self._deployment, "greenlets", set())
+        switched_greenlets -= getattr(self._deployment, "greenlets", set())
         if not becomes_true(lambda: open_descriptors() <= self._descriptors):
             faults.append(f"descriptors left: {open_descriptors() - self._descriptors}")
-        if not becomes_true(lambda: not _living_driver_greenlets(seen)):
-            faults.append(f"greenlets left: {_living_driver_greenlets(seen)}")
+        if not becomes_true(lambda: not _living_driver_greenlets(switched_greenlets)):
+            faults.append(f"greenlets left: {_living_driver_greenlets(switched_greenlets)}")
         if not becomes_true(lambda: _watcher_count() <= self._watcher_count):
             faults.append(f"watchers left: {_watcher_count()}, there were {self._watcher_count}")
         # The count excludes timers, because clients of other tests may be alive.
-        timers = [each for each in RunningTimeouts.known if each[0] in seen]
+        timers = [each for each in RunningTimeouts.known if each[0] in switched_greenlets]
         if timers:
             faults.append(f"timers left: {timers}")
         if not becomes_true(lambda: not run_state.recorder.heartbeats):
@@ -193,16 +193,16 @@ def _watcher_count() -> int:
     return int(get_hub().loop.activecnt)
 
 
-def _living_driver_greenlets(seen: WeakSet[Any]) -> list[Any]:
-    """Return the driver greenlets in `seen` that have not ended."""
+def _living_driver_greenlets(switched_greenlets: WeakSet[Any]) -> list[Any]:
+    """Return the driver greenlets in `switched_greenlets` that have not ended."""
     return [
         each
-        for each in list(seen)
+        for each in list(switched_greenlets)
         if not each.dead and "gmongo" in _module_of(each) and "testing" not in _module_of(each)
     ]
 
 
-def _module_of(each: Any) -> str:
-    work = getattr(each, "_run", None)
+def _module_of(greenlet: Any) -> str:
+    work = getattr(greenlet, "_run", None)
     work = getattr(work, "func", work)
     return f"{getattr(work, '__module__', '')}"

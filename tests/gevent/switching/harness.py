@@ -1,8 +1,8 @@
 """Run a scenario repeatedly, with an interruption at a different switch in each run.
 
-``greenlet.settrace`` reports each switch, including the switches in C code of gevent. A run counts
-the switches of one greenlet to the hub, and interrupts the greenlet at the chosen switch. The runs
-end when the greenlet ends before the chosen switch.
+``greenlet.settrace`` reports each switch, including the switches in C code of gevent. A run counts the switches of one
+greenlet to the hub, and interrupts the greenlet at the chosen switch. After a run whose greenlet ends before the chosen
+switch, no further run starts.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class Scenario:
     limits = {"socketTimeoutMS": 20000, "waitQueueTimeoutMS": 20000}
     starts_with_connection = True  # True: the pool has an available connection at the start.
     clears = False  # True: the scenario clears the pool.
-    survives = False  # True: a driver greenlet is interrupted, and the driver continues its work.
-    limited = True  # True: the greenlet waits with a timeout of the driver.
+    survives = False  # True: the harness interrupts a driver greenlet, whose work the driver then continues.
+    limited = True  # True: a timeout of the driver limits the wait of the greenlet.
     closes = False  # True: the scenario closes the client.
     ends_cursors = False  # True: the server ends the cursor when its connection closes.
     min_switches = 1
@@ -110,11 +110,11 @@ class Scenario:
         try:
             self.run_operation(run_state)
         except BaseException as error:
-            # The greenlet keeps the error, because gevent prints a traceback if a greenlet raises.
+            # Catch the error, because gevent prints a traceback if a greenlet raises.
             run_state.error = error
 
     def run_others(self, run_state: ScenarioRun) -> None:
-        """Start other greenlets that affect the interrupted greenlet, after the start of this greenlet."""
+        """After the start of the interrupted greenlet, start other greenlets that affect this greenlet."""
 
     def start_second(self, run_state: ScenarioRun) -> None:
         """Start a second greenlet that uses the same object as the first greenlet.
@@ -206,10 +206,10 @@ def run(
         faults += checks.resource_faults(scenario, run_state, tracer, generation)
         faults += before.objects_left("transactions", *(() if scenario.ends_cursors else ("cursors",)))
         run_state.client.close()
-        result, seen = (tracer.reached, bool(tracer.thrown)), tracer.seen
+        result, switched_greenlets = (tracer.reached, bool(tracer.thrown)), tracer.switched_greenlets
         run_state.greenlet = run_state.error = None
         run_state.errors = []
-        faults += before.unreleased_resources(seen, run_state)
+        faults += before.unreleased_resources(switched_greenlets, run_state)
     assert not faults, f"{scenario.name}, {kind}, switch {switch_number}: " + "; ".join(faults)
     return result
 

@@ -20,7 +20,7 @@ EARLY = "early"  # Throw in a callback of the hub while the greenlet waits, as `
 LATE = "late"  # Throw when the hub wakes the greenlet, after the awaited event.
 SPAWN = "spawn"  # Throw into a new driver greenlet before its first switch.
 
-ENTER = "enter"  # throw nothing, but start a second greenlet that uses the same object
+ENTER = "enter"  # throw nothing, but start a second greenlet that uses the object of the first greenlet
 
 
 class ApplicationError(TimeoutError):
@@ -80,7 +80,7 @@ KINDS = (
 
 
 class RunningTimeouts:
-    """List of the driver's running timeouts.
+    """The running timeouts of the driver.
 
     Each entry has the waiting greenlet, the timer, and the error to throw.
     """

@@ -66,7 +66,7 @@ class Operation(Scenario):
         self._after: Counter[str] = Counter()
 
     def prepare(self, run_state: ScenarioRun) -> None:
-        refill(run_state.client)
+        restore_documents(run_state.client)
         run_state.kept["object"] = OBJECTS[self.row.object_name](run_state)
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
@@ -112,7 +112,7 @@ _BEFORE = Counter(
 )
 
 
-def refill(client: Any) -> None:
+def restore_documents(client: Any) -> None:
     """Restore the documents, collections and indexes that the previous run has changed."""
     database, now = client.operations, contents(client)
     if now != _BEFORE:
@@ -215,9 +215,9 @@ def tolerate_missing_search(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return call_without_error
 
 
-def update_in_transaction(session: Any, more: Callable[[Any], Any] = lambda session: None) -> Any:
+def update_in_transaction(session: Any, first_action: Callable[[Any], Any] = lambda session: None) -> Any:
     def update(session: Any) -> Any:
-        more(session)
+        first_action(session)
         return session.client.operations.work.update_many(LARGER, SET, session=session).modified_count
 
     return session.with_transaction(update)
@@ -229,7 +229,7 @@ def downloaded(bucket: Any, call: Callable[[Any], Any]) -> bytes:
     return target.getvalue()
 
 
-def put(file: Any, call: Callable[[Any], Any]) -> Any:
+def call_in_with_block(file: Any, call: Callable[[Any], Any]) -> Any:
     with file:
         call(file)
 
@@ -304,7 +304,10 @@ CLIENT = rows(
 SESSION = rows(
     "session",
     end_session=(lambda s: s.end_session(), None),
-    start_transaction=(in_with_block(lambda s: put(s.start_transaction(), lambda block: read_and_write(s))), None),
+    start_transaction=(
+        in_with_block(lambda s: call_in_with_block(s.start_transaction(), lambda block: read_and_write(s))),
+        None,
+    ),
     with_transaction=(in_with_block(update_in_transaction), 2),
 ) | rows(
     "transaction",
@@ -353,7 +356,7 @@ FILES = rows(
     get_last_version=(lambda f: f.get_last_version("a")._id, 2),
     get_version=(lambda f: f.get_version("a", 0)._id, 1),
     list=(lambda f: f.list(), ["a"]),
-    new_file=(lambda f: put(f.new_file(_id=9, chunkSize=4), lambda file: file.write(CONTENT)), None),
+    new_file=(lambda f: call_in_with_block(f.new_file(_id=9, chunkSize=4), lambda file: file.write(CONTENT)), None),
     put=(lambda f: f.put(CONTENT, _id=9, chunkSize=4), 9),
 )
 BUCKET = rows(
@@ -365,9 +368,9 @@ BUCKET = rows(
     find=(lambda b: ids({"_id": file._id} for file in b.find({}, batch_size=1)), [1, 2]),
     open_download_stream=(lambda b: b.open_download_stream(1).read(), CONTENT),
     open_download_stream_by_name=(lambda b: b.open_download_stream_by_name("a").read(), CONTENT),
-    open_upload_stream=(lambda b: put(b.open_upload_stream("b"), lambda file: file.abort()), None),
+    open_upload_stream=(lambda b: call_in_with_block(b.open_upload_stream("b"), lambda file: file.abort()), None),
     open_upload_stream_with_id=(
-        lambda b: put(b.open_upload_stream_with_id(9, "b"), lambda file: file.write(CONTENT)),
+        lambda b: call_in_with_block(b.open_upload_stream_with_id(9, "b"), lambda file: file.write(CONTENT)),
         None,
     ),
     rename=(lambda b: b.rename(1, "b"), None),
@@ -377,7 +380,7 @@ BUCKET = rows(
 UPLOAD = rows(
     "upload",
     set=(in_with_block(lambda f: (f.close(), f.set("aliases", ["b"]))[1]), None),
-    __exit__=(lambda f: put(f, lambda file: file.write(CONTENT)), None),
+    __exit__=(lambda f: call_in_with_block(f, lambda file: file.write(CONTENT)), None),
     close=(in_with_block(lambda f: (f.write(CONTENT), f.close())[1]), None),
     write=(in_with_block(lambda f: f.write(io.BytesIO(CONTENT * 3))), None),
     writelines=(in_with_block(lambda f: f.writelines([CONTENT, CONTENT])), None),

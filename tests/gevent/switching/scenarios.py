@@ -90,9 +90,8 @@ class FullPool(Scenario):
 
 
 class LostConnection(FullPool):
-    """The main greenlet checks in the only connection after an error.
-
-    The waiting greenlet then creates a new connection.
+    """The main greenlet checks in the only connection, which has failed. The waiting greenlet then creates a new
+    connection.
     """
 
     name = "check-out from a full pool whose connection is lost"
@@ -417,7 +416,7 @@ class CloseClient(Scenario):
 
 
 class DropClient(Scenario):
-    """Use a client in a ``with`` block. The interruption ends the block, which closes the client."""
+    """Use a client in a ``with`` block. The interruption ends the block, and the end of the block closes the client."""
 
     name = "with block of a client"
     closes = True

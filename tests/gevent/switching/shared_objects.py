@@ -14,7 +14,7 @@ from bson import Timestamp
 
 from gmongo.errors import InvalidOperation
 from tests.gevent.switching.harness import Scenario, ScenarioRun
-from tests.gevent.switching.operations import CONTENT, OBJECTS, SlowFile, refill, update_in_transaction
+from tests.gevent.switching.operations import CONTENT, OBJECTS, SlowFile, restore_documents, update_in_transaction
 from tests.support.wait import becomes_true
 
 Call = Callable[[Any], Any]
@@ -24,12 +24,12 @@ REJECTED = "rejected"
 class SharedObject(Scenario):
     """Two calls that concurrently use one object."""
 
-    def __init__(self, name: str, object_name: str, first: Call, second: Call, after: Callable[..., None]) -> None:
+    def __init__(self, name: str, object_name: str, first: Call, second: Call, check: Callable[..., None]) -> None:
         self.name = name
-        self._object_name, self._first, self._second, self._after = object_name, first, second, after
+        self._object_name, self._first, self._second, self._check_result = object_name, first, second, check
 
     def prepare(self, run_state: ScenarioRun) -> None:
-        refill(run_state.client)
+        restore_documents(run_state.client)
         run_state.kept["object"] = OBJECTS[self._object_name](run_state)
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
@@ -43,7 +43,7 @@ class SharedObject(Scenario):
         assert run_state.error is None, repr(run_state.error)
         first = run_state.kept["first"]
         assert first != REJECTED or second != REJECTED, "both calls were rejected"
-        self._after(run_state, run_state.kept.pop("object"), first, second)
+        self._check_result(run_state, run_state.kept.pop("object"), first, second)
 
 
 def _call_or_reject(call: Call, shared: Any) -> Any:

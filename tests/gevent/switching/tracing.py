@@ -34,7 +34,7 @@ class Tracer:
         self.switches = 0
         self.thrown: list[BaseException] = []
         self.reached = False
-        self.seen: WeakSet[Any] = WeakSet()
+        self.switched_greenlets: WeakSet[Any] = WeakSet()
         self._is_traced_greenlet = is_traced_greenlet
         self.start_second: Callable[[], None] = int
         self._over = False
@@ -55,7 +55,7 @@ class Tracer:
 
     def _trace(self, event: str, args: tuple[Any, Any]) -> None:
         origin, target = args
-        self.seen.add(target)
+        self.switched_greenlets.add(target)
         if self.traced_greenlet is None:
             if self._is_traced_greenlet(target):
                 self.traced_greenlet = target

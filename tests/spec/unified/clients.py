@@ -9,7 +9,7 @@ from typing import Any
 from gmongo import MongoClient
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult
 from gmongo.server_api import ServerApi
-from tests.spec.unified.deployments import TOKEN, RunningDeployment, without_user
+from tests.spec.unified.deployments import TOKEN, RunningDeployment, remove_user
 from tests.spec.unified.encryption import auto_encryption_options
 from tests.spec.unified.events import KINDS, Observer
 from tests.spec.unified.logs import LogCollector
@@ -74,12 +74,12 @@ class ClientEntity:
                 self._await_pools(options.get("minPoolSize", 0), spec["awaitMinPoolSizeMS"] / 1000)
             undo.pop_all()
 
-    def _store(self, stores: Any) -> dict[str, list[Any]]:
+    def _store(self, definitions: Any) -> dict[str, list[Any]]:
         entities: dict[str, list[Any]] = {}
-        for store in stores:
-            check_known(store, {"id", "events"}, "stored events")
-            check_known(store["events"], _STORABLE, "stored events")
-            self.recorder.store(store["events"], entities.setdefault(store["id"], []))
+        for definition in definitions:
+            check_known(definition, {"id", "events"}, "stored events")
+            check_known(definition["events"], _STORABLE, "stored events")
+            self.recorder.store(definition["events"], entities.setdefault(definition["id"], []))
         return entities
 
     def _await_pools(self, size: int, seconds: float) -> None:
@@ -88,18 +88,18 @@ class ClientEntity:
         Record no events, log messages and spans meanwhile.
         """
         self._set_listening(False)
-        filled = self.recorder.wait_until(lambda: self._pools_have(size), seconds)
+        filled = self.recorder.wait_until(lambda: self._pools_have_connections(size), seconds)
         self._set_listening(True)
         if not filled:
             raise Mismatch(f"the pools of {self.name} have no {size} connections after {seconds} s")
 
-    def _pools_have(self, size: int) -> bool:
+    def _pools_have_connections(self, size: int) -> bool:
         return self._pools_are_ready() and self.recorder.ready_connections >= size * self.recorder.ready_pools
 
     def _pools_are_ready(self) -> bool:
         return self.recorder.ready_pools >= len(self.client.topology_description.server_descriptions())
 
-    def settle(self) -> None:
+    def wait_for_discovery(self) -> None:
         """Wait until the client has discovered all servers, and has logged the messages of the discovery."""
         self.recorder.wait_until(self._pools_are_ready)
 
@@ -138,8 +138,8 @@ def _connection(
 def _uri(spec: Mapping[str, Any], deployment: RunningDeployment, options: Mapping[str, Any]) -> str:
     # By default, the URI contains only one mongos, because a fail point affects only one mongos.
     multiple = spec.get("useMultipleMongoses", False)
-    uri = deployment.uri_of_one() if options.get("directConnection") else deployment.uri(multiple)
-    return without_user(uri) if options.get("authMechanism") == _OIDC else uri
+    uri = deployment.uri_of_one_server() if options.get("directConnection") else deployment.uri(multiple)
+    return remove_user(uri) if options.get("authMechanism") == _OIDC else uri
 
 
 def _without_placeholders(options: Mapping[str, Any]) -> dict[str, Any]:

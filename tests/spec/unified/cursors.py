@@ -33,7 +33,7 @@ class CursorEntity:
         first = self._take_first()
         if first is not _NOTHING:
             return first
-        with self._limited():
+        with self._time_limit():
             while True:
                 document = next(self._cursor, _NOTHING)
                 if document is not _NOTHING:
@@ -50,7 +50,7 @@ class CursorEntity:
             return self._cursor.try_next()
         return next(self._cursor, None)
 
-    def _limited(self) -> AbstractContextManager[None]:
+    def _time_limit(self) -> AbstractContextManager[None]:
         return gmongo.timeout(None if self.timeout_ms is None else self.timeout_ms / 1000)
 
     def _take_first(self) -> Any:

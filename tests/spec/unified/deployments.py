@@ -63,7 +63,7 @@ class RunningDeployment:
             return self._deployment.uri_of(first, loadBalanced="true")
         return self._deployment.uri
 
-    def uri_of_one(self) -> str:
+    def uri_of_one_server(self) -> str:
         """Return a URI that contains only one server, which accepts writes."""
         members = self._deployment.members
         return self._deployment.uri_of((members.primary if members.has_primary else members[0]).address)
@@ -85,7 +85,7 @@ class RunningDeployment:
         for name in names:
             self._deployment.set_fail_point(name, "off")
 
-    def prepared(self, document: Mapping[str, Any]) -> None:
+    def synchronize_mongos(self, document: Mapping[str, Any]) -> None:
         """Do nothing.
 
         Subclasses for real servers synchronize the mongos after the runner has prepared the data.
@@ -100,7 +100,7 @@ class RunningDeployment:
                 raise
 
 
-def without_user(uri: str) -> str:
+def remove_user(uri: str) -> str:
     """Remove the username and the password of the runner from a URI."""
     return uri.replace(f"{USER}:{PASSWORD}@", "")
 

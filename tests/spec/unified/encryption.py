@@ -54,7 +54,7 @@ def auto_encryption_options(spec: Mapping[str, Any]) -> AutoEncryptionOpts:
         **options,
         mongocryptd_uri=_mongocryptd_server().uri,
         mongocryptd_bypass_spawn=True,
-        kms_tls_options=_tls(providers),
+        kms_tls_options=_tls_options(providers),
         kms_connect_callback=_kms_server().connect,
     )
 
@@ -71,7 +71,7 @@ def client_encryption(spec: Mapping[str, Any], client: MongoClient[Any]) -> Clie
         spec["keyVaultNamespace"],
         client,
         CodecOptions(),
-        _tls(providers),
+        _tls_options(providers),
         spec.get("keyExpirationMS"),
         _kms_server().connect,
         spec.get("timeoutMS"),
@@ -82,14 +82,14 @@ def kms_providers(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the KMS providers of a definition, in which values replace placeholders."""
     return {
         provider: {
-            name: _value_of(name) if isinstance(value, Mapping) and "$$placeholder" in value else value
+            name: _placeholder_value(name) if isinstance(value, Mapping) and "$$placeholder" in value else value
             for name, value in fields.items()
         }
         for provider, fields in spec.items()
     }
 
 
-def _value_of(name: str) -> Any:
+def _placeholder_value(name: str) -> Any:
     if name == "key":
         return LOCAL_KEY
     if name == "privateKey":
@@ -103,7 +103,7 @@ def _value_of(name: str) -> Any:
     raise FormatError(f"the runner has no value for the placeholder of the option {name}")
 
 
-def _tls(providers: Mapping[str, Any]) -> dict[str, Any]:
+def _tls_options(providers: Mapping[str, Any]) -> dict[str, Any]:
     remote = [name for name in providers if not name.startswith("local")]
     return {name: {"tlsCAFile": certificates().ca_file} for name in remote}
 

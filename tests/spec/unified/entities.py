@@ -105,7 +105,7 @@ def _client(run: Run, spec: Mapping[str, Any]) -> Entity:
     for name, events in entity.stored.items():
         run.entities.add(name, Entity("value", events))
     if run.expects_logs and entity.logs is None:
-        entity.settle()
+        entity.wait_for_discovery()
     return Entity("client", entity, entity.name)
 
 

@@ -94,7 +94,7 @@ def _result(expected: Any, error: Exception, matcher: Matcher) -> None:
     matcher.check(expected, partial, path="the error's result")
 
 
-def _with_test_names(error: Mapping[str, Any]) -> dict[str, Any]:
+def _rename_fields(error: Mapping[str, Any]) -> dict[str, Any]:
     """Rename the fields of a server's error document to the names in the unified test format."""
     names = {"errmsg": "message", "errInfo": "details"}
     return {names.get(name, name): value for name, value in error.items()}
@@ -102,7 +102,7 @@ def _with_test_names(error: Mapping[str, Any]) -> dict[str, Any]:
 
 def _write_errors(expected: Mapping[str, Any], error: Exception, matcher: Matcher) -> None:
     _check(isinstance(error, ClientBulkWriteException), error, "be of a bulk write of a client")
-    actual = {str(each["idx"]): _with_test_names(each) for each in error.write_errors}  # type: ignore[attr-defined]
+    actual = {str(each["idx"]): _rename_fields(each) for each in error.write_errors}  # type: ignore[attr-defined]
     _check(set(actual) == set(expected), error, f"have write errors at {list(expected)}")
     for index, expected_error in expected.items():
         matcher.check(expected_error, actual[index], path=f"writeErrors.{index}")
@@ -110,7 +110,7 @@ def _write_errors(expected: Mapping[str, Any], error: Exception, matcher: Matche
 
 def _write_concern_errors(expected: list[Any], error: Exception, matcher: Matcher) -> None:
     _check(isinstance(error, ClientBulkWriteException), error, "be of a bulk write of a client")
-    actual = [_with_test_names(each) for each in error.write_concern_errors]  # type: ignore[attr-defined]
+    actual = [_rename_fields(each) for each in error.write_concern_errors]  # type: ignore[attr-defined]
     matcher.check_documents(expected, actual, "writeConcernErrors")
 
 

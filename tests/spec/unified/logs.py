@@ -72,7 +72,7 @@ class LogCollector(logging.Handler):
         if self.recording and self._busy_elsewhere is not gevent.getcurrent():
             self._records.append(record)
 
-    def of_topology(self, topology_id: Any) -> list[logging.LogRecord]:
+    def records_of_topology(self, topology_id: Any) -> list[logging.LogRecord]:
         """Return the log records that have this topology ID or no topology ID."""
         return [record for record in self._records if _fields(record).get("topologyId", topology_id) == topology_id]
 

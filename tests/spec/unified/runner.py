@@ -77,7 +77,7 @@ class Run:
             too_long = AssertionError(f"the case has not ended within {_LONGEST_SECONDS} s")
             stack.enter_context(gevent.Timeout(_LONGEST_SECONDS, too_long))
             self.cluster_time = prepare(self.deployment.internal, self._document.get("initialData", []))
-            self.deployment.prepared(self._document)
+            self.deployment.synchronize_mongos(self._document)
             entity_factory.create(self, self._document.get("createEntities", []))
             for operation in self._case["operations"]:
                 self.execute(operation)
@@ -106,7 +106,7 @@ class Run:
         for expected in self._case.get("expectLogMessages", []):
             observed = self.entities.client(expected["client"])
             assert observed.logs is not None, f"{observed.name} does not observe log messages"
-            check_logs(expected, observed.logs.of_topology(observed.recorder.topology_id), self._matcher)
+            check_logs(expected, observed.logs.records_of_topology(observed.recorder.topology_id), self._matcher)
         for expected in self._case.get("expectTracingMessages", []):
             traced = self.entities.client(expected["client"])
             assert traced.spans is not None, f"{traced.name} does not observe tracing messages"

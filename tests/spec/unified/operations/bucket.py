@@ -51,10 +51,10 @@ _ID = {"id": "file_id"}
 OPERATIONS: dict[str, Method] = {
     "delete": Method("delete", "id", "session", names=_ID),
     "deleteByName": Method("delete_by_name", "filename", "session"),
-    "download": Method("open_download_stream", "id", "session", names=_ID, show=_read),
-    "downloadByName": Method("open_download_stream_by_name", "filename", "revision session", show=_read),
+    "download": Method("open_download_stream", "id", "session", names=_ID, convert_result=_read),
+    "downloadByName": Method("open_download_stream_by_name", "filename", "revision session", convert_result=_read),
     "drop": Method(_drop),
-    "find": Method(_find, "filter", "session skip limit sort batchSize noCursorTimeout", show=documents),
+    "find": Method(_find, "filter", "session skip limit sort batchSize noCursorTimeout", convert_result=documents),
     "rename": Method("rename", "id newFilename", "session", names=_ID),
     "renameByName": Method("rename_by_name", "filename newFilename", "session"),
     "upload": Method(_upload, "filename source", _UPLOAD),

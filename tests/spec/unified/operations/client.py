@@ -36,5 +36,5 @@ OPERATIONS: dict[str, Method] = {
     "dropDatabase": Method("drop_database", "database", "session comment", names={"database": "name_or_database"}),
     "listDatabaseNames": Method("list_database_names", "", "session comment"),
     "listDatabaseObjects": Method(_list_database_objects, "", "session comment"),
-    "listDatabases": Method("list_databases", "", "session comment", "filter nameOnly", show=documents),
+    "listDatabases": Method("list_databases", "", "session comment", "filter nameOnly", convert_result=documents),
 }

@@ -83,7 +83,7 @@ OPERATIONS: dict[str, Method] = {
         "pipeline",
         f"session let comment {LIMITED_CURSOR}",
         "allowDiskUse batchSize collation hint maxTimeMS maxAwaitTimeMS bypassDocumentValidation",
-        show=documents,
+        convert_result=documents,
     ),
     "createChangeStream": WATCH,
     "createCollection": Method(
@@ -103,11 +103,11 @@ OPERATIONS: dict[str, Method] = {
         "",
         f"session filter comment batchSize {LIMITED_CURSOR}",
         "nameOnly authorizedCollections",
-        show=documents,
+        convert_result=documents,
     ),
     "modifyCollection": Method(
         _modify_collection, "collection", "", "index changeStreamPreAndPostImages validator validationLevel"
     ),
     "runCommand": Method(_run_command, "command commandName", "session readPreference"),
-    "runCursorCommand": Method(_cursor_command, "command commandName", _CURSOR_COMMAND, show=documents),
+    "runCursorCommand": Method(_cursor_command, "command commandName", _CURSOR_COMMAND, convert_result=documents),
 }

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from gmongo.encryption import ClientEncryption
 
 
-def _decoded_or_none(document: RawBSONDocument | None) -> Any:
-    return None if document is None else _decoded(document)
+def _decode_or_none(document: RawBSONDocument | None) -> Any:
+    return None if document is None else _decode(document)
 
 
-def _decoded(document: RawBSONDocument) -> dict[str, Any]:
+def _decode(document: RawBSONDocument) -> dict[str, Any]:
     return bson.decode(document.raw, DEFAULT_CODEC_OPTIONS)
 
 
-def _options(given: Mapping[str, Any] | None, known: str) -> dict[str, Any]:
-    check_known(given or {}, set(known.split()), "opts")
-    return {snake_case(name): value for name, value in (given or {}).items()}
+def _options(opts: Mapping[str, Any] | None, known_options: str) -> dict[str, Any]:
+    check_known(opts or {}, set(known_options.split()), "opts")
+    return {snake_case(name): value for name, value in (opts or {}).items()}
 
 
 def _create(encryption: ClientEncryption[Any], kms_provider: str, opts: Mapping[str, Any] | None = None) -> Any:
@@ -48,7 +48,7 @@ def _encrypt(encryption: ClientEncryption[Any], value: Any, opts: Mapping[str, A
 
 
 def _get_keys(encryption: ClientEncryption[Any]) -> Documents:
-    return Documents(_decoded(each) for each in encryption.get_keys())
+    return Documents(_decode(each) for each in encryption.get_keys())
 
 
 def _unchanged(value: Any) -> Any:
@@ -56,14 +56,14 @@ def _unchanged(value: Any) -> Any:
 
 
 OPERATIONS: dict[str, Method] = {
-    "addKeyAltName": Method("add_key_alt_name", "id keyAltName", show=_decoded_or_none),
+    "addKeyAltName": Method("add_key_alt_name", "id keyAltName", convert_result=_decode_or_none),
     "createDataKey": Method(_create, "kmsProvider", "opts"),
-    "decrypt": Method("decrypt", "value", show=_unchanged),
+    "decrypt": Method("decrypt", "value", convert_result=_unchanged),
     "deleteKey": Method("delete_key", "id"),
-    "encrypt": Method(_encrypt, "value opts", show=_unchanged),
-    "getKey": Method("get_key", "id", show=_decoded_or_none),
-    "getKeyByAltName": Method("get_key_by_alt_name", "keyAltName", show=_decoded_or_none),
-    "getKeys": Method(_get_keys, show=_unchanged),
-    "removeKeyAltName": Method("remove_key_alt_name", "id keyAltName", show=_decoded_or_none),
+    "encrypt": Method(_encrypt, "value opts", convert_result=_unchanged),
+    "getKey": Method("get_key", "id", convert_result=_decode_or_none),
+    "getKeyByAltName": Method("get_key_by_alt_name", "keyAltName", convert_result=_decode_or_none),
+    "getKeys": Method(_get_keys, convert_result=_unchanged),
+    "removeKeyAltName": Method("remove_key_alt_name", "id keyAltName", convert_result=_decode_or_none),
     "rewrapManyDataKey": Method(_rewrap, "filter", "opts"),
 }

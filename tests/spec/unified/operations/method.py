@@ -43,7 +43,7 @@ class Method:
         a change of the name.
     :param names: Argument name in the format -> argument name of the method, for names that
         :func:`snake_case` does not convert.
-    :param show: Function that converts the result of the method to a value that can be compared.
+    :param convert_result: Function that converts the result of the method to a value that can be compared.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Method:
         optional: str = "",
         fields: str = "",
         names: Mapping[str, str] | None = None,
-        show: Callable[[Any], Any] = as_document,
+        convert_result: Callable[[Any], Any] = as_document,
     ) -> None:
         self._call = call
         self._title = call if isinstance(call, str) else call.__name__
@@ -62,7 +62,7 @@ class Method:
         self._takes_limit = _LIMIT in optional.split()
         self._known = self._required | set(optional.split()) | self._fields | {_LIMIT}
         self._names = names or {}
-        self._show = show
+        self._convert_result = convert_result
 
     def run(self, run: Run, target: Any, arguments: Mapping[str, Any]) -> Any:
         """Call the method."""
@@ -72,7 +72,7 @@ class Method:
         converted = {self._name(name): convert(run, name, value) for name, value in values.items()}
         method = getattr(target, self._call) if isinstance(self._call, str) else partial(self._call, target)
         with nullcontext() if timeout is None else gmongo.timeout(timeout / 1000):
-            return self._show(method(**converted))
+            return self._convert_result(method(**converted))
 
     def _check(self, arguments: Mapping[str, Any]) -> None:
         check_known(arguments, self._known, f"the operation {self._title}")

@@ -31,6 +31,6 @@ OPERATIONS: dict[str, Operation] = {
     "abortTransaction": Method("abort_transaction", "", _LIMITED),
     "commitTransaction": Method("commit_transaction", "", _LIMITED),
     "endSession": Method("end_session"),
-    "startTransaction": Method("start_transaction", "", _TRANSACTION, show=lambda _context: None),
+    "startTransaction": Method("start_transaction", "", _TRANSACTION, convert_result=lambda _context: None),
     "withTransaction": Function(_with_transaction),
 }

@@ -10,6 +10,6 @@ WATCH = Method(
     "pipeline",
     "fullDocument fullDocumentBeforeChange resumeAfter startAfter startAtOperationTime session comment batchSize"
     " maxAwaitTimeMS collation showExpandedEvents timeoutMS",
-    show=CursorEntity,
+    convert_result=CursorEntity,
 )
 """Operation ``createChangeStream``, which opens the cursor immediately."""
