@@ -14,6 +14,7 @@ from bson.timestamp import Timestamp
 from gevent import GreenletExit, Timeout
 
 from gmongo._documents import Document, DocumentDict, Value, without_none
+from gmongo._parameter_docs import describes_parameters
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
@@ -64,8 +65,8 @@ class ChangeStream(Generic[DocumentType]):
     :param max_await_time_ms: the maximum wait of the server for a change, in milliseconds; None means 1,000 ms.
     :param batch_size: the maximum number of changes in a batch; None lets the server choose.
     :param collation: a ``Collation`` or an equivalent mapping for the pipeline; None compares the bytes of strings.
-    :param start_at_operation_time: the operation time at which the stream starts. Without this time and a token, the
-        stream starts now.
+    :param start_at_operation_time: the operation time at which the stream starts. If this time and both tokens are
+        None, the stream starts now.
     :param session: the session of the stream; None uses an implicit session while the stream is open.
     :param start_after: a resume token, including the token of an ``invalidate`` event; None sets no token.
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
@@ -73,7 +74,7 @@ class ChangeStream(Generic[DocumentType]):
         change (MongoDB 6.0). None adds no document.
     :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0); None by default.
     :param timeout_ms: the time limit for the opening of the stream, and for each iteration including a resume, in
-        milliseconds. 0 means no limit, None uses the limit of `target`. After a timeout, the next call resumes the
+        milliseconds. 0 means no limit, None uses the limit of the watched object. After a timeout, the next call resumes the
         stream. A stream without changes may need a higher limit, so that the server can scan its oplog.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
@@ -276,10 +277,9 @@ class ChangeStream(Generic[DocumentType]):
         return is_resumable(error, 0 if self._cursor is None else self._cursor.wire_version)
 
     def _deliver(self) -> Value:
-        """Decode the change for the application, and advance the resume position of the stream.
+        """Decode the change for the application, and advance the resume position.
 
-        After a BSON error, the next call returns the next change. After another error, the next call
-        decodes the same change.
+        After a BSON error, also advance. After another error, the next call decodes the same change.
         """
         change = self._change
         try:
@@ -330,10 +330,7 @@ class ChangeStream(Generic[DocumentType]):
         return not self._closed
 
     def close(self) -> None:
-        """Close the stream and its cursor on the server, and end iterations in other greenlets.
-
-        Further calls do nothing.
-        """
+        """Close the stream and its cursor on the server, and end iterations in other greenlets."""
         self._closed = True
         try:
             if self._cursor is not None:
@@ -359,9 +356,8 @@ class ChangeStream(Generic[DocumentType]):
             self._closed = True
             self._cursor.drop()
             if isinstance(self._session, ImplicitSession):
-                self._client._cursor_killer.take(
-                    DroppedCursor(0, "", self._cursor.resources.address, self._session, None)
-                )
+                dropped = DroppedCursor(0, "", self._cursor.resources.address, self._session, None)
+                self._client._cursor_killer.take(dropped)
 
     def __del__(self) -> None:
         self._drop()
@@ -393,6 +389,7 @@ class ClusterChangeStream(ChangeStream[DocumentType]):
         return {**super()._stage_fields(), "allChangesForCluster": True}
 
 
+@describes_parameters(ChangeStream)
 class _Watched(Generic[Stream]):
     """Base class of collections, databases and clients. The class adds the method :meth:`watch`."""
 
@@ -429,29 +426,11 @@ class _Watched(Generic[Stream]):
                 for change in stream:
                     ship(change["fullDocument"])
 
-        The stream resumes after failovers and lost connections. The cursor of an ``aggregate`` with
-        ``$changeStream`` does not resume. The read concern must be the default or ``majority``.
+        The stream resumes after failovers and lost connections, in contrast to the cursor of an ``aggregate`` with
+        ``$changeStream``. The read concern must be the default or ``majority``.
 
         Specification: Change Streams, "Driver API".
 
-        :param pipeline: stages such as ``$match`` and ``$project``, which must keep ``_id``; None adds no stages.
-        :param full_document: ``"updateLookup"`` adds the current document to each update; ``"whenAvailable"`` and
-            ``"required"`` add the document right after the update (MongoDB 6.0). None adds no document.
-        :param resume_after: the resume token of a change; the stream starts after this change. None sets no token.
-        :param max_await_time_ms: the maximum wait of the server for a change, in milliseconds; None means 1,000 ms.
-        :param batch_size: the maximum number of changes in a batch; None lets the server choose.
-        :param collation: a ``Collation`` or an equivalent mapping for the pipeline; None compares the bytes of strings.
-        :param start_at_operation_time: the operation time at which the stream starts. Without this time and a token,
-            the stream starts now.
-        :param session: the session of the stream; None uses an implicit session while the stream is open.
-        :param start_after: a resume token, including the token of an ``invalidate`` event; None sets no token.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was before the
-            change (MongoDB 6.0). None adds no document.
-        :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0); None by default.
-        :param timeout_ms: the time limit for the opening of the stream, and for each iteration including a resume, in
-            milliseconds. 0 means no limit, None uses the limit of this object. After a timeout, the next call resumes
-            the stream.
         :raises TypeError: an option has the wrong type.
         :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
         :raises OperationFailure: the server rejected the command, for example because the server is a standalone.

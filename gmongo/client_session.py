@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from bson.timestamp import Timestamp
 
 from gmongo._documents import Document, Value
+from gmongo._parameter_docs import describes_parameters
 from gmongo._truncated_repr import short
 from gmongo.engines.transaction import TransactionEnd, with_transaction
 from gmongo.errors import ConfigurationError, InvalidOperation
@@ -30,19 +31,24 @@ __all__ = ["ClientSession", "SessionOptions", "TransactionOptions"]
 
 T = TypeVar("T")
 
+_TRANSACTION_PARAMETERS = """
+:param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``. None (the default)
+    uses the session's default, or else the client's option.
+:param write_concern: the acknowledgement that the commit and the abort wait for, which must not be ``w=0``. None (the
+    default) uses the session's default, or else the client's option.
+:param read_preference: the read preference. All reads of a transaction must use the primary. None (the default) uses
+    the session's default, or else the client's option.
+:param max_commit_time_ms: the server's time limit for the commit, in milliseconds. None (the default) uses the
+    session's default, or else no limit.
+"""
 
+
+@describes_parameters(_TRANSACTION_PARAMETERS)
 class TransactionOptions:
     """Options of a transaction.
 
-    If an option is None, the transaction uses the default of the session. If the session has no default, the
-    transaction uses the option of the client.
-
     Specification: Transactions, "TransactionOptions".
 
-    :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``.
-    :param write_concern: the acknowledgement of the commit and the abort. `w` must not be 0.
-    :param read_preference: the read preference. All reads of a transaction must use the primary.
-    :param max_commit_time_ms: the server's time limit for the commit, in milliseconds; None uses the default.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: the write concern is unacknowledged.
     """
@@ -143,6 +149,7 @@ class SessionOptions:
         return self._snapshot
 
 
+@describes_parameters(_TRANSACTION_PARAMETERS)
 class ClientSession:
     """Explicit session, created by :meth:`MongoClient.start_session <gmongo.mongo_client.MongoClient.start_session>`.
 
@@ -254,12 +261,6 @@ class ClientSession:
 
         Specification: Transactions, "startTransaction".
 
-        :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``. For each
-            of these three options, None (the default) uses the option of the session, or else of the client.
-        :param write_concern: the acknowledgement that the commit and the abort wait for.
-        :param read_preference: the read preference. All reads of a transaction must use the primary.
-        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds; None uses the session's
-            limit.
         :returns: a context manager that commits or aborts the transaction.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
         :raises ConfigurationError: the write concern is unacknowledged.
@@ -347,12 +348,6 @@ class ClientSession:
 
         :param callback: a function that must pass the received session to its operations. The time limit applies to
             these operations, which cannot change the limit.
-        :param read_concern: the isolation level of the reads. For each of these three options, None (the default) uses
-            the option of the session, or else of the client.
-        :param write_concern: the acknowledgement that the commit and the abort wait for.
-        :param read_preference: the read preference. All reads of a transaction must use the primary.
-        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds; None uses the session's
-            limit.
         :param timeout_ms: the time limit of all attempts together, in milliseconds. 0 means no limit, None uses the
             session's limit. An abort after the limit has a new limit of equal length.
         :raises TypeError: `callback` is not callable.

@@ -70,43 +70,21 @@ class CommandCursor(Generic[DocumentType]):
         namespace = cursor_info.get("ns", collection.full_name)
         first_batch = cursor_info["firstBatch"]
         reply = CursorReply(cursor_info["id"], namespace, first_batch, address or ("", None), {"cursor": cursor_info})
-        self._open(
-            collection,
-            collection._executor,
-            reply,
-            collection.codec_options,
-            batch_size,
-            max_await_time_ms,
-            session,
-            comment,
-            None,
-        )
+        options = {"batch_size": batch_size, "max_await_time_ms": max_await_time_ms, "comment": comment}
+        self._open(collection, collection._executor, reply, session, collection.codec_options, options)
 
     def _open(
         self,
         collection: Collection[Value],
         executor: Executor,
         reply: CursorReply,
-        codec_options: CodecOptions[Value],
-        batch_size: int,
-        max_await_time_ms: int | None,
         session: SessionHandle | None,
-        comment: Value,
-        deadline: float | None,
+        decoding: CodecOptions[Value],
+        options: DocumentDict,
     ) -> None:
         self._collection = collection
-        self._cursor = ServerCursor(
-            executor,
-            collection.database.client._cursor_killer,
-            reply,
-            session,
-            codec_options,
-            batch_size=batch_size,
-            max_await_time_ms=max_await_time_ms,
-            comment=comment,
-            raw=self._raw,
-            deadline=deadline,
-        )
+        killer = collection.database.client._cursor_killer
+        self._cursor = ServerCursor(executor, killer, reply, session, decoding, raw=self._raw, **options)
 
     @classmethod
     def _run(
@@ -142,17 +120,9 @@ class CommandCursor(Generic[DocumentType]):
             end_if_implicit(handle)
             raise
         cursor = cls.__new__(cls)
-        cursor._open(
-            collection,
-            executor,
-            reply,
-            operation.decoding,
-            batch_size,
-            max_await_time_ms,
-            handle,
-            comment,
-            None if iterates else deadline,
-        )
+        options = {"batch_size": batch_size, "max_await_time_ms": max_await_time_ms, "comment": comment}
+        options["deadline"] = None if iterates else deadline
+        cursor._open(collection, executor, reply, handle, operation.decoding, options)
         return cursor
 
     @classmethod

@@ -14,6 +14,7 @@ from gevent import Timeout, sleep
 
 from gmongo._documents import Document, DocumentDict, Value, without_none
 from gmongo._inherited_options import InheritedOptions
+from gmongo._parameter_docs import SHARED, describes_parameters
 from gmongo._telemetry.observers import observers_of
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo._traceback_scrub import clears_locals
@@ -23,6 +24,7 @@ from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession, SessionOptions, TransactionOptions
 from gmongo.collection import Collection
 from gmongo.command_cursor import CommandCursor
+from gmongo.cursor import Cursor
 from gmongo.database import Database
 from gmongo.driver_info import DriverInfo
 from gmongo.engines.client_bulk import ClientBulk
@@ -68,6 +70,8 @@ DocumentType = TypeVar("DocumentType", bound=Document)
 OtherType = TypeVar("OtherType", bound=Document)
 
 
+# The decorator completes the docstrings of the methods with descriptions of parameters.
+@describes_parameters(SHARED, Cursor, SessionOptions)
 class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]], Generic[DocumentType]):
     r"""A client of a MongoDB deployment. All greenlets of a process can share one client.
 
@@ -325,19 +329,13 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Database[Value]:
-        """Return a database with the given options.
+        """Return a database with the given options. The database inherits each option that is None.
 
             >>> client.get_database("shop", read_preference=ReadPreference.NEAREST).name
             'shop'
 
         :param name: the name of the database; None (the default) uses the database that the URI names.
-        :param codec_options: the options for encoding and decoding. For each of these four options, None (the
-            default) uses the option of the client.
-        :param read_preference: the servers to which the client sends reads.
-        :param write_concern: the acknowledgement that each write waits for.
-        :param read_concern: the isolation level of reads.
-        :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit,
-            None uses the client's ``timeoutMS``. :func:`gmongo.timeout` overrides `timeout_ms`.
+        :param timeout_ms: the time limit of each operation in milliseconds; 0 means no limit, None inherits the limit.
         :raises ConfigurationError: `name` is None, and the URI names no database.
         :raises InvalidName: the name is not allowed for a database.
         """
@@ -388,16 +386,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Database[Value]:
-        """Return the database that the URI names.
+        """Return the database that the URI names. The database inherits each option that is None.
 
         :param default: the name of the database if the URI names no database; None by default.
-        :param codec_options: the options for encoding and decoding. For each of these four options, None (the
-            default) uses the option of the client.
-        :param read_preference: the servers to which the client sends reads.
-        :param write_concern: the acknowledgement that each write waits for.
-        :param read_concern: the isolation level of reads.
-        :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit,
-            None uses the client's ``timeoutMS``. :func:`gmongo.timeout` overrides `timeout_ms`.
+        :param timeout_ms: the time limit of each operation in milliseconds; 0 means no limit, None inherits the limit.
         :raises ConfigurationError: the URI names no database, and `default` is None.
         :raises InvalidName: the name is not allowed for a database.
         """
@@ -427,8 +419,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specification: Enumerating Databases.
 
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command: ``filter``, ``nameOnly`` and ``authorizedDatabases``.
         :returns: a cursor over documents with the fields ``name``, ``sizeOnDisk`` and ``empty``.
         """
@@ -442,8 +432,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specification: Enumerating Databases.
 
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a list of the names, in no defined order.
         """
         return [required_field(each, "name", TEXT) for each in self.list_databases(session, comment, nameOnly=True)]
@@ -454,8 +442,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         """Drop a database and its collections. Do nothing if the database does not exist.
 
         :param name_or_database: the name of the database, or a :class:`~gmongo.database.Database`.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :raises TypeError: `name_or_database` is neither a name nor a database.
         :raises InvalidName: the name is not allowed for a database.
         """
@@ -494,14 +480,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         :param models: a list of write models, as for :meth:`.Collection.bulk_write`. Each model must have a
             `namespace`.
-        :param session: the session of the operation; None (the default) uses an implicit session.
         :param ordered: True (the default) stops at the first error. False runs all writes, in any order. Unacknowledged
             writes (``w=0``) must be unordered.
         :param verbose_results: True returns the result of each write, except of unacknowledged writes. False (the
             default) returns only the numbers of written documents.
-        :param bypass_document_validation: True disables the document validation of the server; None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param write_concern: the write concern; None (the default) uses the client's write concern.
         :raises ClientBulkWriteException: some writes failed. The exception contains the errors and the partial result.
         :raises InvalidOperation: `models` is empty, a model has no namespace, the server is older than MongoDB 8.0, or
@@ -554,12 +536,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specifications: Driver Sessions, Causal Consistency, Snapshot Reads.
 
-        :param causal_consistency: True lets reads see the effects of earlier operations of the session. None (the
-            default) means the opposite of `snapshot`.
-        :param default_transaction_options: the options of transactions; None (the default) uses the client's options.
-        :param snapshot: True lets all reads see the data at the first read (MongoDB 5.0); False by default.
-        :param default_timeout_ms: the time limit of ``with_transaction``, and of each commit, abort and end of the
-            session, in milliseconds. 0 means no limit, None (the default) uses the client's ``timeoutMS``.
         :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
         :raises TypeError: `default_transaction_options` is not a :class:`~gmongo.client_session.TransactionOptions`.
         """
@@ -666,10 +642,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         metadata.update(self._options.metadata())
 
     def server_info(self, session: ClientSession | None = None) -> DocumentDict:
-        """Return the build information of a server, such as ``{"version": "8.0.4", …}``.
-
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        """
+        """Return the build information of a server, such as ``{"version": "8.0.4", …}``."""
         return self.admin.command("buildinfo", read_preference=PrimaryPreferred(), session=session)
 
     def pool_stats(self) -> list[DocumentDict]:
