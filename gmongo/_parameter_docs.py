@@ -14,6 +14,7 @@ SHARED = """
 :param bypass_document_validation: True disables the document validation of the server; None by default.
 :param codec_options: the options for encoding and decoding; None (the default) inherits the options.
 :param encrypted_fields: a mapping for compatibility with PyMongo; None by default.
+:param filter: a query; ``{}`` matches every document.
 :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
 :param name_or_collection: the name of the collection, or a :class:`~gmongo.collection.Collection`.
 :param pipeline: the list of the stages.

@@ -78,11 +78,11 @@ _SON_DOCUMENTS: CodecOptions[Value] = CodecOptions(document_class=SON)
 
 
 # The decorator completes the docstrings of the methods with descriptions of parameters from SHARED and Cursor.
-@describes_parameters(SHARED, Cursor)
+@describes_parameters(Cursor, SHARED)
 class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]], Generic[DocumentType]):
     """A collection of a database. ``database.orders`` and ``database["orders"]`` return the collection.
 
-    An attribute access appends to the name: ``database.orders.archive`` is ``database["orders.archive"]``. The
+    An attribute access extends the name: ``database.orders.archive`` is ``database["orders.archive"]``. The
     constructor sends no command, except if `create` is True or `kwargs` is not empty.
 
     A `session` runs one operation at a time. An operation without a session uses an implicit session, which lets the
@@ -211,7 +211,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Collection[Value]:
-        """Return a copy of this collection object with other options. The copy inherits each option that is None.
+        """Return a copy of this collection object with other options. An option that is None does not change.
 
         ::
 
@@ -235,8 +235,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
                 f"Collection has no attribute {name!r}. To access the {full} collection, use database[{full!r}]."
             )
         return self[name]
-
-    # Inserting
 
     def insert_one(
         self,
@@ -308,8 +306,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         """Return True if a write is part of a transaction. All writes of a transaction are acknowledged."""
         return in_transaction(self._executor, session)
 
-    # Updating
-
     def update_one(
         self,
         filter: _Filter,
@@ -330,7 +326,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> result.matched_count, result.modified_count
             (1, 1)
 
-        :param filter: a query; ``{}`` matches every document.
         :param sort: the order that determines the first match, as for :meth:`find` (MongoDB 8.0); None by default.
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises ValueError: `update` is empty, or does not begin with an operator.
@@ -357,7 +352,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         The driver does not retry this operation, because an update of many documents is not a retryable write.
 
-        :param filter: a query; ``{}`` matches every document.
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises ValueError: `update` is empty, or does not begin with an operator.
         :raises DuplicateKeyError: an update would violate a unique index. Earlier updates remain.
@@ -381,7 +375,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> UpdateResult:
         """Replace the first document that matches `filter`, and keep its ``_id``.
 
-        :param filter: a query; ``{}`` matches every document.
         :param sort: the order that determines the first match, as for :meth:`find` (MongoDB 8.0); None by default.
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises ValueError: `replacement` begins with an update operator.
@@ -422,8 +415,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             reply["upserted"] = reply["upserted"][0]["_id"]
         return UpdateResult(reply or None, acknowledged)
 
-    # Deleting
-
     def delete_one(
         self,
         filter: _Filter,
@@ -438,7 +429,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.delete_one({"_id": 6}).deleted_count
             1
 
-        :param filter: a query; ``{}`` matches every document.
         :returns: a result with the number of deleted documents, which is 0 or 1.
         """
         return self._delete(1, filter, collation, hint, session, let, comment)
@@ -457,7 +447,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         The driver does not retry this operation, because a deletion of many documents is not a retryable write. To
         delete all documents and indexes of the collection, :meth:`drop` is faster.
 
-        :param filter: a query; ``{}`` matches every document.
         :returns: a result with the number of deleted documents.
         """
         return self._delete(0, filter, collation, hint, session, let, comment)
@@ -484,8 +473,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             self._context, "delete", (statement,), fields, acknowledged, acknowledged and limit == 1
         )
         return DeleteResult(self._executor.run(operation, session), acknowledged)
-
-    # Bulk write
 
     def bulk_write(
         self,
@@ -532,8 +519,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def _bulk(self, name: str, ordered: bool, fields: Document, acknowledged: bool) -> Bulk:
         return Bulk(self._context, name=name, ordered=ordered, fields=fields, acknowledged=acknowledged)
 
-    # Finding
-
     def find(
         self,
         filter: _Filter | None = None,
@@ -575,6 +560,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Otherwise the cursor stays open on the server until its timeout. :class:`~gmongo.cursor.Cursor` describes the
         options.
 
+        :param filter: a query; None (the default) or ``{}`` matches every document.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
         :raises InvalidOperation: `limit` is set for a cursor of type ``EXHAUST``. At the first iteration: `min` or
             `max` is set without `hint`.
@@ -622,6 +608,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> sum(len(bson.decode_all(batch)) for batch in notes.find_raw_batches({"tags": "a"}))
             2
 
+        :param filter: a query; None (the default) or ``{}`` matches every document.
         :returns: a cursor whose items are ``bytes``. Each item consists of the encoded documents of one batch.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
         :raises InvalidOperation: `limit` is set for a cursor of type ``EXHAUST``. At the first iteration: `min` or
@@ -709,7 +696,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.find_one_and_delete({"tags": "a"}, ["title"], sort=[("_id", -1)])
             {'_id': 6, 'title': 'second'}
 
-        :param filter: a query; ``{}`` matches every document.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the deleted document, or None if no document matches.
         """
@@ -732,7 +718,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> DocumentType | None:
         """Replace the first document that matches `filter`, and return the original or the new document.
 
-        :param filter: a query; ``{}`` matches every document.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
             :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
@@ -766,7 +751,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             ... )
             {'_id': 'orders', 'n': 1}
 
-        :param filter: a query; ``{}`` matches every document.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
             :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
@@ -803,8 +787,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         acknowledged = self._acknowledged or self._in_transaction(session)
         return self._executor.run(FindAndModify(self._context, command, acknowledged), session)
 
-    # Count, distinct and aggregate
-
     def count_documents(
         self, filter: _Filter, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> int:
@@ -817,7 +799,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.count_documents({"tags": "a"})
             2
 
-        :param filter: a query; ``{}`` matches every document.
         :param kwargs: ``skip`` (the number of documents to skip) and ``limit`` (the maximum number of documents to
             count). Further keywords are fields of the ``aggregate`` command, such as ``hint`` (the name or the keys of
             an index), ``collation`` and ``maxTimeMS`` (in milliseconds).
@@ -872,6 +853,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             ['a', 'b']
 
         :param key: the name of the field, with dots for nested fields.
+        :param filter: a query; None (the default) or ``{}`` matches every document.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: a list of the values, in no defined order.
         :raises TypeError: `key` is not a string.
@@ -938,8 +920,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         fields = without_none(kwargs, comment=comment)
         limit = (timeout_ms, timeout_mode)
         return aggregate_cursor(RawBatchCommandCursor, self, self._name, pipeline, session, fields, limit=limit)
-
-    # Indexes
 
     def create_index(
         self, keys: KeyOrList, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
@@ -1046,8 +1026,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         """
         return indexes.index_information(self.list_indexes(session, comment))
 
-    # Search indexes
-
     def create_search_index(
         self,
         model: Document | SearchIndexModel,
@@ -1140,8 +1118,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         context = self._context.replace(write_concern=None)
         return self._executor.run(WriteCommand(context, without_none(command, comment=comment)), session)
 
-    # Administration of the collection
-
     def drop(
         self, session: ClientSession | None = None, comment: Value = None, encrypted_fields: Document | None = None
     ) -> None:
@@ -1187,18 +1163,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         """
         database = self._database.with_options(write_concern=self._write_concern)
         return database if self._timeout_ms is None else database.with_options(timeout_ms=self._timeout_ms)
-
-    # Special methods
-
-    def __next__(self) -> NoReturn:
-        """Raise TypeError, because a collection is not iterable. Use :meth:`find`.
-
-        :raises TypeError: always.
-        """
-        raise TypeError("'Collection' object is not iterable")
-
-    next = __next__
-    __iter__ = None
 
     def __bool__(self) -> NoReturn:
         raise NotImplementedError("compare with None instead: collection is not None")

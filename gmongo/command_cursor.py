@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 from bson.codec_options import CodecOptions
@@ -102,8 +101,7 @@ class CommandCursor(Generic[DocumentType]):
     ) -> CursorClass:
         """Run the operation that opens a cursor on the server, and return the cursor.
 
-        :param tailable: True if the cursor stays open after its last document.
-        :param awaits: True if the server waits for new documents after the last document.
+        A `tailable` cursor stays open after its last document. If `awaits` is True, the server waits for new documents.
         """
         executor = collection._executor.for_operation(timeout_ms, session)
         iterates = limits_each_iteration(timeout_mode, executor, tailable, operation.takes_write_concern)
@@ -232,9 +230,7 @@ class CommandCursor(Generic[DocumentType]):
     def __enter__(self) -> CommandCursor[DocumentType]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._cursor.close_after_block(error)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import chain
 from operator import is_
-from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 from bson.code import Code
@@ -88,8 +87,8 @@ class Cursor(Generic[DocumentType]):
     Specification: CRUD API, "Read", and Find, getMore and killCursors commands.
 
     :param collection: the collection that the cursor queries.
-    :param filter: a query; None or ``{}`` matches every document.
-    :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
+    :param filter: a query; None (the default) or ``{}`` matches every document.
+    :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None means all fields.
     :param skip: the number of documents that the server skips; 0 by default.
     :param limit: the maximum number of documents; 0 (the default) means no limit; a negative number means one batch.
     :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
@@ -110,7 +109,7 @@ class Cursor(Generic[DocumentType]):
     :param snapshot: an option that current servers do not support; None by default.
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
     :param session: the session of the operation; None (the default) uses an implicit session.
-    :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
+    :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). By default the server chooses.
     :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
     :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the collection's limit.
         An enclosing :func:`gmongo.timeout` can only shorten the limit.
@@ -179,7 +178,9 @@ class Cursor(Generic[DocumentType]):
         if cursor_type not in (0, _TAILABLE, _TAILABLE | _AWAIT_DATA, _EXHAUST):
             raise ValueError(f"not a valid value for cursor_type: {short(cursor_type)}")
         if timeout_ms is not None or timeout_mode is not None:
-            self._set_time_limit(timeout_ms, timeout_mode, bool(cursor_type & _TAILABLE))
+            self._executor = self._executor.for_operation(timeout_ms, self._session)
+            tailable = bool(cursor_type & _TAILABLE)
+            self._limits_each_iteration = limits_each_iteration(timeout_mode, self._executor, tailable)
         self._flags = int(cursor_type)
         self._add_flag("no_cursor_timeout", _NO_TIMEOUT, no_cursor_timeout)
         self._add_flag("allow_partial_results", _PARTIAL, allow_partial_results)
@@ -205,10 +206,6 @@ class Cursor(Generic[DocumentType]):
         }
         self._fields = {field: value for field, value in fields.items() if value is not None}
 
-    def _set_time_limit(self, timeout_ms: float | None, timeout_mode: str | None, tailable: bool) -> None:
-        self._executor = self._executor.for_operation(timeout_ms, self._session)
-        self._limits_each_iteration = limits_each_iteration(timeout_mode, self._executor, tailable)
-
     def _add_flag(self, name: str, flag: int, is_set: bool) -> None:
         self._flags |= flag if checked_flag(name, is_set) else 0
 
@@ -228,8 +225,6 @@ class Cursor(Generic[DocumentType]):
             raise InvalidOperation("exhaust cursors do not support auto encryption")
         # A cursor with a limit cannot end the stream of the server. A transaction runs one command at a time.
         return not self._flags & _TAILABLE and not self._limit and not in_transaction(client._executor, session)
-
-    # Options that the application can set before the first iteration
 
     def _check_unsent(self) -> None:
         if self._cursor is not None:
@@ -433,8 +428,6 @@ class Cursor(Generic[DocumentType]):
         self._flags &= ~_checked_integer("mask", mask)
         return self
 
-    # The query
-
     def _find_fields(self) -> DocumentDict:
         fields = dict(self._fields)
         if self._skip:
@@ -546,8 +539,6 @@ class Cursor(Generic[DocumentType]):
         options = {name: self._fields[name] for name in ("maxTimeMS", "comment", "collation") if name in self._fields}
         return self._collection.distinct(key, self._filter or None, session=self._session, **options)
 
-    # Documents
-
     def __iter__(self) -> Iterator[DocumentType]:
         """Return an iterator over all remaining documents, or over the available documents of a tailable cursor.
 
@@ -610,8 +601,6 @@ class Cursor(Generic[DocumentType]):
         self._empty = stop == start  # a limit of 0 means no limit
         return self
 
-    # Copies
-
     def clone(self) -> Cursor[DocumentType]:
         """Return a copy of this cursor with the same session. The copy has not sent the query."""
         return self._copy(copy.copy)
@@ -637,8 +626,6 @@ class Cursor(Generic[DocumentType]):
             self._cursor.drop()  # a running iteration of another greenlet then also sends the query again
         self._cursor, self._closed = None, False
         return self
-
-    # State
 
     @property
     def collection(self) -> Collection[Value]:
@@ -679,9 +666,7 @@ class Cursor(Generic[DocumentType]):
     def __enter__(self) -> Cursor[DocumentType]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._closed = True
         if self._cursor is not None:
             self._cursor.close_after_block(error)

@@ -133,15 +133,13 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Database[Value]:
-        """Return a copy of this database object with other options. The copy inherits each option that is None.
+        """Return a copy of this database object with other options. An option that is None does not change.
 
         :param timeout_ms: the time limit of each operation in milliseconds; 0 means no limit, None inherits the limit.
         :raises TypeError: an option has the wrong type.
         """
         options = options_of(self, "Database", (codec_options, read_preference, write_concern, read_concern))
         return Database(self._client, self._name, *options, self._timeout_ms if timeout_ms is None else timeout_ms)
-
-    # Collections
 
     @overload
     def get_collection(
@@ -174,7 +172,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Collection[Value]:
-        """Return a collection with the given options. The collection inherits each option that is None.
+        """Return a collection with the given options. For each option that is None, use the option of this database.
 
         ::
 
@@ -235,7 +233,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         check_exists: bool | None = True,
         **kwargs: Value,
     ) -> Collection[Value]:
-        """Create a collection, and return it. Without this method, the first write creates the collection.
+        """Create and return a collection. Without this method, the first write creates the collection.
 
             >>> capped = database.create_collection("events", capped=True, size=100_000)
             >>> capped.name
@@ -373,8 +371,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             if not shard.get("valid", True):
                 raise CollectionInvalid(f"{name} invalid: {shard!r}")
         return result
-
-    # Commands
 
     @overload
     def command(
@@ -572,18 +568,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
                 f"the reference refers to the database {dbref.database!r}, but this database is {self._name!r}"
             )
         return self[dbref.collection].find_one({"_id": dbref.id}, session=session, comment=comment, **kwargs)
-
-    # Special methods
-
-    def __next__(self) -> NoReturn:
-        """Raise TypeError, because a database is not iterable. Use :meth:`list_collections`.
-
-        :raises TypeError: always.
-        """
-        raise TypeError("'Database' object is not iterable")
-
-    next = __next__
-    __iter__ = None
 
     def __bool__(self) -> NoReturn:
         raise NotImplementedError("compare with None instead: database is not None")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 from weakref import WeakSet
 
@@ -62,8 +61,7 @@ if TYPE_CHECKING:
 __all__ = ["MongoClient"]
 
 _REPLICA_SETS = (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary)
-# The total time limit of the commands that close() sends, in seconds.
-_CLOSE_TIMEOUT = 1.0
+_CLOSE_TIMEOUT = 1.0  # the total time limit of the commands that close() sends, in seconds
 _READY_INTERVAL = 0.01  # seconds between two checks of wait_until_ready()
 
 DocumentType = TypeVar("DocumentType", bound=Document)
@@ -236,14 +234,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         type_registry: TypeRegistry | None = None,
         **kwargs: object,
     ) -> None:
-        named = {
-            "document_class": document_class,
-            "tz_aware": tz_aware,
-            "connect": connect,
-            "type_registry": type_registry,
-        }
-        self._given = {"host": host, "port": port, **kwargs}
-        keywords = {**kwargs, **{name: value for name, value in named.items() if value is not None}}
+        named = {"document_class": document_class, "tz_aware": tz_aware, "connect": connect}
+        keywords = without_none(kwargs, **named, type_registry=type_registry)
         hosts = (self.HOST if host is None else host, self.PORT if port is None else port)
         self._options = options = ClientOptions(*hosts, keywords, silent=self._is_silent)
         # Use the object DEFAULT_CODEC_OPTIONS if possible, because comparisons of identical objects are fast.
@@ -283,8 +275,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         executor = with_observers(kind)(self._topology, options.execution(), observed_events, *encrypters)
         executor.observers = observers
         return executor
-
-    # Databases
 
     @overload
     def get_database(
@@ -329,7 +319,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Database[Value]:
-        """Return a database with the given options. The database inherits each option that is None.
+        """Return a database with the given options. For each option that is None, use the option of this client.
 
             >>> client.get_database("shop", read_preference=ReadPreference.NEAREST).name
             'shop'
@@ -386,7 +376,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Database[Value]:
-        """Return the database that the URI names. The database inherits each option that is None.
+        """Return the database that the URI names. For each option that is None, use the option of this client.
 
         :param default: the name of the database if the URI names no database; None by default.
         :param timeout_ms: the time limit of each operation in milliseconds; 0 means no limit, None inherits the limit.
@@ -442,7 +432,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         """Drop a database and its collections. Do nothing if the database does not exist.
 
         :param name_or_database: the name of the database, or a :class:`~gmongo.database.Database`.
-        :raises TypeError: `name_or_database` is neither a name nor a database.
         :raises InvalidName: the name is not allowed for a database.
         """
         database = name_or_database if isinstance(name_or_database, Database) else self[name_or_database]
@@ -451,8 +440,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     def _write_context(self, database: str, write_concern: WriteConcern) -> OperationContext:
         return OperationContext(database, "", self._codec_options, write_concern=write_concern.document or None)
-
-    # Client bulk write
 
     def bulk_write(
         self,
@@ -515,8 +502,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         )
         return ClientBulkWriteResult(bulk.execute(Writes(models, self._codec_options)), acknowledged, verbose_results)
 
-    # Sessions
-
     def start_session(
         self,
         causal_consistency: bool | None = None,
@@ -544,8 +529,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         session = ClientSession(self, self._executor.sessions.acquire(), options)
         self._sessions.add(session)
         return session
-
-    # Topology and statistics
 
     @property
     def topology_description(self) -> TopologyDescription:
@@ -624,7 +607,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def append_metadata(self, driver_info: DriverInfo) -> None:
         """Add the metadata of a wrapping library to the client metadata, which new connections send in the handshake.
 
-        The metadata of earlier calls stays. The client adds equal metadata only once.
+        The metadata of earlier calls remains. The client adds equal metadata only once.
 
         Specification: MongoDB Handshake, "Supporting Wrapping Libraries".
 
@@ -678,8 +661,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         """
         return self._executor.overload.stats()
 
-    # Lifetime
-
     def wait_until_ready(self, timeout: float | None = None) -> None:
         """Wait until a server replies and each available server has ``minPoolSize`` connections.
 
@@ -688,12 +669,12 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             client = MongoClient(uri, minPoolSize=5)
             client.wait_until_ready(timeout=10)
 
-        If a program calls this method at its start, a wrong URI or password ends the program immediately. The method
-        sends ``ping`` with the client's read preference, and repeats ``ping`` after network errors.
+        At the start of a program, this method reports a wrong URI or password immediately. The method sends ``ping``
+        with the client's read preference, and repeats ``ping`` after network errors.
 
         :param timeout: the time limit in seconds, which overrides ``timeoutMS``. 0 means no limit, and None (the
             default) uses ``serverSelectionTimeoutMS``.
-        :raises ServerSelectionTimeoutError: the client was not ready within the time limit, for the named reason.
+        :raises ServerSelectionTimeoutError: the client was not ready within the time limit. The message has the reason.
         :raises OperationFailure: the authentication failed.
         :raises ConfigurationError: the server or the DNS records contradict the options.
         """
@@ -773,20 +754,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def __enter__(self) -> MongoClient[DocumentType]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
-
-    def __next__(self) -> NoReturn:
-        """Raise TypeError, because a client is not iterable. Use :meth:`list_databases`.
-
-        :raises TypeError: always.
-        """
-        raise TypeError("'MongoClient' object is not iterable")
-
-    next = __next__
-    __iter__ = None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("cannot pickle a MongoClient; create a client in each process")

@@ -85,7 +85,8 @@ class UpdateResult(_Result):
 
     The counts, `upserted_id` and `did_upsert` raise InvalidOperation if the server did not acknowledge the write.
 
-    :param raw_result: the server's reply, with the ``_id`` (in a client bulk write: ``{"_id": ...}``) as ``upserted``.
+    :param raw_result: the server's reply. The field ``upserted`` has the ``_id`` of an upserted document, or
+        ``{"_id": ...}`` in a client bulk write.
     :param acknowledged: True if the server acknowledged the write.
     :param in_client_bulk: True for a result of :meth:`.MongoClient.bulk_write`; False by default.
     """
