@@ -63,7 +63,7 @@ _MODULES = {
     "MAX_SUPPORTED_WIRE_VERSION": "gmongo._server_facts.wire_versions",
     "MIN_SUPPORTED_WIRE_VERSION": "gmongo._server_facts.wire_versions",
 }
-_OTHER_NAMES = {"MAX_SUPPORTED_WIRE_VERSION": "MAX_SUPPORTED", "MIN_SUPPORTED_WIRE_VERSION": "MIN_SUPPORTED"}
+_NAMES_IN_MODULE = {"MAX_SUPPORTED_WIRE_VERSION": "MAX_SUPPORTED", "MIN_SUPPORTED_WIRE_VERSION": "MIN_SUPPORTED"}
 
 version = __version__
 """The version of gmongo."""
@@ -93,7 +93,7 @@ def __getattr__(name: str) -> Any:
     from importlib.util import find_spec
 
     if name in _MODULES:
-        value = getattr(import_module(_MODULES[name]), _OTHER_NAMES.get(name, name))
+        value = getattr(import_module(_MODULES[name]), _NAMES_IN_MODULE.get(name, name))
         globals()[name] = value
         return value
     if not name.startswith("_") and find_spec(f"gmongo.{name}") is not None:

@@ -312,9 +312,9 @@ class ClientSession:
         seconds: `timeout_ms`, :func:`gmongo.timeout`, ``default_timeout_ms`` of the session or ``timeoutMS`` of the
         client.
 
-        Because of the retries, `callback` may run several times. The effects of `callback` outside of the transaction must be
-        idempotent. `callback` must not suppress errors of commands, because an error may abort the transaction on the
-        server. For other error handling, use :meth:`start_transaction`.
+        Because of the retries, `callback` may run several times. The effects of `callback` outside of the transaction
+        must be idempotent. `callback` must not suppress errors of commands, because an error may abort the transaction
+        on the server. For other error handling, use :meth:`start_transaction`.
 
         Specification: Convenient API for Transactions.
 
