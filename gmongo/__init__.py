@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from gmongo._version import __version__
 
 if TYPE_CHECKING:
     from gmongo import uri_parser as uri_parser
-    from gmongo._cursor_type import CursorType
     from gmongo._server_facts.wire_versions import MAX_SUPPORTED as MAX_SUPPORTED_WIRE_VERSION
     from gmongo._server_facts.wire_versions import MIN_SUPPORTED as MIN_SUPPORTED_WIRE_VERSION
     from gmongo.collection import ReturnDocument
+    from gmongo.cursor import CursorType
     from gmongo.execution.deadline import timeout
     from gmongo.mongo_client import MongoClient
     from gmongo.operations.keys import ASCENDING, DESCENDING, GEO2D, GEOSPHERE, HASHED, TEXT
@@ -47,6 +48,23 @@ __all__ = [
     "version_tuple",
 ]
 
+# The modules that define the public names.
+_KEYS, _MODELS = "gmongo.operations.keys", "gmongo.operations.models"
+_MODULES = {
+    "MongoClient": "gmongo.mongo_client",
+    "CursorType": "gmongo.cursor",
+    "ReadPreference": "gmongo.read_preferences",
+    "ReturnDocument": "gmongo.collection",
+    "WriteConcern": "gmongo.write_concern",
+    "timeout": "gmongo.execution.deadline",
+    **dict.fromkeys(("ASCENDING", "DESCENDING", "GEO2D", "GEOSPHERE", "HASHED", "TEXT"), _KEYS),
+    **dict.fromkeys(("DeleteMany", "DeleteOne", "IndexModel", "InsertOne", "ReplaceOne", "UpdateMany"), _MODELS),
+    "UpdateOne": _MODELS,
+    "MAX_SUPPORTED_WIRE_VERSION": "gmongo._server_facts.wire_versions",
+    "MIN_SUPPORTED_WIRE_VERSION": "gmongo._server_facts.wire_versions",
+}
+_NAMES_IN_MODULE = {"MAX_SUPPORTED_WIRE_VERSION": "MAX_SUPPORTED", "MIN_SUPPORTED_WIRE_VERSION": "MIN_SUPPORTED"}
+
 version = __version__
 """The version of gmongo."""
 
@@ -67,14 +85,22 @@ def has_c() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    # Only the first use of a public name imports the driver. pytest imports this package in every run to load its
-    # plugin, even if no test uses the driver.
-    from gmongo._names import look_up
+    """Import a public name or a public module at its first use, and set the name as an attribute of the package.
 
-    return look_up(name)
+    pytest imports this package in every run to load its plugin, even if no test uses the driver.
+    """
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if name in _MODULES:
+        value = getattr(import_module(_MODULES[name]), _NAMES_IN_MODULE.get(name, name))
+        globals()[name] = value
+        return value
+    if not name.startswith("_") and find_spec(f"gmongo.{name}") is not None:
+        return import_module(f"gmongo.{name}")
+    hint = ": gmongo is for greenlets, and has no asyncio API; use MongoClient" if name == "AsyncMongoClient" else ""
+    raise AttributeError(f"module 'gmongo' has no attribute {name!r}{hint}", name=name, obj=sys.modules["gmongo"])
 
 
 def __dir__() -> list[str]:
-    from gmongo._names import MODULES
-
-    return sorted({*globals(), *MODULES})
+    return sorted({*globals(), *_MODULES})

@@ -89,10 +89,8 @@ _jobs = _Jobs()
 def run_in_native_thread(function: Callable[[], T], ref: bool) -> T | Exception:
     """Run a function in a native thread, and wait for its result or exception.
 
-    If 32 jobs are already running, gevent's thread pool runs the function instead.
-
-    :param function: a function, which must destroy a hub that it creates.
-    :param ref: True if the wait keeps the event loop alive. gevent's thread pool always keeps the event loop alive.
+    The function must destroy a hub that the function creates. `ref` is True if the wait keeps the event loop alive. If
+    32 jobs are already running, gevent's thread pool runs the function, and always keeps the event loop alive.
     """
     job = _start_job(function, ref) if len(_jobs.running) < _MAX_THREADS else None
     if job is None:

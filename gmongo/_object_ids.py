@@ -1,6 +1,6 @@
 """Generator of the ``_id`` of documents that have no ``_id`` (ObjectId specification).
 
-The identifiers of one process and one second ascend. ``bson`` would take a lock for each identifier, which takes longer
+The identifiers of one process and one second ascend. ``bson`` takes a lock for each identifier, which costs more time
 than the encoding of a document.
 """
 

@@ -19,9 +19,7 @@ _SAFE_PATH = getattr(sys.flags, "safe_path", sys.flags.isolated)
 def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
     """Run a program to its end, and return its exit status. Exceptions of the program propagate.
 
-    :param is_module: True if `program` is the name of a module, and not a path.
-    :param program: the name of a module, or the path of a file or of a directory or zip file with ``__main__``.
-    :param arguments: the arguments of the program.
+    `program` is the name of a module, or the path of a file or of a directory or zip file with ``__main__``.
     """
     sys.argv = [program, *arguments]
     _keep_pytest_silent()

@@ -26,8 +26,7 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
     """Return the TLS settings of connections, or None if the connections do not use TLS.
 
     :param options: the options of a client or a key management service, by lower-case name.
-    :param connect_timeout: the connect timeout in seconds, of which an OCSP query may take half; None means no limit.
-    :raises ConfigurationError: a file cannot be read, or an option needs ``gmongo[ocsp]``, which is not installed.
+    :param connect_timeout: the connect timeout in seconds, or None. An OCSP query may take half of this time.
     """
     renewal = _Renewal([options[name] for name in _FILES if options.get(name)], partial(_standard_context, options))
     context = tls_context(options)

@@ -1,4 +1,4 @@
-"""Truncated texts of values. The whole text of a large document would block the event loop."""
+"""Truncated texts of values. The formatting of a whole large document would block the event loop."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bson.raw_bson import RawBSONDocument
 from gmongo._documents import Value
 
 _DEEPEST = 100  # nested levels, as in MongoDB. The copy is recursive, and Python limits the depth of recursion.
-_LARGEST_RAW = 64 * 1024  # bytes of a raw document, because the first access to a field decodes all fields
-_SHORTEST_CUT = 64  # characters or bytes of a value that may be shortened, because a UUID requires its full length
+_LARGEST_RAW = 64 * 1024  # bytes of a raw document, of which the first access to a field decodes all fields
+_SHORTEST_CUT = 64  # minimum length of a truncated string or bytes object, so that a UUID remains complete
 _BITS_SHOWN = 200  # maximum number of bits of an integer whose digits are shown
 
 

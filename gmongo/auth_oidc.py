@@ -59,7 +59,7 @@ class OIDCCallback(ABC):
 
     @abstractmethod
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
-        """Return an access token, without concurrent calls. If the method waits, it must wait cooperatively.
+        """Return an access token. The driver calls the method once at a time. Each wait must be cooperative.
 
         Specification: Authentication, "MONGODB-OIDC".
 

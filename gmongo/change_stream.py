@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
@@ -14,6 +13,7 @@ from bson.timestamp import Timestamp
 from gevent import GreenletExit, Timeout
 
 from gmongo._documents import Document, DocumentDict, Value, without_none
+from gmongo._parameter_docs import describes_parameters
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
@@ -59,22 +59,22 @@ class ChangeStream(Generic[DocumentType]):
     :param target: the collection, database or client to watch.
     :param pipeline: stages such as ``$match`` and ``$project``, which must keep ``_id``; None adds no stages.
     :param full_document: ``"updateLookup"`` adds the current document to each update; ``"whenAvailable"`` and
-        ``"required"`` add the document right after the update (MongoDB 6.0). None adds no document.
+        ``"required"`` add the state of the document after the update (MongoDB 6.0). None adds no document.
     :param resume_after: the resume token of a change; the stream starts after this change. None sets no token.
     :param max_await_time_ms: the maximum wait of the server for a change, in milliseconds; None means 1,000 ms.
     :param batch_size: the maximum number of changes in a batch; None lets the server choose.
     :param collation: a ``Collation`` or an equivalent mapping for the pipeline; None compares the bytes of strings.
-    :param start_at_operation_time: the operation time at which the stream starts. Without this time and a token, the
-        stream starts now.
+    :param start_at_operation_time: the operation time at which the stream starts. If this time and both tokens are
+        None, the stream starts now.
     :param session: the session of the stream; None uses an implicit session while the stream is open.
     :param start_after: a resume token, including the token of an ``invalidate`` event; None sets no token.
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-    :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was before the
-        change (MongoDB 6.0). None adds no document.
+    :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the previous state of the document
+        (MongoDB 6.0). None adds no document.
     :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0); None by default.
     :param timeout_ms: the time limit for the opening of the stream, and for each iteration including a resume, in
-        milliseconds. 0 means no limit, None uses the limit of `target`. After a timeout, the next call resumes the
-        stream. A stream without changes may need a higher limit, so that the server can scan its oplog.
+        milliseconds. 0 means no limit, None uses the limit of the watched object. After a timeout, the next call
+        resumes the stream. If changes are rare, the scan of the oplog may need a higher limit.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
     :raises OperationFailure: the server rejected the command, for example because the server is a standalone.
@@ -129,8 +129,6 @@ class ChangeStream(Generic[DocumentType]):
         self._interrupted = False
         self._closed = False
 
-    # The cursor
-
     def _opened(self: Stream) -> Stream:
         """Open the cursor. After an error, close the stream."""
         try:
@@ -180,13 +178,11 @@ class ChangeStream(Generic[DocumentType]):
             self._cursor.close()
         return self._open()
 
-    # Changes
-
     def __iter__(self) -> ChangeStream[DocumentType]:
         return self
 
     def __next__(self) -> DocumentType:
-        """Wait without limit, or until ``timeoutMS``, for the next change, and return the change.
+        """Wait for the next change, and return the change. ``timeoutMS`` limits the wait.
 
         :raises StopIteration: the stream is closed, or the watched collection or database no longer exists.
         :raises PyMongoError: the server or the network failed, and the resume also failed.
@@ -276,10 +272,9 @@ class ChangeStream(Generic[DocumentType]):
         return is_resumable(error, 0 if self._cursor is None else self._cursor.wire_version)
 
     def _deliver(self) -> Value:
-        """Decode the change for the application, and advance the resume position of the stream.
+        """Decode the change for the application, and advance the resume position.
 
-        After a BSON error, the next call returns the next change. After another error, the next call
-        decodes the same change.
+        The position also advances after a BSON error. After another error, the next call decodes the same change.
         """
         change = self._change
         try:
@@ -305,8 +300,6 @@ class ChangeStream(Generic[DocumentType]):
             batch_token = None if cursor.has_buffered_documents else cursor.post_batch_resume_token
             position.after_change(change["_id"] if batch_token is None else batch_token)
 
-    # State
-
     @property
     def _subject(self) -> str:
         return f"change stream on the collection {self._collection.full_name}"
@@ -315,7 +308,7 @@ class ChangeStream(Generic[DocumentType]):
     def resume_token(self) -> Document | None:
         """The newest resume token for `resume_after` or `start_after`, or None.
 
-        The token continues after the last returned change. Any client can resume with a stored token.
+        A stream that starts with this token begins after the last returned change. Any client may use a stored token.
         """
         token = self._position.token
         if token is None or not self._decodes:
@@ -330,10 +323,7 @@ class ChangeStream(Generic[DocumentType]):
         return not self._closed
 
     def close(self) -> None:
-        """Close the stream and its cursor on the server, and end iterations in other greenlets.
-
-        Further calls do nothing.
-        """
+        """Close the stream and its cursor on the server, and end iterations in other greenlets."""
         self._closed = True
         try:
             if self._cursor is not None:
@@ -345,9 +335,7 @@ class ChangeStream(Generic[DocumentType]):
     def __enter__(self) -> ChangeStream[DocumentType]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, (GreenletExit, Timeout)):  # this greenlet must not wait for the server
             self._drop()
         else:
@@ -359,9 +347,8 @@ class ChangeStream(Generic[DocumentType]):
             self._closed = True
             self._cursor.drop()
             if isinstance(self._session, ImplicitSession):
-                self._client._cursor_killer.take(
-                    DroppedCursor(0, "", self._cursor.resources.address, self._session, None)
-                )
+                dropped = DroppedCursor(0, "", self._cursor.resources.address, self._session, None)
+                self._client._cursor_killer.take(dropped)
 
     def __del__(self) -> None:
         self._drop()
@@ -393,14 +380,22 @@ class ClusterChangeStream(ChangeStream[DocumentType]):
         return {**super()._stage_fields(), "allChangesForCluster": True}
 
 
+@describes_parameters(ChangeStream)
 class _Watched(Generic[Stream]):
-    """Base class of collections, databases and clients. The class adds the method :meth:`watch`."""
+    """Base class of collections, databases and clients."""
 
     _stream_class: type[Stream]
 
     def _stream_target(self) -> tuple[Collection[Value], str | int]:
         """Return the collection whose options the stream uses, and the target of the aggregation."""
         raise NotImplementedError
+
+    def __next__(self) -> NoReturn:
+        """Raise TypeError, because a collection, a database and a client are not iterable."""
+        raise TypeError(f"{type(self).__name__!r} object is not iterable")
+
+    next = __next__
+    __iter__ = None
 
     def watch(
         self,
@@ -429,29 +424,11 @@ class _Watched(Generic[Stream]):
                 for change in stream:
                     ship(change["fullDocument"])
 
-        The stream resumes after failovers and lost connections. The cursor of an ``aggregate`` with
-        ``$changeStream`` does not resume. The read concern must be the default or ``majority``.
+        The stream resumes after failovers and lost connections, in contrast to the cursor of an ``aggregate`` with
+        ``$changeStream``. The read concern must be the default or ``majority``.
 
         Specification: Change Streams, "Driver API".
 
-        :param pipeline: stages such as ``$match`` and ``$project``, which must keep ``_id``; None adds no stages.
-        :param full_document: ``"updateLookup"`` adds the current document to each update; ``"whenAvailable"`` and
-            ``"required"`` add the document right after the update (MongoDB 6.0). None adds no document.
-        :param resume_after: the resume token of a change; the stream starts after this change. None sets no token.
-        :param max_await_time_ms: the maximum wait of the server for a change, in milliseconds; None means 1,000 ms.
-        :param batch_size: the maximum number of changes in a batch; None lets the server choose.
-        :param collation: a ``Collation`` or an equivalent mapping for the pipeline; None compares the bytes of strings.
-        :param start_at_operation_time: the operation time at which the stream starts. Without this time and a token,
-            the stream starts now.
-        :param session: the session of the stream; None uses an implicit session while the stream is open.
-        :param start_after: a resume token, including the token of an ``invalidate`` event; None sets no token.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was before the
-            change (MongoDB 6.0). None adds no document.
-        :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0); None by default.
-        :param timeout_ms: the time limit for the opening of the stream, and for each iteration including a resume, in
-            milliseconds. 0 means no limit, None uses the limit of this object. After a timeout, the next call resumes
-            the stream.
         :raises TypeError: an option has the wrong type.
         :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
         :raises OperationFailure: the server rejected the command, for example because the server is a standalone.

@@ -132,8 +132,6 @@ class ClientOptions(InheritedOptions):
             _check_mechanism_without_tls(credential, [seed for seed in seeds if seed != self._srv_seed])
         return credential
 
-    # DNS
-
     @property
     def _srv_seed(self) -> Address:
         """The seed that stands for the hosts of a ``mongodb+srv`` URI until DNS has resolved these hosts."""
@@ -174,8 +172,6 @@ class ClientOptions(InheritedOptions):
             resolve=None,
             connection=connection,
         )
-
-    # Public options
 
     @property
     def connect(self) -> bool:
@@ -290,8 +286,6 @@ class ClientOptions(InheritedOptions):
     def metadata(self) -> DocumentDict:
         """Return the client metadata that the handshake of a connection sends."""
         return client_metadata(self.merged.get("appname"), self.libraries)
-
-    # Settings of each layer
 
     def execution(self) -> ExecutionSettings:
         """Return the settings of the executor."""

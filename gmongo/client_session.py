@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from bson.timestamp import Timestamp
 
 from gmongo._documents import Document, Value
+from gmongo._parameter_docs import describes_parameters
 from gmongo._truncated_repr import short
 from gmongo.engines.transaction import TransactionEnd, with_transaction
 from gmongo.errors import ConfigurationError, InvalidOperation
@@ -30,62 +31,41 @@ __all__ = ["ClientSession", "SessionOptions", "TransactionOptions"]
 
 T = TypeVar("T")
 
+_TRANSACTION_PARAMETERS = """
+:param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``. None (the default)
+    uses the session's default, or else the client's option.
+:param write_concern: the acknowledgement that the commit and the abort wait for, which must not be ``w=0``. None (the
+    default) uses the session's default, or else the client's option.
+:param read_preference: the read preference. All reads of a transaction must use the primary. None (the default) uses
+    the session's default, or else the client's option.
+:param max_commit_time_ms: the server's time limit for the commit, in milliseconds. None (the default) uses the
+    session's default, or else no limit.
+"""
 
+
+@describes_parameters(_TRANSACTION_PARAMETERS)
+@dataclass(frozen=True, eq=False, repr=False)
 class TransactionOptions:
     """Options of a transaction.
 
-    If an option is None, the transaction uses the default of the session. If the session has no default, the
-    transaction uses the option of the client.
-
     Specification: Transactions, "TransactionOptions".
 
-    :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``.
-    :param write_concern: the acknowledgement of the commit and the abort. `w` must not be 0.
-    :param read_preference: the read preference. All reads of a transaction must use the primary.
-    :param max_commit_time_ms: the server's time limit for the commit, in milliseconds; None uses the default.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: the write concern is unacknowledged.
     """
 
-    __slots__ = ("_max_commit_time_ms", "_read_concern", "_read_preference", "_write_concern")
+    read_concern: ReadConcern | None = None
+    write_concern: WriteConcern | None = None
+    read_preference: _ReadPreference | None = None
+    max_commit_time_ms: int | None = None
 
-    def __init__(
-        self,
-        read_concern: ReadConcern | None = None,
-        write_concern: WriteConcern | None = None,
-        read_preference: _ReadPreference | None = None,
-        max_commit_time_ms: int | None = None,
-    ) -> None:
-        _check_type("read_concern", read_concern, ReadConcern)
-        _check_type("write_concern", write_concern, WriteConcern)
-        _check_type("read_preference", read_preference, _ReadPreference)
-        _check_type("max_commit_time_ms", max_commit_time_ms, int)
-        if write_concern is not None:
-            _check_acknowledged(write_concern)
-        self._read_concern = read_concern
-        self._write_concern = write_concern
-        self._read_preference = read_preference
-        self._max_commit_time_ms = max_commit_time_ms
-
-    @property
-    def read_concern(self) -> ReadConcern | None:
-        """The read concern of the first command of the transaction, or None."""
-        return self._read_concern
-
-    @property
-    def write_concern(self) -> WriteConcern | None:
-        """The write concern of the commit and the abort, or None."""
-        return self._write_concern
-
-    @property
-    def read_preference(self) -> _ReadPreference | None:
-        """The read preference of the reads in the transaction, or None."""
-        return self._read_preference
-
-    @property
-    def max_commit_time_ms(self) -> int | None:
-        """The server's time limit for the commit, in milliseconds, or None."""
-        return self._max_commit_time_ms
+    def __post_init__(self) -> None:
+        _check_type("read_concern", self.read_concern, ReadConcern)
+        _check_type("write_concern", self.write_concern, WriteConcern)
+        _check_type("read_preference", self.read_preference, _ReadPreference)
+        _check_type("max_commit_time_ms", self.max_commit_time_ms, int)
+        if self.write_concern is not None:
+            _check_acknowledged(self.write_concern)
 
 
 class SessionOptions:
@@ -96,7 +76,7 @@ class SessionOptions:
     :param causal_consistency: True lets reads see the effects of earlier operations of the session. None (the default)
         means the opposite of `snapshot`.
     :param default_transaction_options: the options of transactions; None (the default) uses the client's options.
-    :param snapshot: True lets all reads see the data at the first read (MongoDB 5.0); False by default.
+    :param snapshot: True lets all reads see the data as of the first read (MongoDB 5.0); False by default.
     :param default_timeout_ms: the time limit of ``with_transaction``, and of each commit, abort and end of the session,
         in milliseconds. 0 means no limit, None (the default) uses the client's ``timeoutMS``.
     :raises TypeError: an option has the wrong type.
@@ -139,14 +119,15 @@ class SessionOptions:
 
     @property
     def snapshot(self) -> bool:
-        """True if all reads of the session see the data of the moment of the first read."""
+        """True if all reads of the session see the data as of the first read."""
         return self._snapshot
 
 
+@describes_parameters(_TRANSACTION_PARAMETERS)
 class ClientSession:
     """Explicit session, created by :meth:`MongoClient.start_session <gmongo.mongo_client.MongoClient.start_session>`.
 
-    Only one greenlet at a time may use a session. Another greenlet gets :class:`~gmongo.errors.InvalidOperation`.
+    Only one greenlet at a time may use a session. An operation of a second greenlet raises InvalidOperation.
 
     Specifications: Driver Sessions, Transactions.
 
@@ -196,12 +177,12 @@ class ClientSession:
 
     @property
     def cluster_time(self) -> Document | None:
-        """The newest cluster time for :meth:`advance_cluster_time` of another session, or None."""
+        """The newest cluster time that the session knows, or None. See :meth:`advance_cluster_time`."""
         return self._state.cluster_time
 
     @property
     def operation_time(self) -> Timestamp | None:
-        """The operation time of the last operation, for :meth:`advance_operation_time` of another session, or None."""
+        """The operation time of the session's last operation, or None. See :meth:`advance_operation_time`."""
         return self._state.operation_time
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
@@ -232,8 +213,6 @@ class ClientSession:
             raise TypeError(f"operation_time must be a Timestamp, not {short(operation_time)}")
         self._state.advance_operation_time(operation_time)
 
-    # Transactions
-
     @property
     def in_transaction(self) -> bool:
         """True if a transaction has started, and has been neither committed nor aborted."""
@@ -254,12 +233,6 @@ class ClientSession:
 
         Specification: Transactions, "startTransaction".
 
-        :param read_concern: the isolation level of the reads: ``"local"``, ``"majority"`` or ``"snapshot"``. For each
-            of these three options, None (the default) uses the option of the session, or else of the client.
-        :param write_concern: the acknowledgement that the commit and the abort wait for.
-        :param read_preference: the read preference. All reads of a transaction must use the primary.
-        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds; None uses the session's
-            limit.
         :returns: a context manager that commits or aborts the transaction.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
         :raises ConfigurationError: the write concern is unacknowledged.
@@ -339,22 +312,16 @@ class ClientSession:
         seconds: `timeout_ms`, :func:`gmongo.timeout`, ``default_timeout_ms`` of the session or ``timeoutMS`` of the
         client.
 
-        `callback` may therefore run several times. The effects of `callback` outside of the transaction must be
-        idempotent. `callback` must not suppress errors of commands, because an error may abort the transaction on the
-        server. For other error handling, use :meth:`start_transaction`.
+        Because of the retries, `callback` may run several times. The effects of `callback` outside of the transaction
+        must be idempotent. `callback` must not suppress errors of commands, because an error may abort the transaction
+        on the server. For other error handling, use :meth:`start_transaction`.
 
         Specification: Convenient API for Transactions.
 
         :param callback: a function that must pass the received session to its operations. The time limit applies to
             these operations, which cannot change the limit.
-        :param read_concern: the isolation level of the reads. For each of these three options, None (the default) uses
-            the option of the session, or else of the client.
-        :param write_concern: the acknowledgement that the commit and the abort wait for.
-        :param read_preference: the read preference. All reads of a transaction must use the primary.
-        :param max_commit_time_ms: the server's time limit for the commit, in milliseconds; None uses the session's
-            limit.
         :param timeout_ms: the time limit of all attempts together, in milliseconds. 0 means no limit, None uses the
-            session's limit. An abort after the limit has a new limit of equal length.
+            session's limit. An abort after the time limit has a new time limit of the same length.
         :raises TypeError: `callback` is not callable.
         :raises PyMongoError: the last attempt failed. After the time limit, the exception has this error as its cause.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
@@ -388,8 +355,6 @@ class ClientSession:
         finally:
             if end_session:
                 self.end_session()
-
-    # Lifetime
 
     def end_session(self) -> None:
         """End the session, and abort a transaction in progress. Further calls do nothing.
@@ -431,9 +396,7 @@ class ClientSession:
     def __enter__(self) -> ClientSession:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._end(error)
 
     def __del__(self) -> None:
@@ -455,9 +418,7 @@ class _TransactionBlock:
     def __enter__(self) -> _TransactionBlock:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._session.in_transaction:
             if error is None:
                 self._session.commit_transaction()

@@ -10,17 +10,17 @@ from bson.raw_bson import RawBSONDocument
 from bson.son import SON
 
 from gmongo._background import with_checkpoints
-from gmongo._cursor_type import CursorType
 from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._inherited_options import InheritedOptions, executor_of, internals_of, options_of
-from gmongo._no_such_method import no_such_method
+from gmongo._nearest import no_such_method
+from gmongo._parameter_docs import SHARED, describes_parameters
 from gmongo._server_facts import codes, wire_versions
 from gmongo._truncated_repr import short
 from gmongo.change_stream import CollectionChangeStream, _Watched
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
-from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
-from gmongo.cursor import Bound, Cursor, RawBatchCursor
+from gmongo.command_cursor import CommandCursor, CursorClass, RawBatchCommandCursor
+from gmongo.cursor import Bound, Cursor, CursorType, RawBatchCursor
 from gmongo.engines.collection_bulk import Bulk, insert_run, runs_of, statement_of
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.deadline import checked_timeout
@@ -75,15 +75,18 @@ _FORBIDDEN_FIELDS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
 _SON_DOCUMENTS: CodecOptions[Value] = CodecOptions(document_class=SON)
 
 
+# The decorator completes the docstrings of the methods with descriptions of parameters from SHARED and Cursor.
+@describes_parameters(Cursor, SHARED)
 class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]], Generic[DocumentType]):
     """A collection of a database. ``database.orders`` and ``database["orders"]`` return the collection.
 
-    The constructor sends no command. A dot in an attribute access becomes a dot in the name:
-    ``database.orders.archive`` is ``database["orders.archive"]``.
+    An attribute access extends the name: ``database.orders.archive`` is ``database["orders.archive"]``. The
+    constructor sends no command, except if `create` is True or `kwargs` is not empty.
 
-    A `session` runs one operation at a time. An operation without a session uses an implicit session. The session lets
-    the server recognise a retry. A `comment` is any BSON value. The server shows the comment in its log, its profiler
-    and ``currentOp``. Before MongoDB 4.4, a comment must be a string, and only some commands support a comment.
+    A `session` runs one operation at a time. An operation without a session uses an implicit session, which lets the
+    server recognise a retry. A `comment` is any BSON value. The server shows the comment in its log, its profiler and
+    ``currentOp``. Before MongoDB 4.4, a comment must be a string, and only some commands support a comment. Deletions
+    and the ``find_one_and`` methods support a `hint` since MongoDB 4.4, and :meth:`distinct` since MongoDB 7.1.
 
     Each operation may raise these exceptions, in addition to the exceptions that its documentation lists:
 
@@ -92,32 +95,24 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     - :class:`~gmongo.errors.WaitQueueTimeoutError`: no connection became available within ``waitQueueTimeoutMS``.
     - :class:`~gmongo.errors.AutoReconnect` and its subclasses: the network failed or the primary changed. If the
       operation is retryable, the retry also failed (``docs/retries.md``).
-    - :class:`~gmongo.errors.OperationFailure` and its subclasses: the server replied with an error.
+    - :class:`~gmongo.errors.OperationFailure` and its subclasses: the server replied with an error. After a
+      :class:`~gmongo.errors.WriteConcernError`, the write has taken effect on the primary.
     - :class:`~gmongo.errors.InvalidOperation`: the client is closed, the client belongs to another native thread, or
       the session is not usable.
-    - :class:`TypeError` or :class:`ValueError`: an argument is invalid. In this case, the driver
-      has sent no command.
+    - :class:`TypeError` or :class:`ValueError`: an argument is invalid. In this case, the driver has sent no command.
 
-    Specification: CRUD API.
+    Specifications: CRUD API, Index Management, Enumerating Indexes, Collection Management, Enumerating Collections.
 
     :param database: the database that contains the collection. The database may belong to another library, as for
         :class:`~gmongo.database.Database`.
     :param name: the name of the collection.
-    :param create: True creates the collection immediately, like ``create_collection(check_exists=False)``; False by
-        default.
-    :param codec_options: the options for encoding and decoding. For each of these four options, None (the default) uses
-        the option of the database.
-    :param read_preference: the servers to which the client sends reads.
-    :param write_concern: the acknowledgement that each write waits for.
-    :param read_concern: the isolation level of reads.
+    :param create: True creates the collection, like ``create_collection(check_exists=False)``; False by default.
     :param session: the session of the ``create`` command; None by default.
     :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit, None
         uses the database's limit. :func:`gmongo.timeout` overrides `timeout_ms`.
-    :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``. If
-        `kwargs` contains a field, the constructor creates the collection.
+    :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``.
     :raises TypeError: `database` is not a database, `name` is not a string, or an option has the wrong type.
     :raises InvalidName: `name` is not allowed for a collection.
-    :raises OperationFailure: the server rejected the ``create`` command.
     """
 
     _stream_class: type[CollectionChangeStream[DocumentType]] = CollectionChangeStream
@@ -214,20 +209,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Collection[Value]:
-        """Return a new object for this collection with other options.
+        """Return a copy of this collection object with other options. An option that is None does not change.
 
         ::
 
             orders.with_options(read_preference=ReadPreference.SECONDARY).count_documents({})
 
-        :param codec_options: the options for encoding and decoding. For each of these four options, None (the default)
-            keeps the option of this object.
-        :param read_preference: the servers to which the client sends reads.
-        :param write_concern: the acknowledgement that each write waits for.
-        :param read_concern: the isolation level of reads.
-        :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit,
-            None keeps the limit of this object. :func:`gmongo.timeout` overrides `timeout_ms`.
-        :returns: a new collection object. This object remains unchanged.
+        :param timeout_ms: the time limit of each operation in milliseconds; 0 means no limit, None inherits the limit.
         :raises TypeError: an option has the wrong type.
         """
         options = options_of(self, "Collection", (codec_options, read_preference, write_concern, read_concern))
@@ -246,8 +234,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             )
         return self[name]
 
-    # Inserting
-
     def insert_one(
         self,
         document: DocumentType | RawBSONDocument,
@@ -260,18 +246,12 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.insert_one({"_id": 1, "title": "first"}).inserted_id
             1
 
-        Specification: CRUD API, "Write".
-
         :param document: a mapping or a :class:`~bson.raw_bson.RawBSONDocument`. The driver adds an
             :class:`~bson.objectid.ObjectId` to a mapping that has no ``_id``.
-        :param bypass_document_validation: True disables the document validation of the server; None by default.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a result, whose attribute `inserted_id` is the ``_id`` of the document.
         :raises TypeError: `document` is not a mapping.
         :raises DuplicateKeyError: another document has an equal ``_id``, or an equal value in a unique index.
         :raises WriteError: the server rejected the document, for example because the document failed the validation.
-        :raises WriteConcernError: the server inserted the document, but could not satisfy the write concern.
         :raises DocumentTooLarge: the document is larger than the server's maximum size (16 MB).
         """
         check_is_mapping("document", document)
@@ -290,18 +270,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         session: ClientSession | None = None,
         comment: Value = None,
     ) -> InsertManyResult:
-        """Insert documents in as few messages as possible. Other greenlets run while the driver encodes the documents.
+        """Insert documents, in as few messages as possible. Other greenlets run while the driver encodes the documents.
 
             >>> notes.insert_many([{"_id": 2}, {"_id": 3}]).inserted_ids
             [2, 3]
 
-        Specification: CRUD API, "Write".
-
         :param documents: a non-empty list or another iterable. :meth:`insert_one` describes the possible documents.
         :param ordered: True (the default) stops at the first error. False inserts all documents, in any order.
-        :param bypass_document_validation: True disables the document validation of the server; None by default.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a result with the ``_id`` of each document, in the order of the documents.
         :raises TypeError: `documents` is not an iterable of mappings, or `documents` is an empty list.
         :raises InvalidOperation: the iterable returned no document.
@@ -329,8 +304,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         """Return True if a write is part of a transaction. All writes of a transaction are acknowledged."""
         return in_transaction(self._executor, session)
 
-    # Updating
-
     def update_one(
         self,
         filter: _Filter,
@@ -351,30 +324,14 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> result.matched_count, result.modified_count
             (1, 1)
 
-        Specification: CRUD API, "Write", and "Update vs. Replace Validation" for update operators.
-
-        :param filter: a query; ``{}`` matches every document.
-        :param update: update operators such as ``{"$set": {"title": "new"}}``, or a pipeline as a list of stages.
-        :param upsert: True inserts a document if no document matches; False by default.
-        :param bypass_document_validation: True disables the document validation of the server; None by default.
-        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
-        :param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
-        :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param sort: the order that determines the first match, as for :meth:`find` (MongoDB 8.0); None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
-        :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
         :raises DuplicateKeyError: the updated document would violate a unique index.
         :raises WriteError: the server rejected the update, for example because the document failed the validation.
-        :raises WriteConcernError: the server updated the document, but could not satisfy the write concern.
         """
-        update = checked_update(update)
-        options = (upsert, collation, hint, array_filters, sort)
-        extra = (bypass_document_validation, let, comment)
-        return self._update(filter, update, options, extra, session)
+        options, extra = (upsert, collation, hint, array_filters, sort), (bypass_document_validation, let, comment)
+        return self._update(filter, checked_update(update), options, extra, session)
 
     def update_many(
         self,
@@ -393,29 +350,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         The driver does not retry this operation, because an update of many documents is not a retryable write.
 
-        Specification: CRUD API, "Write", and "Update vs. Replace Validation" for update operators.
-
-        :param filter: a query; ``{}`` matches every document.
-        :param update: update operators such as ``{"$inc": {"views": 1}}``, or a pipeline as a list of stages.
-        :param upsert: True inserts a document if no document matches; False by default.
-        :param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
-        :param bypass_document_validation: True disables the document validation of the server; None by default.
-        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
-        :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
-        :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
         :raises DuplicateKeyError: an update would violate a unique index. Earlier updates remain.
         :raises WriteError: the server rejected the update of a document. Earlier updates remain.
-        :raises WriteConcernError: the server updated the documents, but could not satisfy the write concern.
         """
-        update = checked_update(update)
-        options = (upsert, collation, hint, array_filters, None)
-        extra = (bypass_document_validation, let, comment)
-        return self._update(filter, update, options, extra, session, multi=True)
+        options, extra = (upsert, collation, hint, array_filters, None), (bypass_document_validation, let, comment)
+        return self._update(filter, checked_update(update), options, extra, session, multi=True)
 
     def replace_one(
         self,
@@ -432,30 +373,14 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> UpdateResult:
         """Replace the first document that matches `filter`, and keep its ``_id``.
 
-        Specification: CRUD API, "Write", and "Update vs. Replace Validation" for replacements.
-
-        :param filter: a query; ``{}`` matches every document.
-        :param replacement: the new document, without update operators. An ``_id`` in `replacement` must equal the
-            ``_id`` of the replaced document.
-        :param upsert: True inserts the replacement if no document matches; False by default.
-        :param bypass_document_validation: True disables the document validation of the server; None by default.
-        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
-        :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param sort: the order that determines the first match, as for :meth:`find` (MongoDB 8.0); None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
-        :raises TypeError: an argument has the wrong type.
         :raises ValueError: `replacement` begins with an update operator.
         :raises DuplicateKeyError: another document has an equal value in a unique index.
         :raises WriteError: the server rejected the replacement, for example because the validation failed.
-        :raises WriteConcernError: the server replaced the document, but could not satisfy the write concern.
         """
-        replacement = checked_replacement(replacement)
-        options = (upsert, collation, hint, None, sort)
-        extra = (bypass_document_validation, let, comment)
-        return self._update(filter, replacement, options, extra, session)
+        options, extra = (upsert, collation, hint, None, sort), (bypass_document_validation, let, comment)
+        return self._update(filter, checked_replacement(replacement), options, extra, session)
 
     def _update(
         self,
@@ -488,8 +413,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             reply["upserted"] = reply["upserted"][0]["_id"]
         return UpdateResult(reply or None, acknowledged)
 
-    # Deleting
-
     def delete_one(
         self,
         filter: _Filter,
@@ -504,19 +427,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.delete_one({"_id": 6}).deleted_count
             1
 
-        Specification: CRUD API, "Write".
-
-        :param filter: a query; ``{}`` matches every document.
-        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
-        :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
-            hint.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a result with the number of deleted documents, which is 0 or 1.
-        :raises TypeError: an argument has the wrong type.
-        :raises WriteError: the server rejected the deletion.
-        :raises WriteConcernError: the server deleted the document, but could not satisfy the write concern.
         """
         return self._delete(1, filter, collation, hint, session, let, comment)
 
@@ -534,19 +445,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         The driver does not retry this operation, because a deletion of many documents is not a retryable write. To
         delete all documents and indexes of the collection, :meth:`drop` is faster.
 
-        Specification: CRUD API, "Write".
-
-        :param filter: a query; ``{}`` matches every document.
-        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
-        :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
-            hint.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a result with the number of deleted documents.
-        :raises TypeError: an argument has the wrong type.
-        :raises WriteError: the server rejected the deletion.
-        :raises WriteConcernError: the server deleted the documents, but could not satisfy the write concern.
         """
         return self._delete(0, filter, collation, hint, session, let, comment)
 
@@ -568,11 +467,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         )
         fields = _write_command_fields(None, let, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
-        retryable = acknowledged and limit == 1
-        operation = SingleWrite(self._context, "delete", (statement,), fields, acknowledged, retryable)
+        operation = SingleWrite(
+            self._context, "delete", (statement,), fields, acknowledged, acknowledged and limit == 1
+        )
         return DeleteResult(self._executor.run(operation, session), acknowledged)
-
-    # Bulk write
 
     def bulk_write(
         self,
@@ -593,17 +491,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>` can write to several collections.
 
-        Specification: CRUD API, "Bulk Write Models".
-
         :param requests: a non-empty list of write models: :class:`~gmongo.operations.InsertOne`,
             :class:`~gmongo.operations.UpdateOne`, :class:`~gmongo.operations.UpdateMany`,
             :class:`~gmongo.operations.ReplaceOne`, :class:`~gmongo.operations.DeleteOne` and
             :class:`~gmongo.operations.DeleteMany`.
         :param ordered: True (the default) stops at the first error. False runs all writes, in any order.
-        :param bypass_document_validation: True disables the document validation of the server; None by default.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :returns: a result with the total numbers of written documents, and with the ``_id`` of each upserted document.
         :raises TypeError: `requests` is not a list, or an element of `requests` is not a write model.
         :raises InvalidOperation: `requests` is empty.
@@ -624,8 +516,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
     def _bulk(self, name: str, ordered: bool, fields: Document, acknowledged: bool) -> Bulk:
         return Bulk(self._context, name=name, ordered=ordered, fields=fields, acknowledged=acknowledged)
-
-    # Finding
 
     def find(
         self,
@@ -663,46 +553,15 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             first
             second
 
-        Methods of the cursor can also set the options: ``notes.find({"tags":
-        "a"}).sort("title").limit(10)``. If you do not read a cursor to its end, close the cursor or
-        use a ``with`` statement. The server then closes the cursor immediately, and not only after
-        its timeout.
+        Methods of the cursor can also set the options: ``notes.find({"tags": "a"}).sort("title").limit(10)``. If a
+        program does not read a cursor to its end, the program should close the cursor, or use a ``with`` statement.
+        Otherwise the cursor stays open on the server until its timeout. :class:`~gmongo.cursor.Cursor` describes the
+        options.
 
-        Specification: CRUD API, "Read", and Find, getMore and killCursors commands.
-
-        :param filter: a query; None or ``{}`` matches every document.
-        :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
-        :param skip: the number of documents that the server skips; 0 by default.
-        :param limit: the maximum number of documents to return; 0 (the default) means no limit. A negative number
-            ``-n`` returns at most `n` documents in a single batch.
-        :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
-        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`; NON_TAILABLE by default.
-        :param sort: a list of ``(field, direction)``, or a mapping; None (the default) does not sort the documents.
-        :param allow_partial_results: True allows partial results if shards are unreachable; False by default.
-        :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
-        :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose.
-        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
-        :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
-        :param max_scan: an option that current servers do not support; None by default.
-        :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
-            client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`.
-        :param max: the exclusive upper bound in the index: a mapping, or ``(field, value)`` pairs. None by default.
-        :param min: the inclusive lower bound in the index, in the same form as `max`; None by default.
-        :param return_key: True returns the index keys instead of the documents; None by default.
-        :param show_record_id: True adds the server's record identifier as ``$recordId``; None by default.
-        :param snapshot: an option that current servers do not support; None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
-            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
-            each iteration.
-        :raises TypeError: an argument has the wrong type.
+        :param filter: a query; None (the default) or ``{}`` matches every document.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
-        :raises InvalidOperation: `cursor_type` is ``EXHAUST``, but `limit` is set. The first iteration raises
-            InvalidOperation if `min` or `max` is set without `hint`.
+        :raises InvalidOperation: `limit` is set for a cursor of type ``EXHAUST``. At the first iteration: `min` or
+            `max` is set without `hint`.
         """
         return Cursor(
             self, filter, projection, skip, limit, no_cursor_timeout, cursor_type, sort, allow_partial_results,
@@ -747,41 +606,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> sum(len(bson.decode_all(batch)) for batch in notes.find_raw_batches({"tags": "a"}))
             2
 
-        Specification: CRUD API, "Read".
-
-        :param filter: a query; None or ``{}`` matches every document.
-        :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
-        :param skip: the number of documents that the server skips; 0 by default.
-        :param limit: the maximum number of documents to return; 0 (the default) means no limit.
-        :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
-        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`; NON_TAILABLE by default.
-        :param sort: a list of ``(field, direction)``, or a mapping; None (the default) does not sort the documents.
-        :param allow_partial_results: True allows partial results if shards are unreachable; False by default.
-        :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
-        :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose.
-        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
-        :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
-        :param max_scan: an option that current servers do not support; None by default.
-        :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
-            client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`.
-        :param max: the exclusive upper bound in the index: a mapping, or ``(field, value)`` pairs. None by default.
-        :param min: the inclusive lower bound in the index, in the same form as `max`; None by default.
-        :param return_key: True returns the index keys instead of the documents; None by default.
-        :param show_record_id: True adds the server's record identifier as ``$recordId``; None by default.
-        :param snapshot: an option that current servers do not support; None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
-            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
-            each iteration.
+        :param filter: a query; None (the default) or ``{}`` matches every document.
         :returns: a cursor whose items are ``bytes``. Each item consists of the encoded documents of one batch.
-        :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
-        :raises InvalidOperation: `cursor_type` is ``EXHAUST``, but `limit` is set. The first iteration raises
-            InvalidOperation if `min` or `max` is set without `hint`.
+        :raises InvalidOperation: `limit` is set for a cursor of type ``EXHAUST``. At the first iteration: `min` or
+            `max` is set without `hint`.
         """
         return RawBatchCursor(
             self, filter, projection, skip, limit, no_cursor_timeout, cursor_type, sort, allow_partial_results,
@@ -823,35 +652,12 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.find_one(6)["title"]
             'second'
 
-        Specification: CRUD API, "Read".
-
         :param filter: a query, or the ``_id`` of the document. Any value except a mapping is an ``_id``. None or ``{}``
             matches every document.
-        :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
-        :param skip: the number of documents that the server skips; 0 by default.
         :param limit: a parameter that the method ignores. The limit is always 1.
         :param no_cursor_timeout: a parameter that the method ignores, because no cursor stays open on the server.
         :param cursor_type: a parameter that must have its default, because no cursor stays open on the server.
-        :param sort: the order that determines the first match, in a form that :meth:`find` accepts; None by default.
-        :param allow_partial_results: True allows partial results if shards are unreachable; False by default.
-        :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
         :param batch_size: a parameter that the method ignores, because the result has at most one document.
-        :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
-        :param hint: an index name, or the keys as for :meth:`create_index`; None (the default) sets no hint.
-        :param max_scan: an option that current servers do not support; None by default.
-        :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
-            client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`.
-        :param max: the exclusive upper bound in the index: a mapping, or ``(field, value)`` pairs. None by default.
-        :param min: the inclusive lower bound in the index, in the same form as `max`; None by default.
-        :param return_key: True returns the index keys instead of the document. None (the default) returns the document.
-        :param show_record_id: True adds the server's record identifier as ``$recordId``; None by default.
-        :param snapshot: an option that current servers do not support; None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None uses the limit of the collection.
-        :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
         :raises InvalidOperation: `min` or `max` is set without `hint`.
         """
@@ -888,21 +694,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.find_one_and_delete({"tags": "a"}, ["title"], sort=[("_id", -1)])
             {'_id': 6, 'title': 'second'}
 
-        Specification: CRUD API, "Find And Modify".
-
-        :param filter: a query; ``{}`` matches every document.
-        :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
-        :param sort: the order that determines the first match, in a form that :meth:`find` accepts; None by default.
-        :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
-            hint.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the deleted document, or None if no document matches.
-        :raises TypeError: an argument has the wrong type.
-        :raises OperationFailure: the server rejected the command.
-        :raises WriteConcernError: the server deleted the document, but could not satisfy the write concern.
         """
         fields = {"remove": True, **kwargs}
         return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
@@ -923,29 +716,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> DocumentType | None:
         """Replace the first document that matches `filter`, and return the original or the new document.
 
-        Specification: CRUD API, "Find And Modify".
-
-        :param filter: a query; ``{}`` matches every document.
-        :param replacement: the new document, without update operators. An ``_id`` in `replacement` must equal the
-            ``_id`` of the replaced document.
-        :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
-        :param sort: the order that determines the first match, in a form that :meth:`find` accepts; None by default.
-        :param upsert: True inserts the replacement if no document matches; False by default.
-        :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the original document, and
-            :attr:`ReturnDocument.AFTER` returns the new document.
-        :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
-            hint.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
             :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
-        :raises TypeError: an argument has the wrong type.
         :raises ValueError: `replacement` begins with an update operator.
         :raises DuplicateKeyError: another document has an equal value in a unique index.
-        :raises OperationFailure: the server rejected the command.
-        :raises WriteConcernError: the server replaced the document, but could not satisfy the write concern.
         """
         replacement = checked_replacement(replacement)
         fields = {"update": replacement, **_return_document_fields(return_document, upsert), **kwargs}
@@ -974,29 +749,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             ... )
             {'_id': 'orders', 'n': 1}
 
-        Specification: CRUD API, "Find And Modify".
-
-        :param filter: a query; ``{}`` matches every document.
-        :param update: update operators such as ``{"$inc": {"n": 1}}``, or a pipeline as a list of stages.
-        :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
-        :param sort: the order that determines the first match, in a form that :meth:`find` accepts; None by default.
-        :param upsert: True inserts a document if no document matches; False by default.
-        :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the original document, and
-            :attr:`ReturnDocument.AFTER` returns the new document.
-        :param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
-        :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 4.4); None (the default) sets no
-            hint.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
             :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
-        :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
         :raises DuplicateKeyError: the updated document would violate a unique index.
-        :raises OperationFailure: the server rejected the command.
-        :raises WriteConcernError: the server updated the document, but could not satisfy the write concern.
         """
         update = checked_update(update)
         fields = {"update": update, **_return_document_fields(return_document, upsert), **kwargs}
@@ -1028,31 +785,22 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         acknowledged = self._acknowledged or self._in_transaction(session)
         return self._executor.run(FindAndModify(self._context, command, acknowledged), session)
 
-    # Count, distinct and aggregate
-
     def count_documents(
         self, filter: _Filter, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> int:
         """Return the exact number of documents that match `filter`.
 
-        The method runs an aggregation. `filter` can therefore not contain ``$where``, ``$near`` and ``$nearSphere``.
-        Use ``$expr`` and ``$geoWithin`` instead. To count all documents of a collection,
-        :meth:`estimated_document_count` is faster.
+        The method runs an aggregation. `filter` must therefore not contain ``$where``, ``$near`` or ``$nearSphere``:
+        use ``$expr`` or ``$geoWithin``. To count all documents of a collection, :meth:`estimated_document_count` is
+        faster.
 
             >>> notes.count_documents({"tags": "a"})
             2
 
-        Specification: CRUD API, "Count API Details".
-
-        :param filter: a query; ``{}`` matches every document.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: ``skip`` (the number of documents to skip) and ``limit`` (the maximum number of documents to
             count). Further keywords are fields of the ``aggregate`` command, such as ``hint`` (the name or the keys of
             an index), ``collation`` and ``maxTimeMS`` (in milliseconds).
         :returns: the number of documents, which is 0 if the collection does not exist.
-        :raises TypeError: `filter` is not a mapping, or another argument has the wrong type.
-        :raises OperationFailure: the server rejected the filter or an option.
         """
         pipeline: list[DocumentDict] = [{"$match": checked_mapping("filter", filter)}]
         for stage in ("skip", "limit"):
@@ -1074,18 +822,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         return int(required_field(result, "n", COUNT, "a count")) if result else 0
 
     def estimated_document_count(self, comment: Value = None, **kwargs: Value) -> int:
-        """Return the approximate number of all documents of the collection, from the metadata of the collection.
+        """Return the number of all documents according to the metadata of the collection.
 
-        The number may be wrong after a crash of the server. In a sharded cluster, the number includes orphaned
-        documents.
+        The number may be wrong after a crash of the server, and includes the orphaned documents of a sharded cluster.
 
-        Specification: CRUD API, "Count API Details".
-
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: ``maxTimeMS`` (in milliseconds), and further fields of the ``count`` command.
         :returns: the number of documents, which is 0 if the collection does not exist.
         :raises ConfigurationError: `kwargs` contains a session. The command does not support sessions.
-        :raises OperationFailure: the server rejected the command.
         """
         if "session" in kwargs:
             raise ConfigurationError("estimated_document_count does not support sessions")
@@ -1107,17 +850,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> sorted(notes.distinct("tags"))
             ['a', 'b']
 
-        Specification: CRUD API, "Read".
-
         :param key: the name of the field, with dots for nested fields.
-        :param filter: a query; None or ``{}`` matches every document.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param hint: an index name, or the keys as for :meth:`create_index` (MongoDB 7.1); None (the default) sets no
-            hint.
+        :param filter: a query; None (the default) or ``{}`` matches every document.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: a list of the values, in no defined order.
-        :raises TypeError: `key` is not a string, or another argument has the wrong type.
+        :raises TypeError: `key` is not a string.
         :raises OperationFailure: the server rejected the command, for example because the values together exceed 16 MB.
         """
         if not isinstance(key, str):
@@ -1150,25 +887,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         The method sends the command immediately, to a server that the read preference selects. A pipeline that ends in
         ``$out`` or ``$merge`` is a write. Such a pipeline runs on a secondary only if all servers have MongoDB 5.0 or
-        newer. The driver does not retry such a pipeline, and applies the write concern.
+        newer. The driver does not retry such a pipeline, but applies the write concern.
 
-        Specification: CRUD API, "Read".
-
-        :param pipeline: the list of the stages.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
-            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
-            each iteration.
         :param kwargs: ``batchSize`` (the number of documents in each batch) and ``maxAwaitTimeMS`` (the maximum wait of
             a ``$changeStream`` in milliseconds). Further keywords are fields of the ``aggregate`` command, such as
             ``allowDiskUse``, ``maxTimeMS`` (in milliseconds), ``collation`` and ``hint``.
-        :raises TypeError: `pipeline` is not a list, or another argument has the wrong type.
-        :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``. Use
-            :meth:`Database.command <gmongo.database.Database.command>` for these fields.
-        :raises OperationFailure: the server rejected the pipeline.
+        :raises TypeError: `pipeline` is not a list.
+        :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``.
         """
         fields = without_none(kwargs, let=checked_let(let), comment=comment)
         limit = (timeout_ms, timeout_mode)
@@ -1185,28 +910,14 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> RawBatchCommandCursor:
         """Run an aggregation pipeline, and return a cursor over batches of encoded documents.
 
-        Specification: CRUD API, "Read".
-
-        :param pipeline: the list of the stages.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
-            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
-            each iteration.
         :param kwargs: the options of :meth:`aggregate`, including ``let``.
         :returns: a cursor whose items are ``bytes``. Each item consists of the encoded documents of one batch.
-        :raises TypeError: `pipeline` is not a list, or another argument has the wrong type.
+        :raises TypeError: `pipeline` is not a list.
         :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``.
-        :raises OperationFailure: the server rejected the pipeline.
         """
         fields = without_none(kwargs, comment=comment)
         limit = (timeout_ms, timeout_mode)
-        cursor = aggregate_cursor(RawBatchCommandCursor, self, self._name, pipeline, session, fields, limit=limit)
-        assert isinstance(cursor, RawBatchCommandCursor)
-        return cursor
-
-    # Indexes
+        return aggregate_cursor(RawBatchCommandCursor, self, self._name, pipeline, session, fields, limit=limit)
 
     def create_index(
         self, keys: KeyOrList, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
@@ -1216,16 +927,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.create_index([("title", 1), ("tags", -1)], unique=True)
             'title_1_tags_-1'
 
-        Specification: Index Management, "Standard API".
-
         :param keys: a field name, a list of names and ``(name, direction)`` pairs, or a mapping of names to directions.
             A direction is ``ASCENDING``, ``DESCENDING``, ``TEXT``, ``GEOSPHERE``, ``GEO2D`` or ``HASHED``.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: options of the index, and fields of the command. Options of the index are ``name`` (by default
-            derived from the keys), ``unique``, ``sparse``, ``hidden`` (MongoDB 4.4), ``expireAfterSeconds``,
-            ``partialFilterExpression``, ``collation``, ``wildcardProjection`` and others. Fields of the command are
-            ``maxTimeMS`` (in milliseconds) and ``commitQuorum`` (MongoDB 4.4).
+        :param kwargs: options of the index, as for :class:`~gmongo.operations.IndexModel`, and the fields ``maxTimeMS``
+            (in milliseconds) and ``commitQuorum`` (MongoDB 4.4) of the command.
         :returns: the name of the index.
         :raises TypeError: `keys` or the collation has the wrong type.
         :raises ValueError: `keys` is empty.
@@ -1247,11 +952,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.create_indexes([IndexModel("created"), IndexModel("place", sparse=True)])
             ['created_1', 'place_1']
 
-        Specification: Index Management, "Standard API".
-
         :param indexes: a list of :class:`~gmongo.operations.IndexModel`.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``commitQuorum``.
         :returns: the names of the indexes.
         :raises TypeError: `indexes` is not a list of index models.
@@ -1268,28 +969,14 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> None:
         """Drop an index. Do nothing if the collection does not exist.
 
-        Specification: Index Management, "Standard API".
-
-        :param index_or_name: the name of the index. If the index has the default name, the keys in a form that
-            :meth:`create_index` accepts are also allowed.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
-        :raises TypeError: the keys of the index have the wrong type.
+        :param index_or_name: the name of the index, or the keys of an index with the default name, as for
+            :meth:`create_index`.
         :raises OperationFailure: the index does not exist, or is the index on ``_id``.
         """
         self._drop_indexes(indexes.name_of(index_or_name), session, comment, kwargs)
 
     def drop_indexes(self, session: ClientSession | None = None, comment: Value = None, **kwargs: Value) -> None:
-        """Drop all indexes except the index on ``_id``. Do nothing if the collection does not exist.
-
-        Specification: Index Management, "Standard API".
-
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
-        :raises OperationFailure: the server rejected the command.
-        """
+        """Drop all indexes except the index on ``_id``. Do nothing if the collection does not exist."""
         self._drop_indexes("*", session, comment, kwargs)
 
     def _drop_indexes(self, name: str, session: ClientSession | None, comment: Value, fields: Document) -> None:
@@ -1307,20 +994,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> CommandCursor[DocumentDict]:
-        """Return a cursor over the descriptions of the indexes of the collection.
+        """Return a cursor over descriptions of the collection's indexes.
 
             >>> [index["name"] for index in notes.list_indexes()]
             ['_id_']
 
-        Specification: Index Management, "Standard API", and Enumerating Indexes.
-
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
-            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
-            each iteration.
-        :returns: a cursor over documents with ``name``, ``key`` and the options. A missing collection has no indexes.
+        :returns: a cursor over documents with ``name``, ``key`` and the options of the index. If the collection does
+            not exist, the cursor is empty.
         """
         command = without_none({"listIndexes": self._name, "cursor": {}}, comment=comment)
         operation = CursorCommand(self._context.replace(selector=WRITABLE), command, _SON_DOCUMENTS)
@@ -1334,21 +1014,15 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             return CommandCursor._from_documents(self, [], session)
 
     def index_information(self, session: ClientSession | None = None, comment: Value = None) -> dict[str, DocumentDict]:
-        """Return the descriptions of the indexes of the collection, with the names of the indexes as keys.
+        """Return descriptions of the collection's indexes.
 
             >>> notes.index_information()
             {'_id_': {'v': 2, 'key': [('_id', 1)]}}
 
-        Specification: Index Management, "Standard API", and Enumerating Indexes.
-
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: a mapping of index names to options. The option ``key`` is a list of fields and directions. The
-            mapping is empty if the collection does not exist.
+        :returns: a mapping of index names to options. The option ``key`` is a list of ``(field, direction)`` pairs. If
+            the collection does not exist, the mapping is empty.
         """
         return indexes.index_information(self.list_indexes(session, comment))
-
-    # Search indexes
 
     def create_search_index(
         self,
@@ -1359,18 +1033,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> str:
         """Create an Atlas Search index.
 
-        The server replies before the server builds the index. :meth:`list_search_indexes` shows
-        when the index is ready.
-
-        Specification: Index Management, "Search Indexes".
+        The server builds the index after the reply. :meth:`list_search_indexes` shows when the index is ready.
 
         :param model: a :class:`~gmongo.operations.SearchIndexModel`, or a mapping with the parameters of that class.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :returns: the name of the index.
         :raises TypeError: `model` is not a search index model, or contains unknown parameters.
-        :raises OperationFailure: the server rejected the command, for example because the server is not part of Atlas.
         """
         if not isinstance(model, SearchIndexModel):
             model = SearchIndexModel(**model)
@@ -1385,15 +1052,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> list[str]:
         """Create Atlas Search indexes with one command.
 
-        Specification: Index Management, "Search Indexes".
-
         :param models: a list of :class:`~gmongo.operations.SearchIndexModel`.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :returns: the names of the indexes.
         :raises TypeError: an element of `models` is not a search index model.
-        :raises OperationFailure: the server rejected the command, for example because the server is not part of Atlas.
         """
         models = list(models) if isinstance(models, Iterable) else [models]
         if not all(isinstance(model, SearchIndexModel) for model in models):
@@ -1407,13 +1068,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> None:
         """Drop an Atlas Search index. Do nothing if the collection does not exist.
 
-        Specification: Index Management, "Search Indexes".
-
         :param name: the name of the index.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
-        :raises OperationFailure: the server rejected the command.
         """
         try:
             self._search_command({"dropSearchIndex": self._name, "name": name, **kwargs}, session, comment)
@@ -1431,13 +1086,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> None:
         """Replace the definition of an Atlas Search index.
 
-        Specification: Index Management, "Search Indexes".
-
         :param name: the name of the index.
         :param definition: the complete new definition of the index, as a mapping.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :raises OperationFailure: the server rejected the command, for example because the index does not exist.
         """
         command = {"updateSearchIndex": self._name, "name": name, "definition": definition, **kwargs}
@@ -1446,18 +1096,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def list_search_indexes(
         self, name: str | None = None, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> CommandCursor[DocumentDict]:
-        """Return a cursor over the descriptions of the Atlas Search indexes.
+        """Return a cursor over descriptions of the collection's Atlas Search indexes.
 
         The command contains neither the read concern nor the write concern of the collection.
 
-        Specification: Index Management, "Search Indexes".
-
         :param name: the name of one index. None (the default) lists all indexes.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: the options of :meth:`aggregate`, such as ``batchSize``, except ``pipeline``.
         :raises ConfigurationError: `kwargs` contains ``pipeline``.
-        :raises OperationFailure: the server rejected the command, for example because the server is not part of Atlas.
         """
         if "pipeline" in kwargs:
             raise ConfigurationError("list_search_indexes() creates the pipeline; the option pipeline is not allowed")
@@ -1471,20 +1116,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         context = self._context.replace(write_concern=None)
         return self._executor.run(WriteCommand(context, without_none(command, comment=comment)), session)
 
-    # Administration of the collection
-
     def drop(
         self, session: ClientSession | None = None, comment: Value = None, encrypted_fields: Document | None = None
     ) -> None:
-        """Drop the collection and its indexes. Do nothing if the collection does not exist.
-
-        Specification: Collection Management.
-
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param encrypted_fields: a mapping for compatibility with PyMongo; None by default.
-        :raises OperationFailure: the server rejected the command.
-        """
+        """Drop the collection and its indexes. Do nothing if the collection does not exist."""
         self._database_with_options.drop_collection(self._name, session, comment, encrypted_fields)
 
     def rename(
@@ -1492,11 +1127,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> DocumentDict:
         """Rename the collection within its database. The name of this object does not change.
 
-        Specification: Collection Management.
-
         :param new_name: the new name of the collection.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the ``renameCollection`` command. ``dropTarget=True`` drops an existing
             collection that has the new name.
         :returns: the server's reply.
@@ -1516,10 +1147,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> database.create_collection("log", capped=True, size=4096).options()["capped"]
             True
 
-        Specification: Enumerating Collections.
-
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a mapping such as ``{"capped": True, "size": 4096}``. The mapping is empty if the collection has no
             options or does not exist.
         """
@@ -1534,18 +1161,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         """
         database = self._database.with_options(write_concern=self._write_concern)
         return database if self._timeout_ms is None else database.with_options(timeout_ms=self._timeout_ms)
-
-    # Special methods
-
-    def __next__(self) -> NoReturn:
-        """Raise TypeError, because a collection is not iterable. Use :meth:`find`.
-
-        :raises TypeError: always.
-        """
-        raise TypeError("'Collection' object is not iterable")
-
-    next = __next__
-    __iter__ = None
 
     def __bool__(self) -> NoReturn:
         raise NotImplementedError("compare with None instead: collection is not None")
@@ -1572,7 +1187,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
 
 def aggregate_cursor(
-    kind: type[CommandCursor[Value]],
+    kind: type[CursorClass],
     collection: Collection[Value],
     target: str | int,
     pipeline: Sequence[Document],
@@ -1580,14 +1195,12 @@ def aggregate_cursor(
     fields: DocumentDict,
     decoding: CodecOptions[Value] | None = None,
     limit: tuple[float | None, str | None] = (None, None),
-) -> CommandCursor[Value]:
+) -> CursorClass:
     """Run a pipeline over a collection or a database, and return a cursor of the class `kind`.
 
     :param target: the name of the collection, or 1 for the database of `collection`.
     :param decoding: the codec options of the result; None uses the collection's options.
     :param limit: the values of `timeout_ms` and `timeout_mode`.
-    :raises TypeError: `pipeline` is not a list.
-    :raises ConfigurationError: `fields` contains a field that only the driver may set.
     """
     if not isinstance(pipeline, (list, tuple)):
         raise TypeError(f"pipeline must be a list, not an instance of {type(pipeline).__name__}")
@@ -1608,18 +1221,8 @@ def aggregate_cursor(
         context, target, pipeline, fields, collection._acknowledged, batch_size, decoding, raw=kind._raw
     )
     awaits = bool(pipeline) and "$changeStream" in pipeline[0]
-    comment = fields.get("comment")
-    cursor = kind._run(
-        collection,
-        operation,
-        session,
-        batch_size or 0,
-        max_await_time_ms,
-        comment,
-        *limit,
-        tailable=awaits,
-        awaits=awaits,
-    )
+    options = (batch_size or 0, max_await_time_ms, fields.get("comment"), *limit, awaits, awaits)
+    cursor = kind._run(collection, operation, session, *options)
     cursor._awaits = awaits
     return cursor
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 from bson.codec_options import CodecOptions
@@ -70,43 +69,21 @@ class CommandCursor(Generic[DocumentType]):
         namespace = cursor_info.get("ns", collection.full_name)
         first_batch = cursor_info["firstBatch"]
         reply = CursorReply(cursor_info["id"], namespace, first_batch, address or ("", None), {"cursor": cursor_info})
-        self._open(
-            collection,
-            collection._executor,
-            reply,
-            collection.codec_options,
-            batch_size,
-            max_await_time_ms,
-            session,
-            comment,
-            None,
-        )
+        options = {"batch_size": batch_size, "max_await_time_ms": max_await_time_ms, "comment": comment}
+        self._open(collection, collection._executor, reply, session, collection.codec_options, options)
 
     def _open(
         self,
         collection: Collection[Value],
         executor: Executor,
         reply: CursorReply,
-        codec_options: CodecOptions[Value],
-        batch_size: int,
-        max_await_time_ms: int | None,
         session: SessionHandle | None,
-        comment: Value,
-        deadline: float | None,
+        decoding: CodecOptions[Value],
+        options: DocumentDict,
     ) -> None:
         self._collection = collection
-        self._cursor = ServerCursor(
-            executor,
-            collection.database.client._cursor_killer,
-            reply,
-            session,
-            codec_options,
-            batch_size=batch_size,
-            max_await_time_ms=max_await_time_ms,
-            comment=comment,
-            raw=self._raw,
-            deadline=deadline,
-        )
+        killer = collection.database.client._cursor_killer
+        self._cursor = ServerCursor(executor, killer, reply, session, decoding, raw=self._raw, **options)
 
     @classmethod
     def _run(
@@ -124,8 +101,7 @@ class CommandCursor(Generic[DocumentType]):
     ) -> CursorClass:
         """Run the operation that opens a cursor on the server, and return the cursor.
 
-        :param tailable: True if the cursor stays open after its last document.
-        :param awaits: True if the server waits for new documents after the last document.
+        A `tailable` cursor stays open after its last document. If `awaits` is True, the server waits for new documents.
         """
         executor = collection._executor.for_operation(timeout_ms, session)
         iterates = limits_each_iteration(timeout_mode, executor, tailable, operation.takes_write_concern)
@@ -142,17 +118,9 @@ class CommandCursor(Generic[DocumentType]):
             end_if_implicit(handle)
             raise
         cursor = cls.__new__(cls)
-        cursor._open(
-            collection,
-            executor,
-            reply,
-            operation.decoding,
-            batch_size,
-            max_await_time_ms,
-            handle,
-            comment,
-            None if iterates else deadline,
-        )
+        options = {"batch_size": batch_size, "max_await_time_ms": max_await_time_ms, "comment": comment}
+        options["deadline"] = None if iterates else deadline
+        cursor._open(collection, executor, reply, handle, operation.decoding, options)
         return cursor
 
     @classmethod
@@ -262,9 +230,7 @@ class CommandCursor(Generic[DocumentType]):
     def __enter__(self) -> CommandCursor[DocumentType]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._cursor.close_after_block(error)
 
 

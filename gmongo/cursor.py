@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import chain
 from operator import is_
-from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 from bson.code import Code
 from bson.errors import BSONError
 from bson.son import SON
 
-from gmongo._cursor_type import CursorType
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
@@ -53,6 +51,22 @@ _FLAGS = {
 }
 
 
+class CursorType:
+    """Values of the parameter `cursor_type` of :meth:`Collection.find <gmongo.collection.Collection.find>`."""
+
+    NON_TAILABLE = 0
+    """The server closes the cursor after the last document."""
+    TAILABLE = 2
+    """The cursor of a capped collection stays open after the last document. A later iteration returns new documents."""
+    TAILABLE_AWAIT = 34
+    """Like `TAILABLE`, but the server waits for new documents before it returns an empty batch."""
+    EXHAUST = 64
+    """Like `NON_TAILABLE`, but the server sends all batches without further ``getMore`` commands. The cursor uses its
+    own connection until the last batch. If the application closes the cursor before the last batch, the driver closes
+    the connection. The cursor cannot have a limit. A mongos must have MongoDB 7.1 or later. In a transaction, the
+    driver uses `NON_TAILABLE` instead."""
+
+
 class Cursor(Generic[DocumentType]):
     """Iterator over the documents that match a query.
 
@@ -62,9 +76,9 @@ class Cursor(Generic[DocumentType]):
         >>> [note["title"] for note in cursor]
         ['first', 'second']
 
-    Methods can change the query until the first iteration sends the query. Then these methods raise
-    :class:`~gmongo.errors.InvalidOperation`. Several greenlets may share a cursor: the cursor returns each document to
-    one greenlet.
+    Methods such as :meth:`sort` change the query, and return the cursor. These methods raise
+    :class:`~gmongo.errors.InvalidOperation` after the first iteration has sent the query, and :class:`TypeError` for an
+    argument of a wrong type. Several greenlets may share a cursor: the cursor returns each document to one greenlet.
 
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
     :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
@@ -73,8 +87,8 @@ class Cursor(Generic[DocumentType]):
     Specification: CRUD API, "Read", and Find, getMore and killCursors commands.
 
     :param collection: the collection that the cursor queries.
-    :param filter: a query; None or ``{}`` matches every document.
-    :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None returns all fields.
+    :param filter: a query; None (the default) or ``{}`` matches every document.
+    :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None means all fields.
     :param skip: the number of documents that the server skips; 0 by default.
     :param limit: the maximum number of documents; 0 (the default) means no limit; a negative number means one batch.
     :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
@@ -95,7 +109,7 @@ class Cursor(Generic[DocumentType]):
     :param snapshot: an option that current servers do not support; None by default.
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
     :param session: the session of the operation; None (the default) uses an implicit session.
-    :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None lets the server choose.
+    :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). By default the server chooses.
     :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
     :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the collection's limit.
         An enclosing :func:`gmongo.timeout` can only shorten the limit.
@@ -164,7 +178,9 @@ class Cursor(Generic[DocumentType]):
         if cursor_type not in (0, _TAILABLE, _TAILABLE | _AWAIT_DATA, _EXHAUST):
             raise ValueError(f"not a valid value for cursor_type: {short(cursor_type)}")
         if timeout_ms is not None or timeout_mode is not None:
-            self._set_time_limit(timeout_ms, timeout_mode, bool(cursor_type & _TAILABLE))
+            self._executor = self._executor.for_operation(timeout_ms, self._session)
+            tailable = bool(cursor_type & _TAILABLE)
+            self._limits_each_iteration = limits_each_iteration(timeout_mode, self._executor, tailable)
         self._flags = int(cursor_type)
         self._add_flag("no_cursor_timeout", _NO_TIMEOUT, no_cursor_timeout)
         self._add_flag("allow_partial_results", _PARTIAL, allow_partial_results)
@@ -190,18 +206,8 @@ class Cursor(Generic[DocumentType]):
         }
         self._fields = {field: value for field, value in fields.items() if value is not None}
 
-    def _set_time_limit(self, timeout_ms: float | None, timeout_mode: str | None, tailable: bool) -> None:
-        self._executor = self._executor.for_operation(timeout_ms, self._session)
-        self._limits_each_iteration = limits_each_iteration(timeout_mode, self._executor, tailable)
-
     def _add_flag(self, name: str, flag: int, is_set: bool) -> None:
         self._flags |= flag if checked_flag(name, is_set) else 0
-
-    def _set_field(self, field: str, value: object) -> None:
-        if value is None:
-            self._fields.pop(field, None)
-        else:
-            self._fields[field] = value
 
     def _check_exhaust(self) -> None:
         if self._flags & _EXHAUST and self._limit:
@@ -220,15 +226,15 @@ class Cursor(Generic[DocumentType]):
         # A cursor with a limit cannot end the stream of the server. A transaction runs one command at a time.
         return not self._flags & _TAILABLE and not self._limit and not in_transaction(client._executor, session)
 
-    # Options that the application can set before the first iteration
-
     def _check_unsent(self) -> None:
         if self._cursor is not None:
             raise InvalidOperation("cannot set options after executing query")
 
     def _set_option(self, field: str, value: object) -> Cursor[DocumentType]:
         self._check_unsent()
-        self._set_field(field, value)
+        self._fields.pop(field, None)
+        if value is not None:
+            self._fields[field] = value
         return self
 
     def sort(self, key_or_list: KeyOrList, direction: Direction | None = None) -> Cursor[DocumentType]:
@@ -242,10 +248,7 @@ class Cursor(Generic[DocumentType]):
         :param key_or_list: a field, a list of fields and ``(field, direction)`` pairs, or a mapping.
         :param direction: the direction of a single field: :data:`gmongo.ASCENDING` (1, the default),
             :data:`gmongo.DESCENDING` (-1), or ``{"$meta": "textScore"}``.
-        :returns: this cursor.
-        :raises TypeError: the keys of the index have the wrong type.
         :raises ValueError: `key_or_list` is empty.
-        :raises InvalidOperation: the cursor has already sent the query.
         """
         keys: Value = [(key_or_list, direction)] if direction is not None else key_or_list
         return self._set_option("sort", index_document(keys, "sort"))
@@ -254,10 +257,7 @@ class Cursor(Generic[DocumentType]):
         """Skip documents at the beginning of the result.
 
         :param skip: the number of documents to skip, which is 0 or more.
-        :returns: this cursor.
-        :raises TypeError: `skip` is not an integer.
         :raises ValueError: `skip` is negative.
-        :raises InvalidOperation: the cursor has already sent the query.
         """
         self._check_unsent()
         self._skip = _checked_non_negative("skip", skip)
@@ -267,9 +267,7 @@ class Cursor(Generic[DocumentType]):
         """Limit the number of returned documents.
 
         :param limit: the maximum number of documents; 0 means no limit; a negative number means one batch.
-        :returns: this cursor.
-        :raises TypeError: `limit` is not an integer.
-        :raises InvalidOperation: the cursor has already sent the query, or the cursor is an exhaust cursor.
+        :raises InvalidOperation: the cursor is an exhaust cursor.
         """
         self._check_unsent()
         self._limit = _checked_integer("limit", limit)
@@ -282,10 +280,7 @@ class Cursor(Generic[DocumentType]):
         """Set the number of documents in each batch. The result does not change.
 
         :param batch_size: the number of documents in a batch; 0 lets the server choose.
-        :returns: this cursor.
-        :raises TypeError: `batch_size` is not an integer.
         :raises ValueError: `batch_size` is negative.
-        :raises InvalidOperation: the cursor has already sent the query.
         """
         self._check_unsent()
         self._batch_size = _checked_non_negative("batch_size", batch_size)
@@ -300,18 +295,15 @@ class Cursor(Generic[DocumentType]):
                 handle(order)
 
         A driver greenlet sends each ``getMore`` as soon as the limits allow the next batch. The fetched batches stay in
-        memory, mostly undecoded. The driver frees these batches when the cursor is closed or collected, or after an
-        error. If a ``getMore`` fails, the cursor raises the error after the documents of all earlier batches. The
-        results are the same as without read-ahead, but the server runs each ``getMore`` earlier.
+        memory, mostly undecoded, until the application reads them, closes or drops the cursor, or an error occurs. If a
+        ``getMore`` fails, the cursor raises the error after the documents of all earlier batches.
 
         :param batches: the maximum number of batches that the driver fetches in advance; 1 by default.
         :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The driver assumes that
             each batch is as large as the previous batch. The limit does not apply to the first ``getMore``.
-        :returns: this cursor.
-        :raises TypeError: `batches` or `max_bytes` is not an integer.
         :raises ValueError: `batches` or `max_bytes` is less than 1.
-        :raises InvalidOperation: the cursor has already sent the query, is a tailable or exhaust cursor, or has an
-            explicit session, which runs one command at a time.
+        :raises InvalidOperation: the cursor is a tailable or exhaust cursor, or has an explicit session, which runs one
+            command at a time.
         """
         self._check_unsent()
         allowance = checked_read_ahead_limits(batches, max_bytes)
@@ -328,9 +320,6 @@ class Cursor(Generic[DocumentType]):
         """Choose the index that the server must use.
 
         :param index: an index name, or the keys as for ``create_index``; None sets no hint.
-        :returns: this cursor.
-        :raises TypeError: the keys of the index have the wrong type.
-        :raises InvalidOperation: the cursor has already sent the query.
         """
         return self._set_option("hint", None if index is None else checked_hint(index))
 
@@ -338,21 +327,17 @@ class Cursor(Generic[DocumentType]):
         """Attach a comment to the query and its ``getMore`` commands.
 
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :returns: this cursor.
-        :raises InvalidOperation: the cursor has already sent the query.
         """
         return self._set_option("comment", comment)
 
     def max_time_ms(self, max_time_ms: int | None) -> Cursor[DocumentType]:
         """Limit the time that the server works on the query.
 
-        :func:`gmongo.timeout` limits the time of the whole operation, including the network.
+        After the time limit, an iteration raises :class:`~gmongo.errors.ExecutionTimeout`. :func:`gmongo.timeout`
+        limits the time of the whole operation, including the network.
 
         :param max_time_ms: the time limit in milliseconds; None means no limit. A client-side limit replaces the value.
-        :returns: this cursor. After the time limit, an iteration raises :class:`~gmongo.errors.ExecutionTimeout`.
-        :raises TypeError: `max_time_ms` is not an integer.
         :raises ValueError: `max_time_ms` is negative.
-        :raises InvalidOperation: the cursor has already sent the query.
         """
         limit = None if max_time_ms is None else _checked_non_negative("max_time_ms", max_time_ms)
         return self._set_option("maxTimeMS", limit)
@@ -361,10 +346,7 @@ class Cursor(Generic[DocumentType]):
         """Set the maximum time that the server waits for a new document, in a cursor of type ``TAILABLE_AWAIT``.
 
         :param max_await_time_ms: the waiting time in milliseconds; None uses the server's default (1,000 ms).
-        :returns: this cursor.
-        :raises TypeError: `max_await_time_ms` is not an integer.
         :raises ValueError: `max_await_time_ms` is negative.
-        :raises InvalidOperation: the cursor has already sent the query.
         """
         self._check_unsent()
         if max_await_time_ms is not None:
@@ -377,8 +359,6 @@ class Cursor(Generic[DocumentType]):
         """Set the option ``maxScan``. Current servers do not support this option.
 
         :param max_scan: the value of the option; None omits the option.
-        :returns: this cursor.
-        :raises InvalidOperation: the cursor has already sent the query.
         """
         return self._set_option("maxScan", max_scan)
 
@@ -386,9 +366,7 @@ class Cursor(Generic[DocumentType]):
         """Return only documents whose index keys are below `spec`. The method :meth:`hint` must set the index.
 
         :param spec: a mapping of fields to values, or ``(field, value)`` pairs, in the order of the index keys.
-        :returns: this cursor.
-        :raises TypeError: `spec` has the wrong type.
-        :raises InvalidOperation: the cursor has already sent the query. At the first iteration, the hint is missing.
+        :raises InvalidOperation: the hint is missing at the first iteration.
         """
         return self._set_option("max", _checked_bound("max", spec) or None)
 
@@ -396,9 +374,7 @@ class Cursor(Generic[DocumentType]):
         """Return only documents whose index keys are `spec` or above. The method :meth:`hint` must set the index.
 
         :param spec: a mapping of fields to values, or ``(field, value)`` pairs, in the order of the index keys.
-        :returns: this cursor.
-        :raises TypeError: `spec` has the wrong type.
-        :raises InvalidOperation: the cursor has already sent the query. At the first iteration, the hint is missing.
+        :raises InvalidOperation: the hint is missing at the first iteration.
         """
         return self._set_option("min", _checked_bound("min", spec) or None)
 
@@ -406,9 +382,6 @@ class Cursor(Generic[DocumentType]):
         """Set the rules of string comparison for the query.
 
         :param collation: a :class:`~gmongo.collation.Collation` or a mapping; None uses the collection's collation.
-        :returns: this cursor.
-        :raises TypeError: `collation` is neither a collation nor a mapping.
-        :raises InvalidOperation: the cursor has already sent the query.
         """
         return self._set_option("collation", validate_collation_or_none(collation))
 
@@ -416,9 +389,6 @@ class Cursor(Generic[DocumentType]):
         """Allow the server to use temporary files for a large sort, or forbid temporary files (MongoDB 4.4).
 
         :param allow_disk_use: True allows temporary files. False forbids temporary files.
-        :returns: this cursor.
-        :raises TypeError: `allow_disk_use` is not a bool.
-        :raises InvalidOperation: the cursor has already sent the query.
         """
         return self._set_option("allowDiskUse", checked_flag("allow_disk_use", allow_disk_use))
 
@@ -428,9 +398,6 @@ class Cursor(Generic[DocumentType]):
         The expression refers to the document as ``this``. A later call replaces the expression.
 
         :param code: the expression: a string, or a :class:`~bson.code.Code` with its scope.
-        :returns: this cursor.
-        :raises TypeError: `code` is neither a string nor a :class:`~bson.code.Code`.
-        :raises InvalidOperation: the cursor has already sent the query.
         """
         self._check_unsent()
         code = code if isinstance(code, Code) else Code(code)
@@ -445,9 +412,7 @@ class Cursor(Generic[DocumentType]):
         <gmongo.collection.Collection.find>`.
 
         :param mask: the sum of the numbers of the flags.
-        :returns: this cursor.
-        :raises TypeError: `mask` is not an integer.
-        :raises InvalidOperation: the cursor has already sent the query, or an exhaust cursor has a limit.
+        :raises InvalidOperation: an exhaust cursor has a limit.
         """
         self._check_unsent()
         self._flags |= _checked_integer("mask", mask)
@@ -458,15 +423,10 @@ class Cursor(Generic[DocumentType]):
         """Clear flags of the query. :meth:`add_option` lists the flags.
 
         :param mask: the sum of the numbers of the flags.
-        :returns: this cursor.
-        :raises TypeError: `mask` is not an integer.
-        :raises InvalidOperation: the cursor has already sent the query.
         """
         self._check_unsent()
         self._flags &= ~_checked_integer("mask", mask)
         return self
-
-    # The query
 
     def _find_fields(self) -> DocumentDict:
         fields = dict(self._fields)
@@ -575,12 +535,9 @@ class Cursor(Generic[DocumentType]):
 
         :param key: the name of the field, with dots for nested fields.
         :returns: a list of the values, in no defined order.
-        :raises TypeError: `key` is not a string.
         """
         options = {name: self._fields[name] for name in ("maxTimeMS", "comment", "collation") if name in self._fields}
         return self._collection.distinct(key, self._filter or None, session=self._session, **options)
-
-    # Documents
 
     def __iter__(self) -> Iterator[DocumentType]:
         """Return an iterator over all remaining documents, or over the available documents of a tailable cursor.
@@ -607,7 +564,6 @@ class Cursor(Generic[DocumentType]):
         """Return the remaining documents as a list.
 
         :param length: the maximum number of documents; None (the default) means all (currently available) documents.
-        :raises TypeError: `length` is not an integer.
         :raises ValueError: `length` is less than 1.
         """
         return take_list(self, length)
@@ -645,8 +601,6 @@ class Cursor(Generic[DocumentType]):
         self._empty = stop == start  # a limit of 0 means no limit
         return self
 
-    # Copies
-
     def clone(self) -> Cursor[DocumentType]:
         """Return a copy of this cursor with the same session. The copy has not sent the query."""
         return self._copy(copy.copy)
@@ -666,17 +620,12 @@ class Cursor(Generic[DocumentType]):
         return clone
 
     def rewind(self) -> Cursor[DocumentType]:
-        """Close the cursor, and let the next iteration send the query again.
-
-        :returns: this cursor.
-        """
+        """Close and return this cursor. The next iteration sends the query again."""
         self.close()
         if self._cursor is not None:
             self._cursor.drop()  # a running iteration of another greenlet then also sends the query again
         self._cursor, self._closed = None, False
         return self
-
-    # State
 
     @property
     def collection(self) -> Collection[Value]:
@@ -717,9 +666,7 @@ class Cursor(Generic[DocumentType]):
     def __enter__(self) -> Cursor[DocumentType]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._closed = True
         if self._cursor is not None:
             self._cursor.close_after_block(error)

@@ -11,12 +11,14 @@ from bson.dbref import DBRef
 from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._encryption.collections import INDEX, create_state_collections, encrypted_fields_of, state_collections
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of
+from gmongo._parameter_docs import SHARED, describes_parameters
 from gmongo._traceback_scrub import clears_locals
 from gmongo._truncated_repr import short
 from gmongo.change_stream import DatabaseChangeStream, _Watched
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection, aggregate_cursor
 from gmongo.command_cursor import CommandCursor
+from gmongo.cursor import Cursor
 from gmongo.errors import CollectionInvalid, InvalidName, NotPrimaryError, OperationFailure
 from gmongo.execution.deadline import checked_timeout
 from gmongo.execution.executor import Executor
@@ -43,21 +45,20 @@ _PRIMARY = Primary()
 _CONCERNS = {"read_concern": "readConcern", "write_concern": "writeConcern"}
 
 
+# The decorator completes the docstrings of the methods with descriptions of parameters from SHARED and Cursor.
+@describes_parameters(SHARED, Cursor)
 class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], Generic[DocumentType]):
     """A database of a client. ``client.shop`` and ``client["shop"]`` return the database.
 
     The constructor sends no command. :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
 
+    Specifications: Collection Management, Enumerating Collections, Run Command, CRUD API (:meth:`aggregate`), DBRef.
+
     :param client: the client of the database. The client may belong to another library such as Ming, if its class or a
         base class has the name ``MongoClient``. Operations of gmongo do not run on such a client.
     :param name: the name of the database.
-    :param codec_options: the options for encoding and decoding. For each of these four options, None (the default) uses
-        the option of the client.
-    :param read_preference: the servers to which the client sends reads.
-    :param write_concern: the acknowledgement that each write waits for.
-    :param read_concern: the isolation level of reads.
     :param timeout_ms: the time limit of each operation of the database and its collections, in milliseconds; 0 means no
-        limit, None uses the client's ``timeoutMS``. :func:`gmongo.timeout` overrides `timeout_ms`.
+        limit, None (the default) inherits the limit. :func:`gmongo.timeout` overrides `timeout_ms`.
     :raises TypeError: `client` is not a client, `name` is not a string, or an option has the wrong type.
     :raises InvalidName: `name` is empty, or contains a character that is not allowed.
     """
@@ -131,22 +132,13 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Database[Value]:
-        """Return a new object for this database with other options.
+        """Return a copy of this database object with other options. An option that is None does not change.
 
-        :param codec_options: the options for encoding and decoding. For each of these four options, None (the default)
-            keeps the option of this object.
-        :param read_preference: the servers to which the client sends reads.
-        :param write_concern: the acknowledgement that each write waits for.
-        :param read_concern: the isolation level of reads.
-        :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit,
-            None keeps the limit of this object. :func:`gmongo.timeout` overrides `timeout_ms`.
-        :returns: a new database object. This object remains unchanged.
+        :param timeout_ms: the time limit of each operation in milliseconds; 0 means no limit, None inherits the limit.
         :raises TypeError: an option has the wrong type.
         """
         options = options_of(self, "Database", (codec_options, read_preference, write_concern, read_concern))
         return Database(self._client, self._name, *options, self._timeout_ms if timeout_ms is None else timeout_ms)
-
-    # Collections
 
     @overload
     def get_collection(
@@ -179,20 +171,14 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Collection[Value]:
-        """Return a collection with the given options.
+        """Return a collection with the given options. For each option that is None, use the option of this database.
 
         ::
 
             database.get_collection("orders", write_concern=WriteConcern("majority"))
 
         :param name: the name of the collection.
-        :param codec_options: the options for encoding and decoding. For each of these four options, None (the default)
-            uses the option of the database.
-        :param read_preference: the servers to which the client sends reads.
-        :param write_concern: the acknowledgement that each write waits for.
-        :param read_concern: the isolation level of reads.
-        :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit,
-            None uses the limit of the database. :func:`gmongo.timeout` overrides `timeout_ms`.
+        :param timeout_ms: the time limit of each operation in milliseconds; 0 means no limit, None inherits the limit.
         :raises TypeError: `name` is not a string, or an option has the wrong type.
         :raises InvalidName: `name` is not allowed for a collection.
         """
@@ -246,23 +232,13 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         check_exists: bool | None = True,
         **kwargs: Value,
     ) -> Collection[Value]:
-        """Create a collection, and return the collection.
-
-        A collection without options does not need this method, because the first write creates the collection.
+        """Create and return a collection. Without this method, the first write creates the collection.
 
             >>> capped = database.create_collection("events", capped=True, size=100_000)
             >>> capped.name
             'events'
 
-        Specification: Collection Management.
-
         :param name: the name of the collection.
-        :param codec_options: the options for encoding and decoding. For each of these four options, None (the default)
-            uses the option of the database.
-        :param read_preference: the servers to which the client sends reads.
-        :param write_concern: the acknowledgement that each write waits for.
-        :param read_concern: the isolation level of reads.
-        :param session: the session of the operation; None (the default) uses an implicit session.
         :param check_exists: True (the default) first checks that the collection does not exist, except in a
             transaction, because servers reject ``listCollections`` in transactions.
         :param kwargs: fields of the ``create`` command, such as ``capped``, ``size``, ``validator``, ``collation``,
@@ -296,14 +272,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     ) -> DocumentDict:
         """Drop a collection and its indexes. Do nothing if the collection does not exist.
 
-        Specification: Collection Management.
-
-        :param name_or_collection: the name of the collection, or a :class:`~gmongo.collection.Collection`.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param encrypted_fields: a mapping for compatibility with PyMongo; None by default.
         :returns: the server's reply.
-        :raises TypeError: `name_or_collection` is neither a name nor a collection.
         """
         name = _name_of(name_or_collection)
         if encrypted_fields is not None:
@@ -333,23 +302,14 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         timeout_mode: str | None = None,
         **kwargs: Value,
     ) -> CommandCursor[DocumentDict]:
-        """Return a cursor over the descriptions of the collections of the database.
+        """Return a cursor over descriptions of the database's collections.
 
             >>> [each["name"] for each in database.list_collections(filter={"type": "collection"})]
             ['notes']
 
-        Specification: Enumerating Collections.
-
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param filter: a query for the descriptions; None (the default) matches all descriptions.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
-            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
-            each iteration.
+        :param filter: a query for the descriptions; None (the default) matches every description.
         :param kwargs: further fields of the command, such as ``nameOnly=True`` and ``authorizedCollections=True``.
         :returns: a cursor over documents with the fields ``name``, ``type``, ``options`` and ``info``.
-        :raises TypeError: `filter` is not a mapping.
         """
         filter = None if filter is None else checked_mapping("filter", filter)
         command = without_none({"listCollections": 1, "cursor": {}, **kwargs}, filter=filter, comment=comment)
@@ -364,19 +324,14 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         comment: Value = None,
         **kwargs: Value,
     ) -> list[str]:
-        """Return the names of the collections of the database.
+        """Return the names of the database's collections.
 
             >>> database.list_collection_names()
             ['notes']
 
-        Specification: Enumerating Collections.
-
-        :param session: the session of the operation; None (the default) uses an implicit session.
         :param filter: a query as for :meth:`list_collections`; None (the default) matches all collections.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the ``listCollections`` command, such as ``authorizedCollections=True``.
         :returns: a list of the names, in no defined order.
-        :raises TypeError: `filter` is not a mapping.
         """
         if filter is not None:
             checked_mapping("filter", filter)
@@ -394,18 +349,12 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         background: bool | None = None,
         comment: Value = None,
     ) -> DocumentDict:
-        """Validate the data and indexes of a collection.
+        """Validate the data and indexes of a collection. Unless `background` is True, the server locks the collection.
 
-        The server locks the collection during the validation, except if `background` is True.
-
-        :param name_or_collection: the name of the collection, or a :class:`~gmongo.collection.Collection`.
         :param scandata: True validates all documents; False by default.
         :param full: True runs a more thorough and slower validation; False by default.
-        :param session: the session of the operation; None (the default) uses an implicit session.
         :param background: True allows writes to the collection during the validation (MongoDB 4.4); None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: the server's reply.
-        :raises TypeError: `name_or_collection` is neither a name nor a collection.
         :raises CollectionInvalid: the server reports that the collection is not valid.
         """
         name = _name_of(name_or_collection)
@@ -421,8 +370,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             if not shard.get("valid", True):
                 raise CollectionInvalid(f"{name} invalid: {shard!r}")
         return result
-
-    # Commands
 
     @overload
     def command(
@@ -471,10 +418,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             >>> database.command("ping")["ok"]
             1.0
 
-        The method does not apply the read concern, the write concern and the read preference of the database. The
+        The method applies neither the read preference nor the read concern nor the write concern of the database. The
         driver does not retry the command.
-
-        Specification: Run Command.
 
         :param command: the name of the command, or the whole command as a mapping.
         :param value: the value of the first field, if `command` is the name of the command; 1 by default.
@@ -482,10 +427,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :param allowable_errors: a list of codes and messages of errors whose reply the method returns; None by default.
         :param read_preference: the read preference of the command; None (the default) selects the primary.
         :param codec_options: the options for encoding and decoding; None (the default) uses the defaults of ``bson``.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: further fields of the command. The method converts a read concern and a write concern.
-        :raises TypeError: `command` is neither a string nor a mapping, or an option has the wrong type.
+        :param kwargs: further fields of the command. A field may be a ``ReadConcern`` or a ``WriteConcern``.
+        :raises TypeError: `command` is neither a string nor a mapping.
         :raises ValueError: `command` is an empty document.
         :raises OperationFailure: the reply is an error, `check` is True, and the error is not in `allowable_errors`.
         """
@@ -554,21 +497,14 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             >>> database.cursor_command("find", "notes", filter={"tags": "b"}).to_list()
             [{'_id': 6, 'title': 'second', 'tags': ['a', 'b']}]
 
-        Specification: Run Command, "runCursorCommand".
-
         :param command: the name of the command, or the whole command as a mapping.
         :param value: the value of the first field, if `command` is the name of the command; 1 by default.
         :param read_preference: the read preference of the command; None (the default) selects the primary.
         :param codec_options: the options for encoding and decoding; None (the default) uses the database's options.
-        :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment of the ``getMore`` commands: any BSON value (MongoDB 4.4); None by default.
         :param max_await_time_ms: the maximum wait of the server for a document, in milliseconds; None uses the default.
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
-            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
-            each iteration.
         :param kwargs: further fields of the command.
-        :raises TypeError: `command` is neither a string nor a mapping, or an option has the wrong type.
+        :raises TypeError: `command` is neither a string nor a mapping.
         :raises ValueError: `command` is an empty document.
         :raises InvalidOperation: the reply contains no cursor.
         :raises OperationFailure: the reply is an error.
@@ -600,26 +536,16 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         timeout_mode: str | None = None,
         **kwargs: Value,
     ) -> CommandCursor[DocumentType]:
-        """Run an aggregation pipeline whose first stage reads no collection.
+        """Run an aggregation pipeline whose first stage reads no collection, and return a cursor over the result.
 
-        Such stages are ``$currentOp`` (only in the database ``admin``) and ``$documents`` (MongoDB 5.1).
+        Such first stages are ``$currentOp`` (only in the database ``admin``) and ``$documents`` (MongoDB 5.1).
 
             >>> database.aggregate([{"$documents": [{"n": 1}, {"n": 2}]}, {"$match": {"n": 2}}]).to_list()
             [{'n': 2}]
 
-        Specification: CRUD API, "Read".
-
-        :param pipeline: the list of the stages.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the limit of this
-            object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time, and ``"iteration"`` limits
-            each iteration.
         :param kwargs: the options of :meth:`.Collection.aggregate`, including ``let`` and ``comment``.
-        :returns: a cursor over the result of the pipeline.
         :raises TypeError: `pipeline` is not a list.
         :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``.
-        :raises OperationFailure: the server rejected the pipeline.
         """
         limit = (timeout_ms, timeout_mode)
         return aggregate_cursor(CommandCursor, self["$cmd.aggregate"], 1, pipeline, session, kwargs, limit=limit)
@@ -627,13 +553,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     def dereference(
         self, dbref: DBRef, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> DocumentType | None:
-        """Return the document to which a database reference refers. Return None if the document does not exist.
-
-        Specification: DBRef.
+        """Return the document to which a database reference refers, or None if the document does not exist.
 
         :param dbref: the database reference.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further parameters of :meth:`Collection.find_one <gmongo.collection.Collection.find_one>`.
         :raises TypeError: `dbref` is not a :class:`~bson.dbref.DBRef`.
         :raises ValueError: the reference refers to another database.
@@ -645,18 +567,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
                 f"the reference refers to the database {dbref.database!r}, but this database is {self._name!r}"
             )
         return self[dbref.collection].find_one({"_id": dbref.id}, session=session, comment=comment, **kwargs)
-
-    # Special methods
-
-    def __next__(self) -> NoReturn:
-        """Raise TypeError, because a database is not iterable. Use :meth:`list_collections`.
-
-        :raises TypeError: always.
-        """
-        raise TypeError("'Database' object is not iterable")
-
-    next = __next__
-    __iter__ = None
 
     def __bool__(self) -> NoReturn:
         raise NotImplementedError("compare with None instead: database is not None")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from enum import Enum
-from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import UUID
 
@@ -21,10 +20,11 @@ from gmongo._encryption.key_vault import key_vault
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import require_library
 from gmongo._inherited_options import has_class_name
+from gmongo._parameter_docs import describes_parameters
 from gmongo._traceback_scrub import clears_locals
 from gmongo._truncated_repr import short
 from gmongo.database import Database
-from gmongo.encryption_options import KMSConnectCallback, RangeOpts, StringOpts, _check_callback
+from gmongo.encryption_options import AutoEncryptionOpts, KMSConnectCallback, RangeOpts, StringOpts, _check_callback
 from gmongo.errors import ConfigurationError, EncryptedCollectionError, InvalidOperation
 from gmongo.operations.models import UpdateOne
 
@@ -39,6 +39,12 @@ __all__ = ["Algorithm", "ClientEncryption", "QueryType", "RewrapManyDataKeyResul
 DocumentType = TypeVar("DocumentType", bound=Document)
 
 _CIPHERTEXT_SUBTYPE = 6
+_SHARED_PARAMETERS = """
+:param id: the ``_id`` of the data key.
+:param key_alt_name: an alternative name of the data key.
+:param key_id: the ``_id`` of the data key; None by default. Either `key_id` or `key_alt_name` is required.
+:param key_vault_client: the client of the deployment that contains the key vault.
+"""
 
 
 class Algorithm(str, Enum):
@@ -57,7 +63,7 @@ class Algorithm(str, Enum):
     STRING = "String"
     """Queryable Encryption that allows prefix, suffix and substring queries."""
     TEXTPREVIEW = "TextPreview"
-    """The earlier name of ``STRING``, from the preview of these queries."""
+    """The name of ``STRING`` during its preview."""
 
 
 class QueryType(str, Enum):
@@ -88,6 +94,7 @@ class RewrapManyDataKeyResult:
         return f"RewrapManyDataKeyResult({self._bulk_write_result!r})"
 
 
+@describes_parameters(AutoEncryptionOpts, _SHARED_PARAMETERS)
 class ClientEncryption(Generic[DocumentType]):
     """Object that encrypts and decrypts single values, and manages data keys.
 
@@ -100,13 +107,7 @@ class ClientEncryption(Generic[DocumentType]):
     A time limit applies to each method, including its requests to key management services. The limit is
     :func:`gmongo.timeout`, `timeout_ms`, or ``timeoutMS`` of the key vault client.
 
-    :param kms_providers: the key management services with their credentials, as for ``AutoEncryptionOpts``.
-    :param key_vault_namespace: the namespace of the key vault, in the form ``"database.collection"``.
-    :param key_vault_client: the client of the deployment that contains the key vault.
     :param codec_options: the options for the encoding before encryption and the decoding after decryption.
-    :param kms_tls_options: a mapping of KMS providers to TLS options such as ``tlsCAFile``; None by default.
-    :param key_expiration_ms: the lifetime of a cached data key in milliseconds; 0 means no limit, None means 60,000 ms.
-    :param kms_connect_callback: a function that connects to key management services; None by default.
     :param timeout_ms: the time limit of each method, in milliseconds; 0 means no limit, None (the default) uses
         ``timeoutMS`` of the key vault client.
     :raises ConfigurationError: pymongocrypt is not installed, or an option is out of range.
@@ -114,7 +115,7 @@ class ClientEncryption(Generic[DocumentType]):
     :raises ValueError: `kms_providers` is incomplete.
     :raises EncryptionError: libmongocrypt rejected the options.
 
-    Source: Client Side Encryption, "ClientEncryption".
+    Specification: Client Side Encryption, "ClientEncryption".
     """
 
     @clears_locals
@@ -157,8 +158,6 @@ class ClientEncryption(Generic[DocumentType]):
         self._explicit_if_open()
         return self._keys
 
-    # Values
-
     @clears_locals
     def encrypt(
         self,
@@ -178,8 +177,6 @@ class ClientEncryption(Generic[DocumentType]):
 
         :param value: the value to encrypt, which is any BSON value.
         :param algorithm: the encryption algorithm: a value of :class:`Algorithm`.
-        :param key_id: the ``_id`` of the data key; None by default. Either `key_id` or `key_alt_name` is required.
-        :param key_alt_name: an alternative name of the data key.
         :param query_type: a constant of :class:`QueryType` if the ciphertext is for a query; None (the default)
             encrypts for storage.
         :param contention_factor: the number of different ciphertexts of equal values, up to the number in the
@@ -214,8 +211,6 @@ class ClientEncryption(Generic[DocumentType]):
 
         :param expression: the range expression. The expression may also contain ``$gte`` and ``$lte``.
         :param algorithm: the encryption algorithm, which must be ``Algorithm.RANGE``.
-        :param key_id: the ``_id`` of the data key; None by default. Either `key_id` or `key_alt_name` is required.
-        :param key_alt_name: an alternative name of the data key.
         :param query_type: the type of the query, which must be ``QueryType.RANGE``.
         :param contention_factor: the number of different ciphertexts of equal values; None by default.
         :param range_opts: the bounds and the precision of the encrypted field; None by default.
@@ -273,8 +268,6 @@ class ClientEncryption(Generic[DocumentType]):
             raise TypeError("value to decrypt must be a bson.binary.Binary with subtype 6")
         return bson.decode(explicit.decrypt(bson.encode({"v": value})), self._codec_options)["v"]
 
-    # Data keys
-
     @clears_locals
     def create_data_key(
         self,
@@ -328,31 +321,20 @@ class ClientEncryption(Generic[DocumentType]):
         return self._key_vault_if_open().find({})
 
     def get_key(self, id: Binary | UUID) -> RawBSONDocument | None:
-        """Return a data key, or None if the data key does not exist.
-
-        :param id: the ``_id`` of the data key.
-        """
+        """Return a data key, or None if the data key does not exist."""
         return self._key_vault_if_open().find_one({"_id": _checked_key_id(id)})
 
     def get_key_by_alt_name(self, key_alt_name: str) -> RawBSONDocument | None:
-        """Return a data key, or None if the data key does not exist.
-
-        :param key_alt_name: an alternative name of the data key.
-        """
+        """Return a data key, or None if the data key does not exist."""
         return self._key_vault_if_open().find_one({"keyAltNames": _checked_key_alt_name(key_alt_name)})
 
     def delete_key(self, id: Binary | UUID) -> DeleteResult:
-        """Delete a data key. No client can decrypt the ciphertexts of this data key afterwards.
-
-        :param id: the ``_id`` of the data key.
-        """
+        """Delete a data key. No client can decrypt the ciphertexts of this data key afterwards."""
         return self._key_vault_if_open().delete_one({"_id": _checked_key_id(id)})
 
     def add_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
         """Add an alternative name to a data key.
 
-        :param id: the ``_id`` of the data key.
-        :param key_alt_name: the alternative name.
         :returns: the data key before the change, or None if the data key does not exist.
         """
         update = {"$addToSet": {"keyAltNames": _checked_key_alt_name(key_alt_name)}}
@@ -361,8 +343,6 @@ class ClientEncryption(Generic[DocumentType]):
     def remove_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
         """Remove an alternative name from a data key.
 
-        :param id: the ``_id`` of the data key.
-        :param key_alt_name: the alternative name.
         :returns: the data key before the change, or None if the data key does not exist.
         """
         name = _checked_key_alt_name(key_alt_name)
@@ -371,8 +351,6 @@ class ClientEncryption(Generic[DocumentType]):
         names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", remaining]}
         update = [{"$set": {"keyAltNames": names}}]
         return self._key_vault_if_open().find_one_and_update({"_id": _checked_key_id(id)}, update)
-
-    # Collections
 
     @clears_locals
     def create_encrypted_collection(
@@ -413,14 +391,10 @@ class ClientEncryption(Generic[DocumentType]):
         except Exception as error:
             raise EncryptedCollectionError(error, completed) from error
 
-    # Lifetime
-
     def __enter__(self) -> ClientEncryption[DocumentType]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
 
     def close(self) -> None:

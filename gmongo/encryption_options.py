@@ -82,7 +82,7 @@ class AutoEncryptionOpts:
     :raises ConfigurationError: pymongocrypt is not installed, or an option is out of range.
     :raises TypeError: an option has the wrong type.
 
-    Source: Client Side Encryption, "AutoEncryptionOpts".
+    Specification: Client Side Encryption, "AutoEncryptionOpts".
     """
 
     @clears_locals
@@ -184,7 +184,7 @@ class RangeOpts:
     :param precision: the number of decimal places of a ``double`` or ``decimal128`` field; None by default.
     :raises TypeError: `sparsity`, `trim_factor` or `precision` is not an integer.
 
-    Source: Client Side Encryption, "EncryptOpts".
+    Specification: Client Side Encryption, "EncryptOpts".
     """
 
     def __init__(

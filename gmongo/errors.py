@@ -1,7 +1,9 @@
 """Exceptions with the names, the class hierarchy and the attributes of PyMongo's exceptions.
 
 A *network error* (:class:`AutoReconnect` and its subclasses) allows retries, and changes the state of a server. A
-*server error* (:class:`OperationFailure` and its subclasses) has a code and the reply.
+*server error* (:class:`OperationFailure` and its subclasses) has a code and the reply. Specifications: Connection
+Monitoring and Pooling ("Connection Pool Errors"), Server Discovery and Monitoring ("Error handling"), Server Selection,
+CRUD API ("Error Handling"), and Bulk Write ("Exception").
 """
 
 from __future__ import annotations
@@ -119,15 +121,11 @@ class AutoReconnect(ConnectionFailure):
 class NetworkTimeout(AutoReconnect):
     """The server did not reply within a time limit (``socketTimeoutMS``, ``connectTimeoutMS``, ``timeoutMS``)."""
 
-    @property
-    def timeout(self) -> bool:
-        return True
+    timeout = True
 
 
 class NotPrimaryError(AutoReconnect):
-    """The server replied that the server is not the primary, is recovering or is shutting down.
-
-    Specification: Server Discovery and Monitoring, "Error handling".
+    """The server that replied is not the primary, is recovering, or is shutting down.
 
     :param message: the server's error message; empty by default.
     :param errors: the server's reply; None (the default) means no reply.
@@ -146,19 +144,13 @@ class ServerSelectionTimeoutError(AutoReconnect):
     """Server selection found no suitable server within ``serverSelectionTimeoutMS``.
 
     The message names the required kind of server, and shows the last topology description of the client.
-
-    Specification: Server Selection.
     """
 
-    @property
-    def timeout(self) -> bool:
-        return True
+    timeout = True
 
 
 class PoolClearedError(AutoReconnect):
     """The driver cleared the pool, or interrupted the connection of the operation. A retry is possible.
-
-    Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
 
     :param message: the error message.
     :param address: the address of the pool's server, as host and port; None by default.
@@ -172,8 +164,6 @@ class PoolClearedError(AutoReconnect):
 class PoolClosedError(ConnectionFailure):
     """An operation attempted to check out a connection from a closed pool.
 
-    Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
-
     :param address: the address of the pool's server, as host and port; None by default.
     """
 
@@ -186,12 +176,10 @@ class WaitQueueTimeoutError(ConnectionFailure):
     """No connection became available within ``waitQueueTimeoutMS``.
 
     `holders` describes up to five checked-out connections, as in :meth:`.MongoClient.pool_stats`. The first element has
-    the longest check-out. The message shows the pool's limits, the connections in use by purpose, and the first
-    element. Since Python 3.11, a traceback shows all elements as notes.
+    the longest check-out. The error text shows the pool's limits, the number of connections in use for each purpose,
+    and the first element. Since Python 3.11, a traceback shows all elements as notes.
 
-    Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
-
-    :param message: the message that the specification defines, which is also an attribute.
+    :param message: the message that the specification defines. The attribute `message` does not contain `details`.
     :param address: the address of the pool's server, as host and port; None by default.
     :param holders: a mapping for each checked-out connection; empty by default.
     :param details: the rest of the error text, with the pool's limits and the connections in use; empty by default.
@@ -212,9 +200,7 @@ class WaitQueueTimeoutError(ConnectionFailure):
                     "its last command: {operation}".format(**holder)
                 )
 
-    @property
-    def timeout(self) -> bool:
-        return True
+    timeout = True
 
 
 class ConfigurationError(PyMongoError):
@@ -280,17 +266,13 @@ class OperationFailure(PyMongoError):
 class CursorNotFound(OperationFailure):
     """The server does not know the cursor, because the cursor timed out or was killed."""
 
-    @property
-    def timeout(self) -> bool:
-        return False
+    timeout = False
 
 
 class ExecutionTimeout(OperationFailure):
     """An operation took longer than ``max_time_ms``."""
 
-    @property
-    def timeout(self) -> bool:
-        return True
+    timeout = True
 
 
 class WriteConcernError(OperationFailure):
@@ -306,9 +288,7 @@ class WriteError(OperationFailure):
 class WTimeoutError(WriteConcernError):
     """The server did not satisfy the write concern within ``wtimeout`` milliseconds."""
 
-    @property
-    def timeout(self) -> bool:
-        return True
+    timeout = True
 
 
 class DuplicateKeyError(WriteError):
@@ -317,8 +297,6 @@ class DuplicateKeyError(WriteError):
 
 class BulkWriteError(OperationFailure):
     """Some writes of a bulk write failed.
-
-    Specification: CRUD API, "Error Handling".
 
     :param results: the errors, and the result of the successful writes. ``writeErrors`` is a list of mappings with
         ``index``, ``code``, ``errmsg`` and ``op``. ``writeConcernErrors`` is a list of errors. The other fields are the
@@ -342,11 +320,9 @@ class BulkWriteError(OperationFailure):
 class ClientBulkWriteException(OperationFailure):
     """Some writes of :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>` failed.
 
-    Specification: Bulk Write, "Exception".
-
     :param results: the errors, and the numbers of written documents.
     :param verbose: True if the application requested verbose results; False by default.
-    :param partial_result: the result of the successful writes. None (the default) means no known success.
+    :param partial_result: the result of the successful writes; None (the default) if no success is known.
     """
 
     details: Document

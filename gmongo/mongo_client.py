@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 from weakref import WeakSet
 
@@ -14,6 +13,7 @@ from gevent import Timeout, sleep
 
 from gmongo._documents import Document, DocumentDict, Value, without_none
 from gmongo._inherited_options import InheritedOptions
+from gmongo._parameter_docs import SHARED, describes_parameters
 from gmongo._telemetry.observers import observers_of
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo._traceback_scrub import clears_locals
@@ -23,6 +23,7 @@ from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession, SessionOptions, TransactionOptions
 from gmongo.collection import Collection
 from gmongo.command_cursor import CommandCursor
+from gmongo.cursor import Cursor
 from gmongo.database import Database
 from gmongo.driver_info import DriverInfo
 from gmongo.engines.client_bulk import ClientBulk
@@ -59,14 +60,15 @@ if TYPE_CHECKING:
 __all__ = ["MongoClient"]
 
 _REPLICA_SETS = (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary)
-# The total time limit of the commands that close() sends, in seconds.
-_CLOSE_TIMEOUT = 1.0
+_CLOSE_TIMEOUT = 1.0  # the total time limit of the commands that close() sends, in seconds
 _READY_INTERVAL = 0.01  # seconds between two checks of wait_until_ready()
 
 DocumentType = TypeVar("DocumentType", bound=Document)
 OtherType = TypeVar("OtherType", bound=Document)
 
 
+# The decorator completes the docstrings of the methods with descriptions of parameters.
+@describes_parameters(SHARED, Cursor, SessionOptions)
 class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]], Generic[DocumentType]):
     r"""A client of a MongoDB deployment. All greenlets of a process can share one client.
 
@@ -231,14 +233,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         type_registry: TypeRegistry | None = None,
         **kwargs: object,
     ) -> None:
-        named = {
-            "document_class": document_class,
-            "tz_aware": tz_aware,
-            "connect": connect,
-            "type_registry": type_registry,
-        }
-        self._given = {"host": host, "port": port, **kwargs}
-        keywords = {**kwargs, **{name: value for name, value in named.items() if value is not None}}
+        named = {"document_class": document_class, "tz_aware": tz_aware, "connect": connect}
+        keywords = without_none(kwargs, **named, type_registry=type_registry)
         hosts = (self.HOST if host is None else host, self.PORT if port is None else port)
         self._options = options = ClientOptions(*hosts, keywords, silent=self._is_silent)
         # Use the object DEFAULT_CODEC_OPTIONS if possible, because comparisons of identical objects are fast.
@@ -278,8 +274,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         executor = with_observers(kind)(self._topology, options.execution(), observed_events, *encrypters)
         executor.observers = observers
         return executor
-
-    # Databases
 
     @overload
     def get_database(
@@ -324,19 +318,13 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Database[Value]:
-        """Return a database with the given options.
+        """Return a database with the given options. For each option that is None, use the option of this client.
 
             >>> client.get_database("shop", read_preference=ReadPreference.NEAREST).name
             'shop'
 
         :param name: the name of the database; None (the default) uses the database that the URI names.
-        :param codec_options: the options for encoding and decoding. For each of these four options, None (the
-            default) uses the option of the client.
-        :param read_preference: the servers to which the client sends reads.
-        :param write_concern: the acknowledgement that each write waits for.
-        :param read_concern: the isolation level of reads.
-        :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit,
-            None uses the client's ``timeoutMS``. :func:`gmongo.timeout` overrides `timeout_ms`.
+        :param timeout_ms: the time limit of each operation in milliseconds; 0 means no limit, None inherits the limit.
         :raises ConfigurationError: `name` is None, and the URI names no database.
         :raises InvalidName: the name is not allowed for a database.
         """
@@ -387,16 +375,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Database[Value]:
-        """Return the database that the URI names.
+        """Return the database that the URI names. For each option that is None, use the option of this client.
 
         :param default: the name of the database if the URI names no database; None by default.
-        :param codec_options: the options for encoding and decoding. For each of these four options, None (the
-            default) uses the option of the client.
-        :param read_preference: the servers to which the client sends reads.
-        :param write_concern: the acknowledgement that each write waits for.
-        :param read_concern: the isolation level of reads.
-        :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit,
-            None uses the client's ``timeoutMS``. :func:`gmongo.timeout` overrides `timeout_ms`.
+        :param timeout_ms: the time limit of each operation in milliseconds; 0 means no limit, None inherits the limit.
         :raises ConfigurationError: the URI names no database, and `default` is None.
         :raises InvalidName: the name is not allowed for a database.
         """
@@ -426,8 +408,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specification: Enumerating Databases.
 
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command: ``filter``, ``nameOnly`` and ``authorizedDatabases``.
         :returns: a cursor over documents with the fields ``name``, ``sizeOnDisk`` and ``empty``.
         """
@@ -441,8 +421,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specification: Enumerating Databases.
 
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: a list of the names, in no defined order.
         """
         return [required_field(each, "name", TEXT) for each in self.list_databases(session, comment, nameOnly=True)]
@@ -453,9 +431,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         """Drop a database and its collections. Do nothing if the database does not exist.
 
         :param name_or_database: the name of the database, or a :class:`~gmongo.database.Database`.
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :raises TypeError: `name_or_database` is neither a name nor a database.
         :raises InvalidName: the name is not allowed for a database.
         """
         database = name_or_database if isinstance(name_or_database, Database) else self[name_or_database]
@@ -464,8 +439,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     def _write_context(self, database: str, write_concern: WriteConcern) -> OperationContext:
         return OperationContext(database, "", self._codec_options, write_concern=write_concern.document or None)
-
-    # Client bulk write
 
     def bulk_write(
         self,
@@ -493,14 +466,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         :param models: a list of write models, as for :meth:`.Collection.bulk_write`. Each model must have a
             `namespace`.
-        :param session: the session of the operation; None (the default) uses an implicit session.
         :param ordered: True (the default) stops at the first error. False runs all writes, in any order. Unacknowledged
             writes (``w=0``) must be unordered.
         :param verbose_results: True returns the result of each write, except of unacknowledged writes. False (the
             default) returns only the numbers of written documents.
-        :param bypass_document_validation: True disables the document validation of the server; None by default.
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
         :param write_concern: the write concern; None (the default) uses the client's write concern.
         :raises ClientBulkWriteException: some writes failed. The exception contains the errors and the partial result.
         :raises InvalidOperation: `models` is empty, a model has no namespace, the server is older than MongoDB 8.0, or
@@ -532,8 +501,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         )
         return ClientBulkWriteResult(bulk.execute(Writes(models, self._codec_options)), acknowledged, verbose_results)
 
-    # Sessions
-
     def start_session(
         self,
         causal_consistency: bool | None = None,
@@ -553,12 +520,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specifications: Driver Sessions, Causal Consistency, Snapshot Reads.
 
-        :param causal_consistency: True lets reads see the effects of earlier operations of the session. None (the
-            default) means the opposite of `snapshot`.
-        :param default_transaction_options: the options of transactions; None (the default) uses the client's options.
-        :param snapshot: True lets all reads see the data at the first read (MongoDB 5.0); False by default.
-        :param default_timeout_ms: the time limit of ``with_transaction``, and of each commit, abort and end of the
-            session, in milliseconds. 0 means no limit, None (the default) uses the client's ``timeoutMS``.
         :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
         :raises TypeError: `default_transaction_options` is not a :class:`~gmongo.client_session.TransactionOptions`.
         """
@@ -567,8 +528,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         session = ClientSession(self, self._executor.sessions.acquire(), options)
         self._sessions.add(session)
         return session
-
-    # Topology and statistics
 
     @property
     def topology_description(self) -> TopologyDescription:
@@ -647,7 +606,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def append_metadata(self, driver_info: DriverInfo) -> None:
         """Add the metadata of a wrapping library to the client metadata, which new connections send in the handshake.
 
-        The metadata of earlier calls stays. The client adds equal metadata only once.
+        The metadata of earlier calls remains. The client adds equal metadata only once.
 
         Specification: MongoDB Handshake, "Supporting Wrapping Libraries".
 
@@ -665,10 +624,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         metadata.update(self._options.metadata())
 
     def server_info(self, session: ClientSession | None = None) -> DocumentDict:
-        """Return the build information of a server, such as ``{"version": "8.0.4", …}``.
-
-        :param session: the session of the operation; None (the default) uses an implicit session.
-        """
+        """Return the build information of a server, such as ``{"version": "8.0.4", …}``."""
         return self.admin.command("buildinfo", read_preference=PrimaryPreferred(), session=session)
 
     def pool_stats(self) -> list[DocumentDict]:
@@ -704,8 +660,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         """
         return self._executor.overload.stats()
 
-    # Lifetime
-
     def wait_until_ready(self, timeout: float | None = None) -> None:
         """Wait until a server replies and each available server has ``minPoolSize`` connections.
 
@@ -714,12 +668,12 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             client = MongoClient(uri, minPoolSize=5)
             client.wait_until_ready(timeout=10)
 
-        If a program calls this method at its start, a wrong URI or password ends the program immediately. The method
-        sends ``ping`` with the client's read preference, and repeats ``ping`` after network errors.
+        At the start of a program, this method reports a wrong URI or password immediately. The method sends ``ping``
+        with the client's read preference, and repeats ``ping`` after network errors.
 
         :param timeout: the time limit in seconds, which overrides ``timeoutMS``. 0 means no limit, and None (the
             default) uses ``serverSelectionTimeoutMS``.
-        :raises ServerSelectionTimeoutError: the client was not ready within the time limit, for the named reason.
+        :raises ServerSelectionTimeoutError: the client was not ready within the time limit. The message has the reason.
         :raises OperationFailure: the authentication failed.
         :raises ConfigurationError: the server or the DNS records contradict the options.
         """
@@ -799,20 +753,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def __enter__(self) -> MongoClient[DocumentType]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
-
-    def __next__(self) -> NoReturn:
-        """Raise TypeError, because a client is not iterable. Use :meth:`list_databases`.
-
-        :raises TypeError: always.
-        """
-        raise TypeError("'MongoClient' object is not iterable")
-
-    next = __next__
-    __iter__ = None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("cannot pickle a MongoClient; create a client in each process")

@@ -36,7 +36,7 @@ class ReadConcern:
 
     @property
     def ok_for_legacy(self) -> bool:
-        """True if reads on a server without read concerns have this isolation level."""
+        """True if the level is ``"local"`` or None, as on a server without read concerns."""
         return self.__level is None or self.__level == "local"
 
     @property

@@ -1,4 +1,8 @@
-"""Read preferences: the servers of a deployment to which a client sends reads."""
+"""Read preferences: the servers of a deployment to which a client sends reads.
+
+A parameter of a wrong type raises :class:`TypeError`, and a value that is not allowed raises :class:`ValueError`.
+Specifications: Server Selection, "Read Preference", and Max Staleness.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 from gmongo._documents import Document, DocumentDict
+from gmongo._parameter_docs import describes_parameters
 from gmongo._server_facts import wire_versions
 from gmongo._truncated_repr import short
 from gmongo.errors import ConfigurationError
@@ -144,10 +149,7 @@ class _ReadPreference:
 
 
 class Primary(_ReadPreference):
-    """Read preference for the primary only. This read preference has neither tag sets nor a maximum staleness.
-
-    Specification: Server Selection, "Read Preference".
-    """
+    """Read preference for the primary only. This read preference has neither tag sets nor a maximum staleness."""
 
     __slots__ = ()
 
@@ -159,6 +161,14 @@ class Primary(_ReadPreference):
 
 
 class _Tunable(_ReadPreference):
+    """Base class of the read preferences with parameters.
+
+    :param tag_sets: a non-empty list of tag sets such as ``{"dc": "ny"}``, in the order of preference. None (the
+        default) matches any member.
+    :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
+    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4, deprecated since 8.0); None by default.
+    """
+
     _number: int
 
     __slots__ = ()
@@ -169,65 +179,33 @@ class _Tunable(_ReadPreference):
         super().__init__(self._number, tag_sets, max_staleness, hedge)
 
 
+@describes_parameters(_Tunable)
 class PrimaryPreferred(_Tunable):
-    """Read preference for the primary, or for a secondary if the primary is unavailable.
-
-    Specification: Server Selection, "Read Preference", and Max Staleness.
-
-    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in order of preference; None (the default) matches any member.
-    :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
-    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4, deprecated since 8.0); None by default.
-    :raises TypeError: a parameter has the wrong type.
-    :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
-    """
+    """Read preference for the primary, or for a secondary if the primary is unavailable."""
 
     __slots__ = ()
     _number = 1
 
 
+@describes_parameters(_Tunable)
 class Secondary(_Tunable):
-    """Read preference for secondaries only.
-
-    Specification: Server Selection, "Read Preference", and Max Staleness.
-
-    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in order of preference; None (the default) matches any member.
-    :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
-    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4, deprecated since 8.0); None by default.
-    :raises TypeError: a parameter has the wrong type.
-    :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
-    """
+    """Read preference for secondaries only."""
 
     __slots__ = ()
     _number = 2
 
 
+@describes_parameters(_Tunable)
 class SecondaryPreferred(_Tunable):
-    """Read preference for secondaries, or for the primary if no secondary is suitable.
-
-    Specification: Server Selection, "Read Preference", and Max Staleness.
-
-    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in order of preference; None (the default) matches any member.
-    :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
-    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4, deprecated since 8.0); None by default.
-    :raises TypeError: a parameter has the wrong type.
-    :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
-    """
+    """Read preference for secondaries, or for the primary if no secondary is suitable."""
 
     __slots__ = ()
     _number = 3
 
 
+@describes_parameters(_Tunable)
 class Nearest(_Tunable):
-    """Read preference for any data-bearing member within the latency window (``localThresholdMS``).
-
-    Specification: Server Selection, "Read Preference", and Max Staleness.
-
-    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in order of preference; None (the default) matches any member.
-    :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
-    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4, deprecated since 8.0); None by default.
-    :raises TypeError: a parameter has the wrong type.
-    :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
-    """
+    """Read preference for any data-bearing member within the latency window (``localThresholdMS``)."""
 
     __slots__ = ()
     _number = 4

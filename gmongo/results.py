@@ -1,4 +1,4 @@
-"""Results of write operations."""
+"""Results of write operations (specifications: CRUD API, "Write Results", and Bulk Write, "Result")."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ class _Result:
 class InsertOneResult(_Result):
     """Result of ``insert_one``.
 
-    Specification: CRUD API, "Write Results".
-
     :param inserted_id: the ``_id`` of the inserted document.
     :param acknowledged: True if the server acknowledged the write.
     """
@@ -62,8 +60,6 @@ class InsertOneResult(_Result):
 
 class InsertManyResult(_Result):
     """Result of ``insert_many``.
-
-    Specification: CRUD API, "Write Results".
 
     :param inserted_ids: the ``_id`` of each inserted document, in the order of the documents.
     :param acknowledged: True if the server acknowledged the writes.
@@ -89,9 +85,8 @@ class UpdateResult(_Result):
 
     The counts, `upserted_id` and `did_upsert` raise InvalidOperation if the server did not acknowledge the write.
 
-    Specification: CRUD API, "Write Results".
-
-    :param raw_result: the server's reply, with the ``_id`` (in a client bulk write: ``{"_id": ...}``) as ``upserted``.
+    :param raw_result: the server's reply. The field ``upserted`` has the ``_id`` of an upserted document, or
+        ``{"_id": ...}`` in a client bulk write.
     :param acknowledged: True if the server acknowledged the write.
     :param in_client_bulk: True for a result of :meth:`.MongoClient.bulk_write`; False by default.
     """
@@ -146,8 +141,6 @@ class UpdateResult(_Result):
 
 class DeleteResult(_Result):
     """Result of ``delete_one`` and ``delete_many``.
-
-    Specification: CRUD API, "Write Results".
 
     :param raw_result: the server's reply.
     :param acknowledged: True if the server acknowledged the write.
@@ -225,7 +218,6 @@ class BulkWriteResult(_BulkResult):
     """Result of :meth:`Collection.bulk_write <gmongo.collection.Collection.bulk_write>`.
 
     The counts and `upserted_ids` raise InvalidOperation if the server did not acknowledge the writes.
-    Specification: CRUD API, "Write Results".
 
     :param bulk_api_result: the total numbers of written documents and the errors of all commands of the bulk write.
     :param acknowledged: True if the server acknowledged the writes.
@@ -248,8 +240,6 @@ class ClientBulkWriteResult(_BulkResult):
 
     The counts and the results of single writes raise InvalidOperation if the server did not acknowledge the writes. The
     results of single writes also raise InvalidOperation if ``verbose_results`` was not True.
-
-    Specification: Bulk Write, "Result".
 
     :param bulk_api_result: the total numbers of written documents, the errors, and the results of all commands.
     :param acknowledged: True if the server acknowledged the writes.

@@ -25,7 +25,7 @@ class ServerApi:
         MongoClient(server_api=ServerApi("1", strict=True))
 
     The object is immutable. The driver does not send a flag that is None. ``python -m gmongo.stable_api`` shows the
-    parts of a program that do not belong to the version.
+    features of a program that do not belong to the version.
 
     Specification: Stable API.
 

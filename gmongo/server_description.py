@@ -1,4 +1,4 @@
-"""Server descriptions, which contain what the client knows about each server."""
+"""Server descriptions: the state of each server that the client knows."""
 
 from __future__ import annotations
 

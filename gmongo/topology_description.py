@@ -1,4 +1,4 @@
-"""Topology descriptions, which contain what the client knows about a deployment."""
+"""Topology descriptions: the state of a deployment with the servers that the client knows."""
 
 from __future__ import annotations
 

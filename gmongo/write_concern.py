@@ -23,7 +23,7 @@ class WriteConcern:
     :param wtimeout: the server's time limit in milliseconds; 0 and None (the default) mean no limit. After the limit
         the write remains, and the operation raises :class:`~gmongo.errors.WTimeoutError`.
     :param j: True requires that the write is in the journal. None (the default) uses the server's default.
-    :param fsync: True lets the server flush its files. The parameter is deprecated; use `j`. None by default.
+    :param fsync: True requires a flush of the server's files. The parameter is deprecated; use `j`. None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `w` or `wtimeout` is negative.
     :raises ConfigurationError: `w` is 0 and `j` is True, or `j` and `fsync` are both True.

@@ -15,7 +15,7 @@ LAYERS = ("api", "engines", "operations", "execution", "sdam", "cmap", "auth", "
 # Any layer may import these modules. These modules import only each other and `bson`.
 LEAVES = frozenset(
     {
-        "_background", "_random", "_clock", "_cursor_type", "_documents", "_fork",
+        "_background", "_random", "_clock", "_documents", "_fork", "_parameter_docs",
         "_traceback_scrub", "_nearest", "_object_ids", "_redaction", "_safe_log", "_server_facts",
         "_truncated_repr", "_native_threads", "_topology_type", "_version", "auth_oidc",
         "collation", "driver_info", "errors", "events", "monitoring", "read_concern",

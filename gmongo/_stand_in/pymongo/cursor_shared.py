@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gmongo._cursor_type import CursorType
+from gmongo.cursor import CursorType
 
 __all__ = ["CursorType"]
 

@@ -1,0 +1,70 @@
+"""Descriptions of parameters that many public methods share. The source contains each description only once."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Kind = TypeVar("Kind", bound=type)
+
+SHARED = """
+:param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
+:param bypass_document_validation: True disables the document validation of the server; None by default.
+:param codec_options: the options for encoding and decoding; None (the default) inherits the options.
+:param encrypted_fields: a mapping for compatibility with PyMongo; None by default.
+:param filter: a query; ``{}`` matches every document.
+:param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
+:param name_or_collection: the name of the collection, or a :class:`~gmongo.collection.Collection`.
+:param pipeline: the list of the stages.
+:param read_concern: the isolation level of reads; None (the default) inherits the level.
+:param read_preference: the servers to which the client sends reads; None (the default) inherits the read preference.
+:param replacement: the new document, without update operators. An ``_id`` must equal the ``_id`` of the replaced
+    document.
+:param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the original document, and
+    :attr:`ReturnDocument.AFTER` returns the new document.
+:param update: update operators such as ``{"$set": {"title": "new"}}``, or a pipeline as a list of stages.
+:param upsert: True inserts a document if no document matches; False by default.
+:param write_concern: the acknowledgement that each write waits for; None (the default) inherits the write concern.
+"""
+_FIELD = re.compile(r"^(?=:(?:param|returns|raises)\b)", re.MULTILINE)
+_PARAMETER = re.compile(r":param (\w+):")
+
+
+def describes_parameters(*sources: type | str) -> Callable[[Kind], Kind]:
+    """Decorate a class: add the missing parameters to the docstrings of the class and its public methods.
+
+    :param sources: classes and texts, whose ``:param`` fields describe the parameters. Later sources take precedence.
+    """
+    shared: dict[str, str] = {}
+    for source in sources:
+        shared |= _parameters_of(_fields_of(source if isinstance(source, str) else source.__doc__)[1:])
+
+    def complete(kind: Kind) -> Kind:
+        public = [member for name, member in vars(kind).items() if name[0] != "_"]
+        for documented, function in ((kind, getattr(kind, "__init__", None)), *zip(public, public, strict=True)):
+            if inspect.isfunction(function) and documented.__doc__:
+                documented.__doc__ = _completed(documented.__doc__, function, shared)
+        return kind
+
+    return complete
+
+
+def _completed(docstring: str, function: Any, shared: dict[str, str]) -> str:
+    code = inspect.unwrap(function).__code__
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    names = code.co_varnames[:count]
+    summary, *fields = _fields_of(docstring)
+    described = {**shared, **_parameters_of(fields)}
+    parameters = [described[name] for name in names if name in described]
+    return "\n".join((f"{summary}\n", *parameters, *(each for each in fields if not _PARAMETER.match(each))))
+
+
+def _fields_of(docstring: str | None) -> list[str]:
+    """Return the text before the first field of a docstring, and each field."""
+    return [part.strip() for part in _FIELD.split(inspect.cleandoc(docstring or ""))]
+
+
+def _parameters_of(fields: list[str]) -> dict[str, str]:
+    return {match[1]: field for field in fields if (match := _PARAMETER.match(field))}
