@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import zip_longest
 from math import inf
 from typing import TypeAlias
 
@@ -56,50 +58,26 @@ class AddressOrder:
 
 
 def _interleaved(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-    families: dict[int, deque[Endpoint]] = {}
+    families: dict[int, list[Endpoint]] = {}
     for endpoint in endpoints:
-        families.setdefault(endpoint[0], deque()).append(endpoint)
-    order = []
-    while families:
-        for family in list(families):
-            order.append(families[family].popleft())
-            if not families[family]:
-                del families[family]
-    return order
+        families.setdefault(endpoint[0], []).append(endpoint)
+    return [endpoint for turn in zip_longest(*families.values()) for endpoint in turn if endpoint is not None]
 
 
+@dataclass(eq=False)
 class Attempt:
     """Connection attempt to one address. The race owns the transport until the attempt wins."""
 
-    __slots__ = ("address", "began", "transport")
-
-    def __init__(self, address: SocketAddress, transport: Transport, began: float) -> None:
-        self.address = address
-        self.transport = transport
-        self.began = began
+    address: SocketAddress
+    transport: Transport
+    began: float
 
 
 class Race:
     """Concurrent connection attempts to the addresses of one host. One greenlet runs all attempts.
 
-    :param make_transport: opens an unconnected socket of a socket family.
-    :param seconds: time limit of each attempt; None means no limit.
-    :param ref: True if waiting for the sockets keeps the event loop alive.
+    `make_transport` opens an unconnected socket of a socket family. `seconds` limits each attempt.
     """
-
-    __slots__ = (
-        "_attempts",
-        "_greenlet",
-        "_hub",
-        "_interruption",
-        "_make_transport",
-        "_next_start",
-        "_order",
-        "_ref",
-        "_seconds",
-        "_waiting",
-        "failures",
-    )
 
     def __init__(
         self,

@@ -201,10 +201,7 @@ WRITE: Mapping[str, Check] = {
 
 
 def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
-    """Return the name of the first invalid field and the rule that it violates, or None.
-
-    A missing field and a null value are valid.
-    """
+    """Return the name of the first invalid field and the violated rule, or None. A missing or null field is valid."""
     for field, check in checks.items():
         value = document.get(field)
         if value is not None:
@@ -224,9 +221,6 @@ def check(document: Document, checks: Mapping[str, Check], document_name: str = 
 
 def unexpected(subject: str, rule: str, value: object) -> ProtocolError:
     """Return the error for an invalid value, with the rule and the beginning of the value."""
-    return ProtocolError(f"{subject} must be {rule}, not {_short(value)}")
-
-
-def _short(value: object) -> str:
     text = short(value)  # `short` truncates large and deep values
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return ProtocolError(f"{subject} must be {rule}, not {text}")

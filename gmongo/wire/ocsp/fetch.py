@@ -45,7 +45,7 @@ class Fetch:
 
     @property
     def is_over(self) -> bool:
-        """True if the queries have ended with an answer, or have ended without an answer and the pause is over."""
+        """True if the queries have ended, and either gave an answer or the pause after failed queries is over."""
         return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._again_at)
 
     def wait(self, ref: bool) -> None:

@@ -18,8 +18,6 @@ from gmongo.wire.ocsp.response import NoResponse, Response, parse_response
 from gmongo.wire.tls import ocsp_log
 from gmongo.wire.transport import TransportError
 
-_REVOKED = "the server's certificate has been revoked, according to OCSP"
-
 
 class Verifier:
     """Revocation checks of a client, with a cache of the answers. `seconds` limits the queries to responders."""
@@ -49,14 +47,15 @@ class Verifier:
         try:
             request = Request(chain[0], chain[1])
         except Exception as error:  # OpenSSL accepts certificates that cryptography rejects
-            text = "OCSP: the client cannot create a request about the server's certificate: %r"
-            safely(ocsp_log.warning, text, error)
+            safely(
+                ocsp_log.warning, "OCSP: the client cannot create a request about the server's certificate: %r", error
+            )
             return None
         answer = self._from_staple(request, staple) or self._from_cache(request) or self._from_responders(request, wait)
         if answer is None:
             return None if request.responders else inf
         if answer.revoked:
-            raise TransportError(_REVOKED)
+            raise TransportError("the server's certificate has been revoked, according to OCSP")
         return answer.valid_until
 
     def _from_staple(self, request: Request, staple: bytes) -> Response | None:
