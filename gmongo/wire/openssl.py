@@ -46,31 +46,22 @@ _ALERT_PREFIXES = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFIC
 
 @dataclass(frozen=True)
 class Trust:
-    """Certificate settings. All files are PEM files that the client has already read successfully.
+    """Certificate settings. All files are PEM files that the client has already read successfully."""
 
-    :param ciphers: ciphers of TLS 1.2 in the syntax of OpenSSL.
-    :param ca_file: trusted certificate authorities; None means the authorities of the system.
-    :param key_file: file of the client certificate and its key, or None.
-    :param check_name: True if the server certificate must match the server name.
-    """
-
-    ciphers: str
-    ca_file: str | None = None
+    ciphers: str  # of TLS 1.2, in the syntax of OpenSSL
+    ca_file: str | None = None  # None means the authorities of the system
     crl_file: str | None = None
-    key_file: str | None = None
+    key_file: str | None = None  # the client certificate and its key
     password: str | None = None
     check_name: bool = True
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Session:
-    """TLS session that shortens the next handshake, in which the server does not send its certificate.
-
-    :param valid_until: end of the validity of the certificate status, in seconds since 1970; None requires a full
-        handshake.
-    """
+    """TLS session that shortens the next handshake, in which the server does not send its certificate."""
 
     raw: SSL.Session
+    # end of the validity of the certificate status, in seconds since 1970. None requires a full handshake
     valid_until: float | None
 
     @property

@@ -64,7 +64,7 @@ def _interleaved(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
     return [endpoint for turn in zip_longest(*families.values()) for endpoint in turn if endpoint is not None]
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Attempt:
     """Connection attempt to one address. The race owns the transport until the attempt wins."""
 
@@ -111,7 +111,11 @@ class Race:
                     raise without_frames(self._interruption)
                 winner = self._take_connected() or self._start_due()
                 if winner is not None:
-                    self._finish(winner)
+                    self._attempts.remove(winner)
+                    for attempt in self._attempts:
+                        if attempt.began < winner.began:  # later races try this slower address last
+                            self._order.note_failure(attempt.address)
+                    self._order.forget_failure(winner.address)
                     return winner
                 if not self._attempts:
                     raise self._failure()
@@ -164,13 +168,6 @@ class Race:
     def _note_failure(self, address: SocketAddress, error: TransportError, seconds: float) -> None:
         self._order.note_failure(address)
         self.failures.append((address, error, seconds))
-
-    def _finish(self, winner: Attempt) -> None:
-        self._attempts.remove(winner)
-        for attempt in self._attempts:
-            if attempt.began < winner.began:  # later races try this slower address last
-                self._order.note_failure(attempt.address)
-        self._order.forget_failure(winner.address)
 
     def _failure(self) -> TransportError:
         timed_out = any(isinstance(error, AttemptsTimedOut) for _, error, _ in self.failures)

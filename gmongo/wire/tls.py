@@ -28,13 +28,10 @@ _BUFFER_SIZE = 32 * 1024
 
 @dataclass(eq=False)
 class Tls:
-    """TLS settings and TLS sessions of a client.
-
-    :param renew: function that returns a new context if the certificate files have changed; None without such files.
-    """
+    """TLS settings and TLS sessions of a client."""
 
     context: ssl.SSLContext
-    renew: Callable[[], ssl.SSLContext | None] | None = None
+    renew: Callable[[], ssl.SSLContext | None] | None = None  # returns a new context if the files have changed
     sessions: dict[str, ssl.SSLSession] = field(default_factory=dict, repr=False)
 
     def fresh_context(self) -> ssl.SSLContext:

@@ -9,8 +9,7 @@ from typing import Any
 import gevent
 
 from gmongo import CursorType, DeleteOne, InsertOne, UpdateOne, WriteConcern
-from gmongo.cmap import pending_replies
-from gmongo.cmap.background import _populate
+from gmongo.cmap.pool import _populate, _read_late_reply
 from gmongo.engines.read_ahead import ReadAhead as Ahead
 from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.gridfs import GridFS, GridOut
@@ -537,7 +536,7 @@ class LateReply(DriverGreenlet):
         fail(run_state.client, "find", blockConnection=True, blockTimeMS=10)
         cut = run_state.kept["cut"] = gevent.spawn(run_state.db.facts.find_one, {"_id": 5})
         gevent.spawn_later(0.003, cut.kill)
-        return lambda each: getattr(each, "_run", None) is pending_replies._read
+        return lambda each: getattr(each, "_run", None) is _read_late_reply
 
     def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
         return tracer.traced_greenlet is not None and bool(tracer.traced_greenlet.dead)
