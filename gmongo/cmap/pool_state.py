@@ -362,7 +362,7 @@ class StateMachine:
     # Populating
 
     def needs_connection(self) -> bool:
-        """Return True if the background greenlet should establish a connection now. It establishes one at a time."""
+        """Return True if the background greenlet, which establishes one connection at a time, should begin now."""
         return (
             self.state is PoolState.READY
             and self._may_populate
