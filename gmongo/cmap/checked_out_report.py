@@ -14,10 +14,7 @@ from gmongo.cmap.connection import Connection
 
 
 def checked_out_report(in_use: Collection[Connection], max_connections: int | None = None) -> list[DocumentDict]:
-    """Return mappings for at most `max_connections` connections in use, the longest check-out first.
-
-    ``greenlet`` names the greenlet with the connection, and its function. ``operation`` is its last command.
-    """
+    """Return mappings for at most `max_connections` connections in use, the longest check-out first."""
     now = _clock.monotonic()
     connections = list(in_use)  # an atomic copy, because another thread may call this function
     count = len(connections) if max_connections is None else max_connections

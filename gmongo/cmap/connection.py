@@ -56,10 +56,7 @@ class Connection(ServerConnection):
         return f"<Connection {self.id} to {address_text(self.address)} generation={self.generation}>"
 
     def expect_late_reply(self, on_reply: LateReply, is_due: bool) -> None:
-        """Allow the pool to read the late reply to an interrupted request, so that the pool can keep the connection.
-
-        `on_reply` receives the body of the reply, and raises an exception for an invalid reply.
-        """
+        """Allow the pool to read a late reply. `on_reply` raises an exception if the body is malformed."""
         if self.unanswered is not None and self.purpose is Purpose.OTHER:
             self.late_reply = on_reply
             self.reply_is_due = is_due

@@ -127,10 +127,8 @@ class WaitQueue(Generic[Item]):
         waiter.wake()
 
     def hand_over_to_all(self, item: Item) -> None:
-        """Hand `item` to all waiters. The waiters stay in the queue until :meth:`leave`. Does not switch greenlets.
-
-        The waiters run in the order of the queue, even if an earlier call has already woken some waiters.
-        """
+        """Hand `item` to all waiters, which stay in the queue until :meth:`leave`. Does not switch greenlets."""
+        # The waiters run in the order of the queue, even if an earlier call has already woken some waiters.
         for waiter in self.waiters:
             waiter.item = item
             waiter.wake()

@@ -37,8 +37,7 @@ class SrvOwner(Protocol):
 class SrvMonitor(OwnedMonitor[SrvOwner]):
     """Queries DNS repeatedly, and reports the results to its owner.
 
-    The interval is the longer of `srv_rescan_interval` and the time to live of the records. If the settings have no
-    seeds yet, the monitor first queries DNS for the seeds, and ends if the query fails.
+    If the settings have no seeds yet, the monitor first queries DNS for the seeds, and ends if the query fails.
     """
 
     def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:

@@ -93,12 +93,9 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
 
 
 def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
-    """Look up a host. A native thread replaces the default resolver of gevent, but no other configured resolver.
-
-    The default resolver always keeps the event loop alive. The thread keeps the loop alive only if `ref` is true.
-    """
+    """Look up a host. A native thread replaces the default resolver of gevent, but no other configured resolver."""
     resolver = get_hub().resolver
-    if type(resolver) is Resolver:
+    if type(resolver) is Resolver:  # which would always keep the event loop alive
         return run_in_native_thread(lambda: _getaddrinfo(host, port, 0, _socket.SOCK_STREAM), ref)
     try:
         results: Sequence[AddressInfo] = resolver.getaddrinfo(host, port, 0, _socket.SOCK_STREAM, 0, 0)

@@ -158,11 +158,10 @@ def _not_a_document(kind: int) -> ProtocolError:
 def decode_cursor(
     body: Buffer, codec_options: CodecOptions[Value], error_options: CodecOptions[Value] | None = None
 ) -> DocumentDict:
-    """Decode a reply with a batch of documents.
+    """Decode a reply with a batch of documents. `error_options` apply to an error reply.
 
-    In a large reply, the field ``cursor.firstBatch`` or ``cursor.nextBatch`` becomes a :class:`Batch`. Custom types
-    must not apply to server fields. With custom types, the field therefore becomes a :class:`Batch` in any reply.
-    `error_options` apply to an error reply.
+    In a large reply, the batch becomes a :class:`Batch`. Custom types must not apply to server fields, so with custom
+    types, the batch becomes a :class:`Batch` in any reply.
     """
     if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)

@@ -38,9 +38,8 @@ class Verifier:
     def check(self, chain: Sequence[x509.Certificate], staple: bytes, wait: Callable[[Fetch], None]) -> float | None:
         """Check the revocation status of the first certificate in `chain`. `staple` is the stapled response, or empty.
 
-        :returns: end of the validity of the answer, in seconds since 1970; None if no source has an answer; infinity if
-            the certificate cannot be revoked.
-        :raises TransportError: the certificate was revoked, or the stapled response is invalid or missing.
+        Return the end of the validity of the answer, in seconds since 1970, or None if no source has an answer. Return
+        infinity if the certificate cannot be revoked. A revoked certificate or a wrong staple raises TransportError.
         """
         if len(chain) < 2:
             return inf  # the client trusts the server certificate directly, so no issuer can revoke the certificate
