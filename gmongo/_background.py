@@ -124,8 +124,7 @@ class RestartingGreenlet:
     def __init__(self, work: Callable[..., None], *arguments: object) -> None:
         self._work = work
         self._arguments = arguments
-        self._stopped = False
-        self._has_returned = False  # True if `work` has returned
+        self.ended = False  # True if no new greenlet starts: `work` has returned, or the owner has ended the work
         self.greenlet = Greenlet(self._run, 0)
 
     def __repr__(self) -> str:
@@ -138,7 +137,7 @@ class RestartingGreenlet:
 
     def stop(self) -> None:
         """Kill the greenlet, and start no new greenlet. The method does not switch greenlets."""
-        self._stopped = True
+        self.ended = True
         self.greenlet.kill(block=False)
 
     def _run(self, pause: float) -> None:
@@ -146,12 +145,12 @@ class RestartingGreenlet:
             if pause:
                 Wakeup().sleep(pause)
             self._work(*self._arguments)
-            self._has_returned = True
+            self.ended = True
         except (Exception, Timeout):  # a listener may raise a Timeout, which is not an Exception
             safely(_log.exception, "background work was interrupted by an exception, and starts again: %r", self._work)
 
     def _restart_after_exception(self, greenlet: Greenlet) -> None:
-        if self._stopped or self._has_returned:
+        if self.ended:
             return
         # The new greenlet sleeps, because the hub cannot. The pause limits the processor time of restarts.
         pause = 0 if isinstance(greenlet.value, GreenletExit) else _PAUSE_AFTER_EXCEPTION

@@ -1,7 +1,7 @@
 """``python -m tests.find CMAP-97`` prints tests that match a query. A query is one of the following:
 
 - A requirement, such as ``CMAP-97``. The program prints the tests that prove the requirement.
-- A file of gmongo, such as ``cmap/background.py``. The program prints the tests that
+- A file of gmongo, such as ``cmap/pool.py``. The program prints the tests that
   detect the mutations of the file, and the test files that import the file.
 - Words, such as ``interrupted cursor``. The program prints the tests whose name, docstring or file
   name contains all words. The program also prints the tests that detect a mutation if the

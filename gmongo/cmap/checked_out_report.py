@@ -14,14 +14,7 @@ from gmongo.cmap.connection import Connection
 
 
 def checked_out_report(in_use: Collection[Connection], max_connections: int | None = None) -> list[DocumentDict]:
-    """Return one mapping for each connection in use. The connection with the longest check-out is first.
-
-    The list has at most `max_connections` mappings. None means no limit.
-
-    ``connection`` is the ID of the connection. ``greenlet`` names the greenlet that checked out the connection, and the
-    function of this greenlet. ``operation`` is the name of the last command, or None. ``purpose`` is the kind of
-    operation. ``seconds`` is the time since the check-out.
-    """
+    """Return mappings for at most `max_connections` connections in use, the longest check-out first."""
     now = _clock.monotonic()
     connections = list(in_use)  # an atomic copy, because another thread may call this function
     count = len(connections) if max_connections is None else max_connections

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
 
 from gmongo._server_facts.labels import OVERLOADED, RETRYABLE
 from gmongo.errors import AutoReconnect, PoolClearedError
 from gmongo.wire.socks5 import ProxyError
+
+_CLOSED_DURING_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
 def label_connect_error(error: BaseException) -> None:
@@ -19,19 +20,11 @@ def label_connect_error(error: BaseException) -> None:
     """
     if not isinstance(error, AutoReconnect) or isinstance(error, PoolClearedError):
         return
-    if not any(_excludes_overload(each) for each in _causes(error)):
-        error._add_error_label(OVERLOADED)
-        error._add_error_label(RETRYABLE)
-
-
-def _excludes_overload(error: BaseException) -> bool:
-    if isinstance(error, ssl.SSLError):
-        return not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError))
-    return isinstance(error, ProxyError)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
     cause = error.__cause__
     while cause is not None:
-        yield cause
+        excludes_overload = isinstance(cause, ssl.SSLError) and not isinstance(cause, _CLOSED_DURING_TLS)
+        if excludes_overload or isinstance(cause, ProxyError):
+            return
         cause = cause.__cause__
+    error._add_error_label(OVERLOADED)
+    error._add_error_label(RETRYABLE)

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 class ConnectTimeout:
     """Timer for ``connectTimeoutMS``, which limits the name lookup and then each connection attempt.
 
-    A connection attempt consists of the TCP connection to one address, the handshake and the authentication. `ref` is
-    True if the timer keeps the event loop alive.
+    A connection attempt consists of the TCP connection to one address, the handshake and the authentication.
     """
 
     __slots__ = ("_connection", "_limit", "seconds")
@@ -62,10 +61,7 @@ class ConnectTimeout:
 def connect(
     connection: ServerConnection, options: ConnectionSettings, progress: Progress, limit: ConnectTimeout
 ) -> None:
-    """Connect to the server, directly or through the proxy, and perform the TLS handshake.
-
-    `limit` is a timer that already runs.
-    """
+    """Connect to the server, directly or through the proxy, and perform the TLS handshake. `limit` already runs."""
     proxy = None if connection.address[1] is None else options.proxy
     try:
         transport = _connect_stream(connection, options, progress, limit, proxy)

@@ -56,22 +56,15 @@ class Connection(ServerConnection):
         return f"<Connection {self.id} to {address_text(self.address)} generation={self.generation}>"
 
     def expect_late_reply(self, on_reply: LateReply, is_due: bool) -> None:
-        """Allow the pool to read the late reply to an interrupted request, so that the pool can keep the connection.
-
-        Has no effect unless exactly one reply is outstanding and the connection is not pinned.
-
-        :param on_reply: receives the body of the reply, and raises an exception for an invalid reply.
-        :param is_due: True if ``maxTimeMS`` has elapsed, so that the server soon replies with an error.
-        """
+        """Allow the pool to read a late reply. `on_reply` raises an exception if the body is malformed."""
         if self.unanswered is not None and self.purpose is Purpose.OTHER:
             self.late_reply = on_reply
             self.reply_is_due = is_due
 
     def read_late_reply(self, seconds: float, max_bytes: int) -> None:
-        """Read the late reply to an interrupted request, so that the connection can send the next request.
+        """Read a late reply of at most `max_bytes` within `seconds`, so that the connection can send the next request.
 
-        The reply must arrive within `seconds`, with at most `max_bytes`. The pool must close the connection after an
-        exception, or if `mid_message` stays true because another reply follows.
+        The pool must close the connection after an exception, or if `mid_message` stays true (another reply follows).
         """
         handle, request_id = self.late_reply, self.unanswered
         assert handle is not None and request_id is not None

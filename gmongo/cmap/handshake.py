@@ -31,11 +31,8 @@ def first_hello(options: ConnectionSettings) -> str:
 
 def handshake_command(options: ConnectionSettings) -> DocumentDict:
     """Return the hello command that a new connection sends first, without authentication fields."""
-    command: DocumentDict = {first_hello(options): 1, **options.server_api}
-    command["helloOk"] = True
-    command["backpressure"] = True
-    command["client"] = options.metadata
-    command["compression"] = list(options.compressors)
+    command: DocumentDict = {first_hello(options): 1, **options.server_api, "helloOk": True, "backpressure": True}
+    command |= {"client": options.metadata, "compression": list(options.compressors)}
     if options.load_balanced:
         command["loadBalanced"] = True
     return command
@@ -47,11 +44,8 @@ def establish(
 ) -> Hello:
     """Connect to the server, perform the handshake and authenticate.
 
-    Connections of monitors do not authenticate. ``connectTimeoutMS`` limits the name lookup, and then each attempt: TCP
-    connection, handshake and authentication.
-
-    :param ref: True if the timer for ``connectTimeoutMS`` keeps the event loop alive.
-    :param on_hello: called between the hello and the authentication; must not switch greenlets.
+    Connections of monitors do not authenticate. `ref` is True if the timer for ``connectTimeoutMS`` keeps the event
+    loop alive. `on_hello` is called between the hello and the authentication, and must not switch greenlets.
     """
     authentication = None
     command = handshake_command(options)

@@ -13,23 +13,6 @@ from gmongo.wire.reply_schema import ERROR, HELLO, HELLO_NUMBERS, check
 class Hello:
     """Checked reply to a hello command. `duration` is the time in seconds from the command to the reply."""
 
-    __slots__ = (
-        "connection_id",
-        "duration",
-        "hello_ok",
-        "is_mongos",
-        "is_standalone",
-        "max_batch_size",
-        "max_bson_size",
-        "max_command_size",
-        "max_message_size",
-        "max_wire_version",
-        "max_write_batch_size",
-        "reply",
-        "service_id",
-        "sessions_supported",
-    )
-
     def __init__(self, reply: Document, duration: float) -> None:
         self.reply = reply
         self.duration = duration

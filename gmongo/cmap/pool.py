@@ -8,32 +8,46 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 from weakref import ref
 
 from bson.objectid import ObjectId
-from gevent import getcurrent
+from gevent import Greenlet, getcurrent, spawn
 
 from gmongo import _clock
 from gmongo._background import spawn_for
 from gmongo._documents import DocumentDict
 from gmongo._truncated_repr import decimal, milliseconds
-from gmongo.cmap.background import END, background_run
 from gmongo.cmap.checked_out_report import checked_out_report
+from gmongo.cmap.connect_error_labels import label_connect_error
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.establishing import Establisher, PoolOwner
 from gmongo.cmap.generation import Generations
-from gmongo.cmap.pending_replies import start_reading_late_reply
+from gmongo.cmap.handshake import establish
 from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.cmap.pool_state import PoolState, StateMachine
 from gmongo.cmap.wait_queue import Waiter
-from gmongo.errors import InvalidOperation, PoolClearedError, PoolClosedError, WaitQueueTimeoutError
+from gmongo.errors import InvalidOperation, NetworkTimeout, PoolClearedError, PoolClosedError, WaitQueueTimeoutError
 from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
-from gmongo.wire.timeout import limit_text, remaining
+from gmongo.wire.timeout import TimeLimit, limit_text, remaining
 
 # Maximum number of connections that the error of a check-out timeout lists. Many waiters may time out at once.
 _CHECK_OUTS_SHOWN = 5
+# Seconds that the pool waits for the error MaxTimeMSExpired of the server after the operation timed out in the client.
+_TIME_FOR_DUE_REPLY = 0.25
+_SHORTEST_PAUSE = 0.1  # seconds between background runs that close idle connections
+_END = -1.0  # return value of `background_run` that ends the background runs
+
+
+class PoolOwner(Protocol):
+    """Callbacks by which a pool reports connections to the topology. Callbacks never switch greenlets."""
+
+    def connection_established(self, connection: Connection) -> None:
+        """Handle a connection whose handshake and authentication succeeded."""
+
+    def establishment_failed(self, connection: Connection, error: Exception) -> None:
+        """Handle a failure that the server may have caused, before the pool closes the connection (CMAP-A13)."""
 
 
 class Pool:
@@ -50,8 +64,8 @@ class Pool:
         self.address = address
         self.options = options
         self.machine = StateMachine(address, options, connection_options, events)
-        self.establisher = Establisher(self.machine, connection_options, events.delivery, owner)
-        self._load_balanced = connection_options.load_balanced
+        self._connection_options = connection_options
+        self._owner = owner
         self._events = events
         self._delivery = events.delivery
         self._start_background_runs()
@@ -61,7 +75,7 @@ class Pool:
         # In a forked child, the pool gets a new wakeup. Therefore the child's copy of this greenlet ends when it wakes.
         # The child does not kill the copy, because closing the timer of the copy may crash libuv.
         self._background = spawn_for(
-            self, wakeup, lambda pool: background_run(pool) if pool.machine.background_wakeup is wakeup else END
+            self, wakeup, lambda pool: pool.background_run() if pool.machine.background_wakeup is wakeup else _END
         )
 
     def __repr__(self) -> str:
@@ -69,10 +83,6 @@ class Pool:
         return f"<Pool {address_text(self.address)} {shown}>"
 
     # The state
-
-    @property
-    def state(self) -> PoolState:
-        return self.machine.state
 
     @property
     def generations(self) -> Generations:
@@ -110,12 +120,10 @@ class Pool:
     def check_out(self, deadline: float | None = None) -> Connection:
         """Check out a connection. After the use, the caller must call :meth:`check_in`.
 
-        :param deadline: end of the operation, as measured by :mod:`gmongo._clock`; None means no deadline.
-            ``waitQueueTimeoutMS`` also limits the wait.
-        :raises PoolClosedError: the pool is closed.
-        :raises PoolClearedError: the pool is paused, or was cleared during the check-out.
+        `deadline` is the end of the operation. ``waitQueueTimeoutMS`` also limits the wait.
+
+        :raises AutoReconnect: the pool is paused or cleared, or a new connection could not be established.
         :raises WaitQueueTimeoutError: no connection became available in time.
-        :raises AutoReconnect: a new connection could not be established.
         """
         if self._events.is_enabled():
             return self._check_out_observed(deadline)
@@ -155,7 +163,7 @@ class Pool:
             connection = self._wait(offer, deadline) if isinstance(offer, Waiter) else offer
             if connection in machine.pending:
                 connection.checked_out_by, connection.checked_out_at = ref(getcurrent()), _clock.monotonic()
-                self.establisher.establish(connection, deadline)
+                self._establish(connection, deadline)
                 machine.check_out_established(connection)
                 self.finish()
         except BaseException as error:
@@ -187,18 +195,67 @@ class Pool:
             f", being established: {len(machine.pending)} (maxConnecting: {options.max_connecting}), "
             f"{option}: {milliseconds(max(limit or 0, 0))}{held}"
         )
-        if self._load_balanced:
+        if self._connection_options.load_balanced:
             message = f"Timeout waiting for connection from the connection pool{sizes}"
         else:
             message, details = "Timed out while checking out a Connection from connection pool", sizes + details
         return WaitQueueTimeoutError(message, self.address, longest, details)
 
+    # Establishing
+
+    def _establish(self, connection: Connection, deadline: float | None = None, ref: bool = True) -> None:
+        """Connect to the server, perform the handshake and authenticate, until the `deadline` of the operation.
+
+        After a success, the connection is still pending. After a failure, the state machine has dropped the connection.
+        """
+        machine, started = self.machine, _clock.monotonic()
+        seconds = remaining(deadline)
+        expired: NetworkTimeout | None = None
+
+        # The timer calls this function when the timeout expires, so that the error names the current stage.
+        def expire(_seconds: float) -> NetworkTimeout:
+            nonlocal expired
+            expired = connection.timeout_error(seconds)
+            return expired
+
+        limit = None if seconds is None else TimeLimit(expire, ref=True)
+        machine.begin_establishing(connection)
+        try:
+            self._delivery.deliver()
+            try:
+                if limit is not None and seconds is not None:
+                    limit.begin(seconds)
+                establish(connection, self._connection_options, ref, lambda: machine.join_service(connection))
+            finally:
+                if limit is not None:
+                    limit.end()
+                    limit.close()
+            duration = _clock.monotonic() - started
+            with self._delivery:
+                self._owner.connection_established(connection)
+                machine.established(connection, duration)
+            self._delivery.deliver()
+        except BaseException as error:
+            # GreenletExit and gevent.Timeout are not subclasses of Exception.
+            by_server = isinstance(error, Exception) and error is not expired
+            del expired  # prevent a reference cycle between this frame and the error
+            self._handle_failure(connection, error, by_server)
+            raise
+
+    def _handle_failure(self, connection: Connection, error: BaseException, by_server: bool) -> None:
+        connection.mark_unusable(error)
+        if by_server and connection.has_socket and not connection.handshake_done:
+            label_connect_error(error)
+        with self._delivery:
+            if by_server:
+                self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]
+            self.machine.fail_establishing(connection)
+
     # Checking in and closing
 
     def check_in(self, connection: Connection, error: BaseException | None = None) -> None:
-        """Check in a connection after its use, or close an unusable connection.
+        """Check in a connection after its use, or close a connection that is unusable after `error`.
 
-        :param error: error that ended the use; None after a success.
         :raises InvalidOperation: the connection belongs to another pool, or is not checked out (CMAP-133).
         """
         machine = self.machine
@@ -209,8 +266,17 @@ class Pool:
         connection.record_failure(error)
         if machine.check_in(connection):
             if connection in machine.draining:
-                start_reading_late_reply(self, connection)
+                self._start_reading_late_reply(connection)
             self.finish(error)
+
+    def _start_reading_late_reply(self, connection: Connection) -> None:
+        """Start a greenlet that reads the late reply of a connection, without a switch."""
+        options, pool = self.options, ref(self)
+        seconds = options.drain_time if options.drains else _TIME_FOR_DUE_REPLY
+        reader = Greenlet(_read_late_reply, connection, seconds, options.drain_bytes)
+        # the link runs even if the greenlet is killed before its start
+        reader.link(lambda _reader: _end_draining(pool, connection))
+        reader.start()
 
     def finish(self, error: BaseException | None = None) -> None:
         """Finish a step of the state machine: deliver the events of the step, and close the dropped connections.
@@ -226,11 +292,6 @@ class Pool:
             for connection in dropped:
                 connection.close()
 
-    def end_draining(self, connection: Connection) -> None:
-        """Make a connection available after its late reply, or drop the connection if the reply did not arrive."""
-        self.machine.end_draining(connection)
-        self.finish()
-
     # Ready, clear, close
 
     def ready(self) -> None:
@@ -242,11 +303,10 @@ class Pool:
     ) -> None:
         """Clear and pause the pool, or behind a load balancer clear only the connections of one service.
 
-        :param cause: error that caused the clear, for the text of :class:`PoolClearedError`.
-        :param service_id: service whose connections the pool clears; only behind a load balancer.
-        :param interrupt: True if the clear interrupts connections in use (``interruptInUseConnections``).
+        `cause` is the error that caused the clear. `interrupt` means ``interruptInUseConnections``.
         """
-        if self.state is not PoolState.CLOSED and self._load_balanced is (service_id is None):
+        is_closed = self.machine.state is PoolState.CLOSED
+        if not is_closed and self._connection_options.load_balanced is (service_id is None):
             raise InvalidOperation("clear requires a service_id behind a load balancer, and accepts none otherwise")
         message = f"Connection to {address_text(self.address)} interrupted due to server monitor timeout"
         for connection in self.machine.clear(cause, service_id, interrupt):
@@ -264,10 +324,43 @@ class Pool:
         for connection in list(self.machine.in_use):
             connection.interrupt(error)
 
+    # Background runs
+
+    def background_run(self) -> float:
+        """Close perished connections, and start to establish a connection if necessary, without a wait.
+
+        Return the seconds until the next run, or a negative number if no run follows (CMAP-172 to CMAP-177).
+        """
+        interval = self.options.background_interval
+        if self.machine.state is PoolState.CLOSED or interval < 0:
+            return _END
+        self.remove_perished()
+        if self.machine.needs_connection():
+            spawn(_populate, ref(self))
+        pauses = [interval]
+        if self.options.max_idle_time is not None:
+            pauses.append(max(self.options.max_idle_time, _SHORTEST_PAUSE))
+        if (backoff := self.machine.remaining_backoff()) > 0:
+            pauses.append(backoff)
+        return min(pauses)
+
     def remove_perished(self) -> None:
         """Close the available connections that have perished (CMAP-173)."""
         self.machine.remove_perished()
         self.finish()
+
+    def populate(self) -> None:
+        """Establish a connection if the pool needs one, and make the connection available (CMAP-94 to CMAP-103)."""
+        connection = self.machine.begin_populating()
+        if connection is None:
+            return
+        connection.set_ref(False)
+        try:
+            self._establish(connection, ref=False)
+            connection.set_ref(True)  # `make_available` may hand the connection to a waiter, so set `ref` first
+            self.machine.make_available(connection)
+        finally:
+            self.finish()
 
     # Forking
 
@@ -284,6 +377,32 @@ class Pool:
         self.machine.reset_after_fork()
         self.finish()
         self._start_background_runs()
+
+
+def _populate(reference: ref[Pool]) -> None:
+    pool = reference()
+    if pool is not None:
+        try:
+            pool.populate()
+        except Exception:
+            pass  # the topology has already handled the error
+
+
+def _read_late_reply(connection: Connection, seconds: float, max_bytes: int) -> None:
+    try:
+        connection.read_late_reply(seconds, max_bytes)
+    except BaseException:  # the connection stores its error, and the link of the greenlet notifies the pool
+        pass
+
+
+def _end_draining(reference: ref[Pool], connection: Connection) -> None:
+    """Make a connection available after its late reply, or close the connection if the reply did not arrive."""
+    pool = reference()
+    if pool is None or connection.inherited:  # a forked child must not use the connection
+        connection.close()
+    else:
+        pool.machine.end_draining(connection)
+        pool.finish()
 
 
 def _failed_reason(error: BaseException) -> str:

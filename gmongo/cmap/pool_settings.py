@@ -16,54 +16,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConnectionSettings:
-    """Connection settings. Times are in seconds, and None means no limit.
+    """Connection settings. Times are in seconds, and None means no limit."""
 
-    :param connect_timeout: limit for the name lookup, and then for each attempt to connect and authenticate.
-    :param socket_timeout: limit for one request and its reply.
-    :param compressors: names of compressors in the order of preference.
-    :param server_api: the Stable API fields of every command; empty without the Stable API.
-    :param tls: TLS settings; None disables TLS.
-    :param proxy: SOCKS5 proxy; None means that the client connects directly.
-    :param authenticator: credential and mechanism of pool connections; None disables authentication.
-    :param order: order in which the connections of the client try the addresses of a host. Failed addresses come last.
-    """
-
-    connect_timeout: float | None = 20.0
-    socket_timeout: float | None = None
+    connect_timeout: float | None = 20.0  # for the name lookup, and then for each attempt to connect and authenticate
+    socket_timeout: float | None = None  # for one request and its reply
     metadata: Document = field(default_factory=dict)
-    compressors: tuple[str, ...] = ()
-    server_api: Document = field(default_factory=dict)
+    compressors: tuple[str, ...] = ()  # names in the order of preference
+    server_api: Document = field(default_factory=dict)  # the Stable API fields of every command
     load_balanced: bool = False
     zlib_level: int = -1
     tls: Tls | None = None
     proxy: Proxy | None = None
-    authenticator: Authenticator | None = None
+    authenticator: Authenticator | None = None  # for pool connections
     order: AddressOrder = field(default_factory=AddressOrder, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class PoolSettings:
-    """Connection pool options (CMAP-07 to CMAP-13). Times are in seconds.
+    """Connection pool options (CMAP-07 to CMAP-13). Times are in seconds."""
 
-    :param max_pool_size: maximum number of connections of the pool; 0 means no limit.
-    :param min_pool_size: minimum number of connections that the background runs of a ready pool maintain.
-    :param max_idle_time: maximum idle time of an available connection; None means no limit.
-    :param max_connecting: maximum number of connections that the pool establishes at the same time.
-    :param wait_queue_timeout: maximum time that a check-out waits; None means no limit.
-    :param drains: True if the pool waits for late replies to interrupted operations.
-    :param drain_time: maximum time that the pool waits for a late reply.
-    :param drain_bytes: maximum size of a late reply in bytes.
-    :param background_interval: pause between two background runs; a negative number disables background runs.
-    :param specified: pool options that the application has set, for events: CMAP names, and times in milliseconds.
-    """
-
-    max_pool_size: int = 100
+    max_pool_size: int = 100  # 0 means no limit
     min_pool_size: int = 0
-    max_idle_time: float | None = None
+    max_idle_time: float | None = None  # None means no limit
     max_connecting: int = 2
-    wait_queue_timeout: float | None = None
-    background_interval: float = 10.0
-    drains: bool = False
-    drain_time: float = 1.0
-    drain_bytes: int = 1 << 20
-    specified: Document = field(default_factory=dict)
+    wait_queue_timeout: float | None = None  # None means no limit
+    background_interval: float = 10.0  # pause between two background runs. A negative number disables background runs
+    drains: bool = False  # True if the pool waits for late replies to interrupted operations
+    drain_time: float = 1.0  # maximum time that the pool waits for a late reply
+    drain_bytes: int = 1 << 20  # maximum size of a late reply
+    specified: Document = field(default_factory=dict)  # options that the application has set, with the names of CMAP

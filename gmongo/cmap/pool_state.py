@@ -42,29 +42,6 @@ class PoolState(Enum):
 class StateMachine:
     """State of one pool, and its transitions."""
 
-    __slots__ = (
-        "_cause",
-        "_connection_options",
-        "_dropped",
-        "_events",
-        "_last_id",
-        "_may_populate",
-        "_options",
-        "_populate_backoff",
-        "_populate_backoff_ends",
-        "_populating",
-        "address",
-        "available",
-        "background_wakeup",
-        "draining",
-        "fit_generation",
-        "generations",
-        "in_use",
-        "pending",
-        "queue",
-        "state",
-    )
-
     def __init__(
         self, address: Address, options: PoolSettings, connection_options: ConnectionSettings, events: PoolEvents
     ) -> None:
@@ -111,10 +88,7 @@ class StateMachine:
     # Checking out
 
     def check_out_available(self) -> Connection | None:
-        """Check out the most recently used connection. Hot path.
-
-        Return None if the connection needs a check, or if a greenlet waits.
-        """
+        """Check out the most recently used connection, unless it needs a check or a greenlet waits. Hot path."""
         # Critical section: a connection moves from `available` to `in_use` before another greenlet runs. Greenlets in
         # the queue get available connections first.
         available = self.available
@@ -125,11 +99,7 @@ class StateMachine:
         return None
 
     def request(self) -> Connection | Waiter[Connection]:
-        """Return a checked-out connection, a pending connection for the caller to establish, or a new waiter.
-
-        :raises PoolClearedError: the pool is paused.
-        :raises PoolClosedError: the pool is closed.
-        """
+        """Return a checked-out connection, a pending connection for the caller to establish, or a new waiter."""
         if self.state is not PoolState.READY:
             raise self._check_out_error()
         # Critical section: if a check-in ran between `_take` and `join`, it would find no waiter, and this check-out
@@ -204,20 +174,14 @@ class StateMachine:
             connection.generation = self.generations.join(connection.service_id)
 
     def established(self, connection: Connection, duration: float) -> None:
-        """Record that a pending connection was established in `duration` seconds.
-
-        The connection stays pending until :meth:`check_out_established` or :meth:`make_available`.
-        """
+        """Record that a connection was established in `duration` seconds. The connection stays pending."""
         connection.established_in = duration
         self._events.record(self._events.connection_ready, connection.id, duration)
         self._events.record_established(duration)
         self._populate_backoff = self._populate_backoff_ends = 0.0
 
     def check_out_established(self, connection: Connection) -> None:
-        """Move a pending connection, which the caller has established, to the connections in use.
-
-        :raises PoolClosedError: the pool was closed during the establishment (CMAP-A20).
-        """
+        """Move an established connection to the connections in use, or raise PoolClosedError (CMAP-A20)."""
         if self.state is PoolState.CLOSED:
             self.pending.discard(connection)
             self._drop(connection, ClosedReason.POOL_CLOSED)
@@ -271,10 +235,7 @@ class StateMachine:
         return observed
 
     def _release(self, connection: Connection) -> None:
-        """Drop a broken connection. Hand a usable connection to a waiter, or make it available.
-
-        `connection` is in none of the sets.
-        """
+        """Drop a broken connection. Hand a usable connection to a waiter, or make it available."""
         reason = self._broken_reason(connection)
         if reason is not None:
             self._drop(connection, reason)
@@ -288,10 +249,7 @@ class StateMachine:
             self.available.append(connection)
 
     def _drop(self, connection: Connection, reason: str) -> None:
-        """Store a connection that the pool must close, and wake the background greenlet.
-
-        `connection` is in none of the sets.
-        """
+        """Store a connection that the pool must close, and wake the background greenlet."""
         self._events.record(self._events.connection_closed, connection.id, reason, connection.error)
         if connection.service_id is not None:
             self.generations.leave(connection.service_id)
@@ -356,10 +314,7 @@ class StateMachine:
             self.background_wakeup.set()
 
     def clear(self, cause: BaseException | None, service_id: ObjectId | None, interrupt: bool) -> list[Connection]:
-        """Clear and pause the pool, or behind a load balancer clear only one service (CMAP-A07).
-
-        :returns: the connections that the pool must interrupt (CMAP-157, CMAP-A09).
-        """
+        """Clear the pool or a service (CMAP-A07). Return the connections to interrupt (CMAP-157, CMAP-A09)."""
         if self.state is PoolState.CLOSED:
             return []
         # Critical section: first advance the generation, so that connections become stale. Then evict the waiters,
@@ -381,13 +336,10 @@ class StateMachine:
         # A pool that is already paused keeps the error that caused its pause.
         self._cause = cause if self.state is PoolState.READY else self._cause or cause
         self._set_state(PoolState.PAUSED)
-        self.queue.evict(self.queue.detach(), self._check_out_error)
+        self.queue.evict(self._check_out_error)
 
     def close(self) -> list[Connection]:
-        """Close the pool. Connections in use close at their check-in.
-
-        Return the pending connections, for the caller to interrupt.
-        """
+        """Close the pool, and return the pending connections, for the caller to interrupt."""
         if self.state is PoolState.CLOSED:
             return []
         # Critical section: change the state first, because evicted waiters and later check-ins read the state.
@@ -396,7 +348,7 @@ class StateMachine:
             self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)
         self._stop_draining(ClosedReason.POOL_CLOSED)
         self._events.record(self._events.pool_closed)
-        self.queue.evict(self.queue.detach(), self._check_out_error)
+        self.queue.evict(self._check_out_error)
         self.background_wakeup.set()
         return sorted(self.pending, key=attrgetter("id"))
 
@@ -410,10 +362,7 @@ class StateMachine:
     # Populating
 
     def needs_connection(self) -> bool:
-        """Return True if the background greenlet should establish a connection now.
-
-        The background greenlet establishes one connection at a time.
-        """
+        """Return True if the background greenlet, which establishes one connection at a time, should begin now."""
         return (
             self.state is PoolState.READY
             and self._may_populate
@@ -443,18 +392,15 @@ class StateMachine:
     # Forking
 
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
-        """Pause the pool of a forked child before any greenlet runs. All connections belong to the parent process.
-
-        While the pool is paused, inherited greenlets cannot open connections. `make_error` returns the error for
-        greenlets that use an inherited connection or wait in the queue.
-        """
+        """Pause the pool of a forked child before any greenlet runs. All connections belong to the parent process."""
+        # While the pool is paused, inherited greenlets cannot open connections.
         error = make_error()
         for connection in (*self.pending, *self.available, *self.in_use, *self.draining):
             connection.mark_forked(error)
         if self.state is not PoolState.CLOSED:
             self._cause = error
             self._set_state(PoolState.PAUSED)
-        self.queue.evict(self.queue.detach(), make_error)
+        self.queue.evict(make_error)
 
     def reset_after_fork(self) -> None:
         """At the first use in a forked child, drop the connections of the parent process (CMAP-45, CMAP-A26)."""

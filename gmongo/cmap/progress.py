@@ -23,11 +23,7 @@ _CLOSED = (errno.ECONNRESET, errno.EPIPE)
 
 
 class Progress:
-    """Current stage in the establishment of a connection, for error texts.
-
-    `race` contains the TCP connections in progress, if the host has several addresses. `peer` is the address of the
-    current attempt, or empty if this address equals `host`.
-    """
+    """Current stage in the establishment of a connection, for error texts."""
 
     __slots__ = ("_address", "_host", "_order", "_since", "peer", "race", "stage")
 
@@ -35,8 +31,8 @@ class Progress:
         self._host = host
         self._order = options.order
         self._address: SocketAddress | None = None  # None if the host has only one address
-        self.peer = ""
-        self.race: Race | None = None
+        self.peer = ""  # address of the current attempt, unless this address equals `host`
+        self.race: Race | None = None  # the TCP connections in progress, if the host has several addresses
         self.begin(NAME_LOOKUP)
 
     def begin(self, stage: str) -> None:
@@ -50,10 +46,7 @@ class Progress:
         self.peer = "" if host == self._host else host
 
     def has_result(self, transport: Transport) -> bool:
-        """Return True if the TCP connection is complete, or if a part of the reply has arrived in a later stage.
-
-        Does not switch greenlets.
-        """
+        """Return True if the TCP connection is complete, or if a part of the reply has arrived in a later stage."""
         return transport.has_peer() if self.stage.startswith(TCP) else transport.has_arrived()
 
     def record_failure(self) -> None:

@@ -37,11 +37,7 @@ class Reauthentication(Protocol):
 
 
 class ServerConnection:
-    """Connection to one server. The constructor does no I/O.
-
-    :param socket_timeout: limit in seconds for one exchange; None means no limit.
-    :param ref: True if waiting on the connection keeps the event loop alive.
-    :param is_monitor: True for the connection of a monitor, which never authenticates.
+    """Connection to one server. The constructor does no I/O. `socket_timeout` limits one exchange.
 
     `mid_message` is true from the first byte of a request to the last byte of its reply. In this state, the pool must
     close the connection, because the next received bytes belong to the old reply.
@@ -53,7 +49,6 @@ class ServerConnection:
         "_interruption",
         "_last_reply_id",
         "_limit",
-        "_ref",
         "_stream",
         "_transport",
         "address",
@@ -66,6 +61,7 @@ class ServerConnection:
         "mid_message",
         "progress",
         "race",
+        "ref",
         "service_id",
         "socket_timeout",
         "unanswered",
@@ -87,7 +83,7 @@ class ServerConnection:
         self.authentication: Reauthentication | None = None  # None until the connection has authenticated
         self.progress: Progress | None = None  # None except during the establishment
         self.race: Race | None = None  # None except while TCP connections to several addresses are in progress
-        self._ref = ref
+        self.ref = ref  # True if waiting on the connection keeps the event loop alive
         self._limit: TimeLimit | None = None  # the first exchange with a timeout creates this timer
         self._transport: Transport | None = None
         self._interruption: BaseException | None = None
@@ -109,11 +105,6 @@ class ServerConnection:
         return self._transport is not None or self.race is not None
 
     @property
-    def ref(self) -> bool:
-        """True if waiting on the connection keeps the event loop alive."""
-        return self._ref
-
-    @property
     def handshake_done(self) -> bool:
         """True after the handshake, when `hello` is set."""
         return hasattr(self, "hello")
@@ -133,13 +124,10 @@ class ServerConnection:
             race.interrupt(self._interruption)
 
     def has_arrived(self) -> bool:
-        """Return True if a result of the current stage may have arrived. Does not switch greenlets.
-
-        During a name lookup or a race, return True, because the progress is unknown.
-        """
+        """Return True if a result of the current stage may have arrived. Does not switch greenlets."""
         transport = self._transport
         if transport is None or self.progress is None:
-            return True
+            return True  # during a name lookup or a race, the progress is unknown
         return self.progress.has_result(transport)
 
     def established(self, hello: Hello, compressor: Compressor | None) -> None:
@@ -149,11 +137,7 @@ class ServerConnection:
         self._open_transport().set_max_message_size(hello.max_message_size + sizes.COMMAND_OVERHEAD)
 
     def reauthenticate(self, seconds: float | None = None) -> None:
-        """Authenticate again within `seconds`, because the server replied with ReauthenticationRequired (391).
-
-        :raises InvalidOperation: the connection has never authenticated.
-        :raises OperationFailure: the server refused the credential. The connection is then unusable.
-        """
+        """Authenticate again within `seconds`, because the server replied with ReauthenticationRequired (391)."""
         if self.authentication is None:
             raise InvalidOperation(f"{self!r} cannot reauthenticate, because the connection has never authenticated")
         try:
@@ -166,7 +150,7 @@ class ServerConnection:
 
     def set_ref(self, keep_loop_alive: bool) -> None:
         """Choose whether waiting on the connection keeps the event loop alive. Background greenlets pass False."""
-        self._ref = keep_loop_alive
+        self.ref = keep_loop_alive
         if self._transport is not None:
             self._transport.set_ref(keep_loop_alive)
 
@@ -175,16 +159,10 @@ class ServerConnection:
     def exchange(
         self, request_id: int, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
     ) -> Decoded:
-        """Send a request and return its reply.
+        """Send a request and return its reply. During a stream of replies, only return the next reply of the stream.
 
-        During a stream of replies, send nothing and return the next reply of the stream.
-
-        :param timeout: seconds until the reply must be complete; None means no limit.
-        :param decode: function that decodes the body. The connection reuses the memory of a body below 64 KiB, so the
-            function must not keep such a body.
-        :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` after a timeout. If no time was left
-            before the driver sent data, the connection remains usable.
-        :raises ProtocolError: the reply violates the protocol.
+        `decode` decodes the body. The connection reuses the memory of small bodies, so `decode` must not keep the body.
+        If no time was left before the driver sent data, the connection remains usable after the NetworkTimeout.
         """
         if self.mid_message:
             return self._next_of_stream(buffers, timeout, decode)
@@ -252,7 +230,7 @@ class ServerConnection:
         """Return the next reply of a stream. If `mid_message` is true afterwards, another reply follows."""
         transport = self._open_transport()
         try:
-            with interrupt_after(timeout, self.timeout_error(timeout), self._ref):
+            with interrupt_after(timeout, self.timeout_error(timeout), self.ref):
                 # In MongoDB, `responseTo` is the ID of the previous reply of the stream. In other servers, `responseTo`
                 # is the ID of the request that began the stream.
                 body = self._receive(transport, self._last_reply_id, self._stream)
@@ -284,7 +262,7 @@ class ServerConnection:
         """Send a request that has no reply."""
         self.mid_message = True
         try:
-            with interrupt_after(timeout, self.timeout_error(timeout), self._ref):
+            with interrupt_after(timeout, self.timeout_error(timeout), self.ref):
                 if self._compressor is not None:
                     buffers = compressed(buffers, self._compressor)
                 self._open_transport().send(buffers)
@@ -333,11 +311,7 @@ class ServerConnection:
         )
 
     def timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
-        """Return the error for a timeout.
-
-        :param seconds: the length of the timeout; 0 or less if no time was left; None means no limit.
-        :param option: name of the option that sets the timeout; None means the usual option of an exchange.
-        """
+        """Return the error for a timeout of `seconds`, which `option` sets. None means the usual option."""
         progress = self.progress
         if progress is None or seconds is None or seconds <= 0:
             return _timeout_error(self.address, self._usual_limits, seconds, option)
@@ -358,8 +332,8 @@ class ServerConnection:
 
     def record_failure(self, error: BaseException | None) -> None:
         """Store an error that interrupted an exchange, so that the pool closes the connection."""
-        if error is not None and self.mid_message and self.error is None:
-            self.error = without_frames(error)
+        if error is not None and self.mid_message:
+            self.mark_unusable(error)
 
     def interrupt(self, error: BaseException) -> None:
         """Raise `error` in the current or next use of the connection, and close the socket, without a switch."""

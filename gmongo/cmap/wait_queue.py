@@ -23,15 +23,12 @@ Item = TypeVar("Item")
 
 
 class Waiter(Generic[Item]):
-    """Greenlet that waits in the queue, and the result of its wait: an item or an error.
-
-    `purpose` is the name of the operation for statistics, or None.
-    """
+    """Greenlet that waits in the queue, and the result of its wait: an item or an error."""
 
     __slots__ = ("_asleep", "_hub", "_waking", "error", "greenlet", "item", "purpose", "since")
 
     def __init__(self, purpose: str | None = None) -> None:
-        self.purpose = purpose
+        self.purpose = purpose  # name of the operation, for statistics
         self.greenlet: greenlet = getcurrent()
         self.since = _clock.monotonic()
         self.item: Item | None = None
@@ -41,11 +38,7 @@ class Waiter(Generic[Item]):
         self._waking: IWatcher | None = None
 
     def sleep(self, limit: float | None, make_timeout_error: Callable[[], Exception]) -> Item:
-        """Wait until :meth:`WaitQueue.hand_over` hands over an item, and return the item.
-
-        :param limit: maximum wait in seconds; None means no limit.
-        :raises BaseException: the error of a timeout or an eviction, or an exception that is thrown into the greenlet.
-        """
+        """Wait at most `limit` seconds for an item, and return it. Raise the error of a timeout or an eviction."""
         if limit is None:
             self._sleep()
         else:
@@ -103,10 +96,7 @@ class WaitQueue(Generic[Item]):
         self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # removals are fast at any position
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:
-        """Add the current greenlet to the queue, and return its waiter, without a switch.
-
-        The caller must then call :meth:`Waiter.sleep`. After an exception, the caller must call :meth:`leave`.
-        """
+        """Add the current greenlet, without a switch. After an exception, the caller must call :meth:`leave`."""
         waiter: Waiter[Item] = Waiter(purpose)
         self.waiters[waiter] = None
         self._update_keep_alive()
@@ -114,7 +104,7 @@ class WaitQueue(Generic[Item]):
 
     def leave(self, waiter: Waiter[Item]) -> Item | None:
         """Remove a waiter, and return the item that the waiter has received, or None. Does not switch greenlets."""
-        self.waiters.pop(waiter, None)  # `hand_over` or `detach` may have removed the waiter already
+        self.waiters.pop(waiter, None)  # `hand_over` or `evict` may have removed the waiter already
         self._update_keep_alive()
         return waiter.item
 
@@ -137,25 +127,18 @@ class WaitQueue(Generic[Item]):
         waiter.wake()
 
     def hand_over_to_all(self, item: Item) -> None:
-        """Hand `item` to all waiters. The waiters stay in the queue until :meth:`leave`. Does not switch greenlets.
-
-        The waiters run in the order of the queue, even if an earlier call has already woken some waiters.
-        """
+        """Hand `item` to all waiters, which stay in the queue until :meth:`leave`. Does not switch greenlets."""
+        # The waiters run in the order of the queue, even if an earlier call has already woken some waiters.
         for waiter in self.waiters:
             waiter.item = item
             waiter.wake()
 
-    def detach(self) -> list[Waiter[Item]]:
-        """Remove and return all waiters, which then receive no more items. The caller must :meth:`evict` them."""
-        detached = list(self.waiters)
+    def evict(self, make_error: Callable[[], BaseException]) -> None:
+        """Remove all waiters, and end each wait with a new error. Does not switch greenlets."""
+        evicted = list(self.waiters)
         self.waiters.clear()
         self._update_keep_alive()
-        return detached
-
-    @staticmethod
-    def evict(detached: list[Waiter[Item]], make_error: Callable[[], BaseException]) -> None:
-        """End the wait of each waiter in `detached` with an error. Does not switch greenlets."""
-        for waiter in detached:
+        for waiter in evicted:
             waiter.error = make_error()
             waiter.wake()
 

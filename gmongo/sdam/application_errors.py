@@ -40,18 +40,16 @@ class ErrorAction(Enum):
     UNKNOWN_CLEAR_AND_CANCEL = "mark the server Unknown, clear its pool and cancel the check in progress"
 
 
-def error_action(error: BaseException, during_handshake: bool, max_wire_version: int) -> ErrorAction:
-    """Return the action by which the topology must handle an error of a connection to a server.
+_CLEARS = (ErrorAction.UNKNOWN_AND_CLEAR, ErrorAction.UNKNOWN_CLEAR_AND_CANCEL)
 
-    :param during_handshake: True if the error occurred before the connection was established.
-    :param max_wire_version: highest wire version of the server; 0 before the hello.
-    """
+
+def error_action(error: BaseException, during_handshake: bool, max_wire_version: int) -> ErrorAction:
+    """Return the action by which the topology must handle an error. `max_wire_version` is 0 before the hello."""
     if isinstance(error, PoolClearedError):
         return ErrorAction.NOTHING
     if during_handshake:
         if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):
-            # The overloaded server is reachable, and a clear would add load.
-            return ErrorAction.NOTHING
+            return ErrorAction.NOTHING  # the overloaded server is reachable, and a clear would add load
         # cancel the check, because a streaming monitor would otherwise continue to wait
         if is_network_error(error):
             return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
@@ -93,21 +91,18 @@ def handle_error(topology: ErrorTarget, connection: Connection, error: BaseExcep
     if server is None:
         return
     current = topology.description.server_descriptions()[server.address]
-    if _is_stale_error(current, server, connection, error):
+    # a clear or a newer topology version makes the error stale
+    if connection.generation < server.pool.generations.generation_of(connection.service_id) or is_stale(
+        current.topology_version, topology_version_of(error), equal_is_stale=True
+    ):
         return
     wire_version = connection.hello.max_wire_version if connection.handshake_done else 0
     action = error_action(error, during_handshake, wire_version)
-    if topology.settings.load_balanced:
-        _clear_service(server, connection, error, action)
-    elif action is not ErrorAction.NOTHING:
-        _mark_unknown(topology, current, server, error, action, during_handshake)
-
-
-def _is_stale_error(current: ServerDescription, server: Server, connection: Connection, error: BaseException) -> bool:
-    """Return True if a clear or a newer topology version makes the error stale (SDAM specification)."""
-    if connection.generation < server.pool.generations.generation_of(connection.service_id):
-        return True
-    return is_stale(current.topology_version, topology_version_of(error), equal_is_stale=True)
+    if not topology.settings.load_balanced:
+        if action is not ErrorAction.NOTHING:
+            _mark_unknown(topology, current, server, error, action, during_handshake)
+    elif connection.service_id is not None and action in _CLEARS:  # no service ID is known before the hello
+        server.pool.clear(without_frames(error), connection.service_id)
 
 
 def _mark_unknown(
@@ -125,11 +120,3 @@ def _mark_unknown(
         server.monitor.cancel_check()
     if during_handshake or action is not ErrorAction.UNKNOWN_CLEAR_AND_CANCEL:
         server.request_check()
-
-
-def _clear_service(server: Server, connection: Connection, error: BaseException, action: ErrorAction) -> None:
-    """Behind a load balancer, clear the connections to the service of `connection`."""
-    if connection.service_id is None:  # the error occurred before the hello
-        return
-    if action in (ErrorAction.UNKNOWN_AND_CLEAR, ErrorAction.UNKNOWN_CLEAR_AND_CANCEL):
-        server.pool.clear(without_frames(error), connection.service_id)

@@ -15,18 +15,14 @@ _KEPT = 100
 
 
 class SdamEvent(NamedTuple):
-    """One SDAM event of a server, or several consecutive events of a server with the same kind and error class.
+    """One SDAM event of a server, or several consecutive events of a server with the same kind and error class."""
 
-    `moment` and `first` are the times of the last and the first merged event, as measured by :mod:`gmongo._clock`.
-    `error` is the error of the last event, or None. `times` is the number of merged events.
-    """
-
-    moment: float
+    moment: float  # time of the last merged event, as measured by `_clock.monotonic()`
     kind: str
     address: Address
-    error: BaseException | None
-    times: int
-    first: float
+    error: BaseException | None  # error of the last merged event
+    times: int  # number of merged events
+    first: float  # time of the first merged event
 
 
 class EventLog:

@@ -14,20 +14,13 @@ from gmongo.wire.address import Address
 
 def _description_property(name: str) -> Any:
     """Return a property that returns the attribute `name` of the :class:`ServerDescription` of the reply."""
-
-    def value(reply: DocumentDict) -> object:
-        return getattr(ServerDescription(("", None), reply), name)
-
-    return property(value, doc=getattr(ServerDescription, name).__doc__)
+    doc = getattr(ServerDescription, name).__doc__
+    return property(lambda reply: getattr(ServerDescription(("", None), reply), name), doc=doc)
 
 
 def _reply_property(name: str, doc: str, default: object = None) -> Any:
     """Return a property that returns the field `name` of the reply, or `default` if the field is missing."""
-
-    def value(reply: DocumentDict) -> object:
-        return reply.get(name, default)
-
-    return property(value, doc=doc)
+    return property(lambda reply: reply.get(name, default), doc=doc)
 
 
 class HelloReply(DocumentDict):

@@ -14,7 +14,7 @@ import bson
 from bson.errors import BSONError
 
 from gmongo import _clock
-from gmongo._background import LongWork, RestartingGreenlet, Wakeup
+from gmongo._background import LongWork
 from gmongo._documents import Document, DocumentDict
 from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello, read_hello
@@ -27,7 +27,7 @@ from gmongo.sdam.network_errors import is_network_error
 from gmongo.sdam.owned_monitor import OwnedMonitor
 from gmongo.sdam.round_trip_time import RoundTripTime
 from gmongo.sdam.rtt_monitor import RttMonitor
-from gmongo.sdam.server_description import ServerDescription, unknown
+from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY, TopologySettings
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg, next_request_id
@@ -47,8 +47,7 @@ class CheckCancelled(AutoReconnect):
 def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:
     """Return True if the ``serverMonitoringMode`` `mode` allows the streaming protocol.
 
-    `variables` are the environment variables of the process. The mode ``auto`` forbids the protocol in a serverless
-    function, whose process is frozen between calls.
+    The mode ``auto`` forbids the protocol in a serverless function, whose process is frozen between calls.
     """
     return mode == "stream" or (mode == "auto" and faas_name(variables) is None)
 
@@ -63,7 +62,6 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         self.address = address
         self._settings = settings
         self._events = events
-        self._wakeup = Wakeup()
         self._rtt = RoundTripTime()
         self._rtt_monitor: RttMonitor | None = None
         self._connection: ServerConnection | None = None
@@ -76,10 +74,6 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         # contain the topology version of this result, because the server replies immediately to another version.
         self._outcome = ServerDescription(address)
         self._heartbeat: tuple[float, bool] | None = None  # start of the current heartbeat, and True if awaitable
-        self._background = RestartingGreenlet(self._run)
-
-    def start(self) -> None:
-        self._background.start()
 
     def request_check(self) -> None:
         """Request a check after the minimum pause between checks. Has no effect while a check is in progress."""
@@ -105,7 +99,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
 
     def stop(self) -> None:
         """Stop the greenlet, without a switch."""
-        self._stopped = True
+        self._background.ended = True
         self.cancel_check()
         if self._rtt_monitor is not None:
             self._rtt_monitor.stop()
@@ -122,7 +116,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
 
     def mark_forked(self, error: BaseException) -> None:
         """Prevent a forked child from using the inherited socket."""
-        self._stopped = True
+        self._background.ended = True
         if self._connection is not None:
             self._connection.mark_forked(error)
         if self._rtt_monitor is not None:
@@ -132,7 +126,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
 
     def _run(self) -> None:
         work = LongWork()
-        while not self._stopped:
+        while not self._background.ended:
             if self._check_and_report():
                 # let other greenlets run, because many hello replies may have arrived already
                 work.checkpoint()
@@ -152,13 +146,10 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         self._outcome = description
         # Forget the requests that arrived during this check (SM-25). Listeners of the result may request another check.
         self._wakeup.clear()
-        self._report(description)
-        return self._skips_pause(previous, description)
-
-    def _report(self, description: ServerDescription) -> None:
         owner = self._owner()
-        if owner is not None and not self._stopped:
+        if owner is not None and not self._background.ended:
             owner.server_checked(description)
+        return self._skips_pause(previous, description)
 
     def _skips_pause(self, previous: ServerDescription, description: ServerDescription) -> bool:
         """Return True if the next check follows without a pause (SM-111)."""
@@ -177,9 +168,9 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         """Sleep until the next check is due or requested, but at least for the minimum pause of 500 ms (SM-119)."""
         earliest = _clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
         # A listener may have called `stop` before the end of the check cleared the wakeup. If so, do not sleep.
-        if not self._stopped:
+        if not self._background.ended:
             self._wakeup.sleep(self._settings.heartbeat_frequency)
-        while not self._stopped and _clock.monotonic() < earliest:
+        while not self._background.ended and _clock.monotonic() < earliest:
             self._wakeup.sleep(earliest - _clock.monotonic())
 
     # One check
@@ -195,7 +186,9 @@ class Monitor(OwnedMonitor[MonitorOwner]):
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
             hello = self._request_hello(connection, previous, awaited)
         except (PyMongoError, BSONError) as error:
-            return self._handle_failure(error)
+            self._rtt.reset()
+            self._disconnect(error)
+            return None if isinstance(error, CheckCancelled) else previous.to_unknown(without_frames(error))
         except BaseException:
             # after a kill or a timeout, report no server error, but close the unusable connection
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
@@ -208,13 +201,6 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         self._publish(self._events.heartbeat_succeeded, self.address, connection, duration, reply, awaited)
         self._start_rtt_monitor(hello)
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
-
-    def _handle_failure(self, error: Exception) -> ServerDescription | None:
-        self._rtt.reset()
-        self._disconnect(error)
-        if isinstance(error, CheckCancelled):
-            return None
-        return unknown(self.address, without_frames(error))
 
     def _disconnect(self, error: Exception) -> None:
         # Reset the attribute first, so that an interrupted listener does not prevent a new connection.
@@ -241,7 +227,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
             return self._record_hello(establish(connection, self._settings.connection, ref=False))
         if awaited:
             return self._await_change(connection, previous)
-        hello = say_hello(connection, self._plain_command(), self._connect_timeout)
+        hello = say_hello(connection, self._plain_command(), self._settings.connection.connect_timeout)
         return self._record_hello(hello)
 
     def _new_connection(self) -> ServerConnection:
@@ -263,10 +249,12 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         command["topologyVersion"] = previous.topology_version
         command["maxAwaitTimeMS"] = bson.Int64(int(self._settings.heartbeat_frequency * 1000))
         command["$db"] = "admin"
+        limit = self._settings.connection.connect_timeout
+        timeout = None if limit is None else limit + self._settings.heartbeat_frequency  # SM-69
         request_id = next_request_id()
         started = _clock.monotonic()
         buffers = encode_op_msg(request_id, EXHAUST_ALLOWED, bson.encode(command))
-        reply = connection.exchange(request_id, buffers, self._await_timeout, bson.decode)
+        reply = connection.exchange(request_id, buffers, timeout, bson.decode)
         return self._record_hello(read_hello(reply, _clock.monotonic() - started))
 
     def _record_hello(self, hello: Hello) -> Hello:
@@ -278,19 +266,9 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         api: Document = self._settings.connection.server_api
         return {self._hello_command: 1, **api, "helloOk": True}
 
-    @property
-    def _connect_timeout(self) -> float | None:
-        return self._settings.connection.connect_timeout
-
-    @property
-    def _await_timeout(self) -> float | None:
-        """Limit for the reply to an awaitable hello: the connect timeout plus the heartbeat interval (SM-69)."""
-        limit = self._connect_timeout
-        return None if limit is None else limit + self._settings.heartbeat_frequency
-
     def _start_rtt_monitor(self, hello: Hello) -> None:
         """Start the RTT monitor, with its own connection, if the server supports streaming (SM-70, SM-71)."""
         if self._rtt_monitor is None and self._may_stream and "topologyVersion" in hello.reply:
             self._rtt_monitor = RttMonitor(self.address, self._settings, self._rtt)
-            if not self._stopped:  # a listener may have called `stop` during this check
+            if not self._background.ended:  # a listener may have called `stop` during this check
                 self._rtt_monitor.start()

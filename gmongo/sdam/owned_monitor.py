@@ -1,4 +1,4 @@
-"""Monitor that stops after the deletion of its owner."""
+"""Monitor greenlet that stops after the deletion of its owner."""
 
 from __future__ import annotations
 
@@ -8,16 +8,25 @@ from typing import Generic, TypeVar
 
 from gevent import get_hub
 
+from gmongo._background import RestartingGreenlet, Wakeup
+
 Owner = TypeVar("Owner")
 
 
 class OwnedMonitor(ABC, Generic[Owner]):
-    """Monitor with a weak reference to its owner, a topology."""
+    """Monitor greenlet with a weak reference to its owner, a topology."""
 
     def __init__(self, owner: Owner) -> None:
-        self._stopped = False
         self._loop = get_hub().loop
+        self._wakeup = Wakeup()
+        self._background = RestartingGreenlet(self._run)
         self._owner = weakref.ref(owner, self._owner_was_deleted)
+
+    def start(self) -> None:
+        self._background.start()
+
+    @abstractmethod
+    def _run(self) -> None: ...
 
     @abstractmethod
     def stop(self) -> None:
@@ -26,5 +35,5 @@ class OwnedMonitor(ABC, Generic[Owner]):
     def _owner_was_deleted(self, _reference: object) -> None:
         # Garbage collection may run in any thread and inside a critical section. A callback of the event loop does not.
         # A stopped monitor may outlive its event loop.
-        if not self._stopped:
+        if not self._background.ended:
             self._loop.run_callback_threadsafe(self.stop)

@@ -15,10 +15,7 @@ from gmongo.wire.address import Address
 
 
 class RttMonitor:
-    """Measures the round trip time of one server every ``heartbeatFrequencyMS``.
-
-    Only the :class:`~gmongo.sdam.monitor.Monitor` of the server resets `samples`.
-    """
+    """Measures the round trip time of one server every ``heartbeatFrequencyMS``."""
 
     def __init__(self, address: Address, settings: TopologySettings, samples: RoundTripTime) -> None:
         self._connection: ServerConnection | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from gmongo._documents import Document
@@ -39,8 +39,6 @@ WRITABLE = WritableServer()
 Selector: TypeAlias = _ReadPreference | WritableServer
 """Server selector: a read preference, or ``WRITABLE``."""
 
-_Staleness: TypeAlias = "Callable[[ServerDescription, float], float]"
-
 
 class Candidates(Protocol):
     """The attributes of a topology description that the functions in this module use."""
@@ -57,16 +55,12 @@ class Candidates(Protocol):
 def suitable_servers(
     topology: Candidates, selector: Selector, deprioritized: frozenset[Address]
 ) -> list[ServerDescription]:
-    """Return the servers that match `selector`. Omit deprioritized servers if another server matches.
-
-    :raises ConfigurationError: ``maxStalenessSeconds`` is too small for this client.
-    """
+    """Return the servers that match `selector`. Omit deprioritized servers if another server matches."""
     _check_max_staleness(topology, selector)
     known = topology.known_servers
     if deprioritized:
         others = [server for server in known if server.address not in deprioritized]
-        suitable = _suitable_among(topology, selector, others)
-        if suitable:
+        if suitable := _suitable_among(topology, selector, others):
             return suitable
     return _suitable_among(topology, selector, known)
 
@@ -121,7 +115,22 @@ def with_allowed_staleness(
     """Return the servers whose estimated staleness is at most `max_staleness` seconds. -1 means no limit."""
     if max_staleness == -1:
         return servers
-    staleness = _staleness_with_primary(topology) or _staleness_without_primary(topology)
+    known, newest = topology.known_servers, 0.0
+    primary_lag: float | None = None
+    primary = next((server for server in known if server.server_type == SERVER_TYPE.RSPrimary), None)
+    if primary is not None and primary.last_write_date is not None:
+        primary_lag = primary.last_update_time - primary.last_write_date
+    else:
+        secondaries = (server for server in known if server.server_type == SERVER_TYPE.RSSecondary)
+        newest = max(
+            (server.last_write_date for server in secondaries if server.last_write_date is not None), default=0.0
+        )
+
+    def staleness(server: ServerDescription, last_write: float) -> float:
+        if primary_lag is None:
+            return newest - last_write + topology.heartbeat_frequency
+        return server.last_update_time - last_write - primary_lag + topology.heartbeat_frequency
+
     return [
         server
         for server in servers
@@ -129,34 +138,6 @@ def with_allowed_staleness(
         or server.last_write_date is None
         or staleness(server, server.last_write_date) <= max_staleness
     ]
-
-
-def _staleness_with_primary(topology: Candidates) -> _Staleness | None:
-    primary = next((each for each in topology.known_servers if each.server_type == SERVER_TYPE.RSPrimary), None)
-    if primary is None or primary.last_write_date is None:
-        return None
-    primary_lag = primary.last_update_time - primary.last_write_date
-
-    def staleness(server: ServerDescription, last_write: float) -> float:
-        return server.last_update_time - last_write - primary_lag + topology.heartbeat_frequency
-
-    return staleness
-
-
-def _staleness_without_primary(topology: Candidates) -> _Staleness:
-    newest = max(
-        (
-            server.last_write_date
-            for server in topology.known_servers
-            if server.server_type == SERVER_TYPE.RSSecondary and server.last_write_date is not None
-        ),
-        default=0.0,
-    )
-
-    def staleness(_server: ServerDescription, last_write: float) -> float:
-        return newest - last_write + topology.heartbeat_frequency
-
-    return staleness
 
 
 def _check_max_staleness(topology: Candidates, selector: Selector) -> None:
@@ -169,8 +150,7 @@ def _check_max_staleness(topology: Candidates, selector: Selector) -> None:
             f"maxStalenessSeconds is {max_staleness}, but must be at least heartbeatFrequencyMS "
             f"({topology.heartbeat_frequency:g} s) plus {_IDLE_WRITE_PERIOD:g} seconds"
         )
-    if max_staleness < _SMALLEST_MAX_STALENESS:
-        least = _SMALLEST_MAX_STALENESS
+    if max_staleness < (least := _SMALLEST_MAX_STALENESS):
         raise ConfigurationError(f"maxStalenessSeconds is {max_staleness}, but must be at least {least}")
 
 

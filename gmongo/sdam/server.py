@@ -8,10 +8,7 @@ from gmongo.wire.address import Address
 
 
 class Server:
-    """Server of a topology. Behind a load balancer, the server has no monitor.
-
-    After each change of the server description, the topology copies `supports_retryable_writes` from the description.
-    """
+    """Server of a topology. Behind a load balancer, the server has no monitor."""
 
     __slots__ = ("address", "monitor", "pool", "supports_retryable_writes")
 
@@ -19,7 +16,7 @@ class Server:
         self.address = address
         self.pool = pool
         self.monitor = monitor
-        self.supports_retryable_writes = monitor is None
+        self.supports_retryable_writes = monitor is None  # the topology copies the value from each description
 
     def request_check(self) -> None:
         if self.monitor is not None:

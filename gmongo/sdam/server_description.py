@@ -183,11 +183,11 @@ class ServerDescription:
     is_readable: bool = read_only("_is_readable", "True if the server accepts reads.")
 
     def to_unknown(self, error: BaseException | None = None) -> ServerDescription:
-        """Return a description of the server with the type Unknown.
+        """Return a description of the server with the type Unknown, and the topology version of the error reply.
 
         :param error: error that made the server Unknown, or None.
         """
-        return unknown(self._address, error)
+        return ServerDescription(self._address, error=error, topology_version=topology_version_of(error))
 
     @property
     def server_type_name(self) -> str:
@@ -250,11 +250,6 @@ class ServerDescription:
         rtt = self._round_trip_time
         error = f", error={self._error!r}" if self._error is not None else ""
         return f"<ServerDescription {self._address} server_type: {self.server_type_name}, rtt: {rtt}{error}>"
-
-
-def unknown(address: Address, error: BaseException | None) -> ServerDescription:
-    """Return a description of an Unknown server, with the topology version of the reply that caused `error`."""
-    return ServerDescription(address, error=error, topology_version=topology_version_of(error))
 
 
 def topology_version_of(error: BaseException | None) -> Document | None:

@@ -68,11 +68,8 @@ class ServerSelector:
     ) -> Server:
         """Select a server for an operation, and wait if no server is suitable.
 
-        :param deadline: end of the operation, as measured by :mod:`gmongo._clock`; None means no deadline.
-            ``serverSelectionTimeoutMS`` also limits the wait.
-        :param deprioritized: servers to select only if no other server is suitable.
-        :raises ServerSelectionTimeoutError: no server became suitable in time.
-        :raises ConfigurationError: the wire versions of a server are not supported.
+        ``serverSelectionTimeoutMS`` and the `deadline` of the operation limit the wait. Select `deprioritized` servers
+        only if no other server is suitable.
         """
         if topology.hub is not get_hub():
             topology.open()
@@ -131,7 +128,7 @@ class ServerSelector:
     def fail(self, make_error: Callable[[], Exception]) -> None:
         """End the waits of all waiters with a new error object for each waiter, without a switch."""
         self._choices.clear()
-        self._queue.evict(self._queue.detach(), make_error)
+        self._queue.evict(make_error)
 
     def _suitable(self, topology: Selectable, selector: Selector, deprioritized: frozenset[Address]) -> list[Server]:
         """Return the suitable servers in the latency window, and store them in the cache."""
@@ -176,11 +173,6 @@ class ServerSelector:
 
         Every change of the topology wakes all waiters in order. The waiter keeps its place in the queue until `find`
         succeeds. If each woken waiter rejoined the queue, the order of the waiters would change.
-
-        :param find: returns the result, or a false value if the wait must continue.
-        :param end: time at which the wait times out, as measured by :mod:`gmongo._clock`.
-        :param explain_failure: returns the reason why no server is suitable, for the error text.
-        :param operation: name of the operation, for error messages and statistics.
         """
         waiter, limit = self._queue.join(operation), end - _clock.monotonic()
         try:

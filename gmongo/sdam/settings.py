@@ -28,16 +28,7 @@ class SrvRecords(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TopologySettings:
-    """Settings of server discovery, monitoring and server selection. Times are in seconds.
-
-    :param server_selector: custom selector of the application, which filters the suitable servers.
-    :param monitoring_mode: ``serverMonitoringMode``: ``auto``, ``poll`` or ``stream``.
-    :param resolve: queries DNS, and returns settings with the seeds and options from DNS. None if the seeds are known.
-    :param srv_max_hosts: maximum number of hosts from SRV records; 0 means no limit.
-    :param connection_made: called with the address and the establishment time in seconds of each new connection.
-    :param silent: True if the client logs nothing and statistics omit the client.
-    :param srv_rescan_interval: minimum seconds between SRV queries.
-    """
+    """Settings of server discovery, monitoring and server selection. Times are in seconds."""
 
     seeds: tuple[Address, ...]
     listeners: EventListeners
@@ -47,14 +38,17 @@ class TopologySettings:
     heartbeat_frequency: float = 10.0
     local_threshold: float = 0.015
     server_selection_timeout: float = 30.0
+    # custom selector of the application, which filters the suitable servers
     server_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = None
-    monitoring_mode: str = "auto"
+    monitoring_mode: str = "auto"  # or "poll" or "stream"
     srv: SrvRecords | None = None
+    # queries DNS, and returns settings with the seeds and options from DNS. None if the seeds are known
     resolve: Callable[[TopologySettings], TopologySettings] | None = None
-    srv_max_hosts: int = 0
-    srv_rescan_interval: float = SRV_RESCAN_INTERVAL
+    srv_max_hosts: int = 0  # maximum number of hosts from SRV records. 0 means no limit
+    srv_rescan_interval: float = SRV_RESCAN_INTERVAL  # minimum time between SRV queries
+    # called with the address and the establishment time of each new connection
     connection_made: Callable[[Address, float], None] | None = None
-    silent: bool = False
+    silent: bool = False  # True if the client logs nothing and statistics omit the client
     pool: PoolSettings = field(default_factory=PoolSettings)
     connection: ConnectionSettings = field(default_factory=ConnectionSettings)
     topology_id: ObjectId = field(default_factory=ObjectId)

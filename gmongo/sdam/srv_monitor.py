@@ -1,7 +1,4 @@
-"""SRV monitor: the greenlet that queries DNS for the seeds, and then for the hosts of a sharded cluster.
-
-Specification: Polling SRV Records for mongos Discovery.
-"""
+"""SRV monitor: queries DNS for the seeds, and then for the hosts (Polling SRV Records for mongos Discovery)."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from gmongo._background import RestartingGreenlet, Wakeup
 from gmongo._safe_log import printable, safely
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
@@ -41,8 +37,7 @@ class SrvOwner(Protocol):
 class SrvMonitor(OwnedMonitor[SrvOwner]):
     """Queries DNS repeatedly, and reports the results to its owner.
 
-    The interval is the longer of `srv_rescan_interval` and the time to live of the records. If the settings have no
-    seeds yet, the monitor first queries DNS for the seeds, and ends if the query fails.
+    If the settings have no seeds yet, the monitor first queries DNS for the seeds, and ends if the query fails.
     """
 
     def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:
@@ -50,15 +45,8 @@ class SrvMonitor(OwnedMonitor[SrvOwner]):
         assert settings.srv is not None
         self._records = settings.srv
         self._settings = settings
-        self._wakeup = Wakeup()
-        self._background = RestartingGreenlet(self._run)
-
-    def start(self) -> None:
-        """Start the greenlet. If the settings have no seeds, query DNS immediately, otherwise after an interval."""
-        self._background.start()
 
     def stop(self) -> None:
-        self._stopped = True
         self._background.stop()
 
     def _run(self) -> None:
@@ -69,7 +57,6 @@ class SrvMonitor(OwnedMonitor[SrvOwner]):
             self._wakeup.sleep(interval)
             if self._should_run():
                 interval = self._rescan()
-        self._stopped = True
 
     def _find_seeds(self, resolve: Callable[[TopologySettings], TopologySettings]) -> None:
         try:

@@ -78,7 +78,7 @@ class Topology:
         self.hub: Hub | None = None
         self.epoch = 0  # number of forks since the creation of the client
         self._opened = False
-        self._closed = False
+        self.closed = False
         register_after_fork(self)
 
     def __repr__(self) -> str:
@@ -87,11 +87,8 @@ class Topology:
     # Opening and closing
 
     def open(self) -> None:
-        """Start the monitors at the first use of the client, or after the DNS query for the seeds.
-
-        :raises InvalidOperation: the client is closed, or belongs to another thread.
-        """
-        if self._closed:
+        """Start the monitors at the first use of the client, or after the DNS query for the seeds."""
+        if self.closed:
             raise InvalidOperation("Cannot use MongoClient after close")
         hub = get_hub()
         if self.hub is hub:
@@ -104,7 +101,11 @@ class Topology:
                 self._restart_in_child()
             elif self.settings.resolve is None:
                 self._begin()
-        self._replace_srv_monitor()
+        if self._srv_monitor is not None:  # a forked child inherited the SRV monitor of the parent process
+            self._srv_monitor.stop()
+            self._srv_monitor = None
+        if self.settings.srv is not None and self.is_polled():
+            self._start_srv_monitor()
         self._delivery.deliver()
 
     def check_thread(self) -> None:
@@ -147,24 +148,17 @@ class Topology:
             self.servers[server.address] = self._make_server(server.address, server.pool)
         self._mark_load_balancer_known()
 
-    def _replace_srv_monitor(self) -> None:
-        if self._srv_monitor is not None:  # a forked child inherited the SRV monitor of the parent process
-            self._srv_monitor.stop()
-            self._srv_monitor = None
-        if self.settings.srv is not None and self.is_polled():
-            self._start_srv_monitor()
-
     def _start_srv_monitor(self) -> None:
         self._srv_monitor = SrvMonitor(self.settings, self)
         self._srv_monitor.start()
 
     def close(self) -> None:
         """Stop all greenlets and close all pools. Operations in progress may continue for 10 seconds."""
-        if self._closed:
+        if self.closed:
             return
         # Critical section to the end of the block. Without servers, later checks and errors have no effect. Without a
         # hub, the next use of the client calls `open`, which raises InvalidOperation.
-        self._closed = True
+        self.closed = True
         self.hub = None
         record, events = self._delivery.record, self._events
         servers, self.servers = list(self.servers.values()), {}
@@ -186,11 +180,6 @@ class Topology:
             # the event loop alive.
             get_hub().loop.timer(_GRACE, ref=False).start(_interrupt, pools)
         self._delivery.deliver()
-
-    @property
-    def closed(self) -> bool:
-        """True after :meth:`close`."""
-        return self._closed
 
     def mark_forked(self) -> None:
         """Mark the resources of the parent process in a forked child, before any greenlet runs, and without I/O."""
@@ -218,11 +207,9 @@ class Topology:
     def server_at(self, address: Address, deadline: float | None, wait: bool) -> Server:
         """Return the server at `address`, for the next command of a cursor or a transaction.
 
-        :param deadline: end of the operation, as measured by :mod:`gmongo._clock`; None means no deadline.
-            ``serverSelectionTimeoutMS`` also limits the wait.
-        :param wait: True if this method waits while the server is Unknown.
+        If `wait` is true, wait while the server is Unknown. The `deadline` of the operation limits the wait.
+
         :raises AutoReconnect: the server is no longer part of the topology.
-        :raises ServerSelectionTimeoutError: the server was still Unknown after the timeout.
         """
         self.ensure_open()
         return self.selector.server_at(self, address, deadline, wait)
@@ -308,8 +295,7 @@ class Topology:
     def apply(self, new: ServerDescription, clear_cause: BaseException | None = None, interrupt: bool = False) -> None:
         """Apply a new server description to the topology description, servers and pool. Does not switch greenlets.
 
-        :param clear_cause: error that clears the pool of the server; None means no clear.
-        :param interrupt: True if the clear interrupts connections in use.
+        `clear_cause` clears the pool of the server. `interrupt` also interrupts its connections in use.
         """
         previous = self.description.get(new.address)
         if previous is None or is_stale(previous.topology_version, new.topology_version, equal_is_stale=False):
@@ -332,7 +318,7 @@ class Topology:
     ) -> None:
         """Replace the topology description, and record events in the order of the specification, without a switch.
 
-        :param changed: old and new description of the server that caused the change.
+        `changed` has the old and the new description of the server that caused the change.
         """
         record, events = self._delivery.record, self._events
         before, self.description = self.description, after

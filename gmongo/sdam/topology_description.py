@@ -32,18 +32,6 @@ class TopologyDescription:
     less than the session timeout of the servers, and infinite if no session timeout is known.
     """
 
-    __slots__ = (
-        "_incompatible",
-        "_logical_session_timeout_minutes",
-        "_max_election_id",
-        "_max_set_version",
-        "_replica_set_name",
-        "_servers",
-        "_settings",
-        "_topology_type",
-        "sessions_usable",
-    )
-
     def __init__(
         self,
         topology_type: int,
@@ -214,11 +202,8 @@ class TopologyDescription:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TopologyDescription):
             return NotImplemented
-        return (self._topology_type, self._replica_set_name, self._servers) == (
-            other._topology_type,
-            other._replica_set_name,
-            other._servers,
-        )
+        same_kind = self._topology_type == other._topology_type
+        return same_kind and self._replica_set_name == other._replica_set_name and self._servers == other._servers
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -29,9 +29,7 @@ def is_stale(current: Document | None, new: Document | None, equal_is_stale: boo
     """
     if current is None or new is None or current["processId"] != new["processId"]:
         return False
-    if equal_is_stale:
-        return bool(new["counter"] <= current["counter"])
-    return bool(new["counter"] < current["counter"])
+    return bool(new["counter"] < current["counter"] or (equal_is_stale and new["counter"] == current["counter"]))
 
 
 def updated(topology: TopologyDescription, server: ServerDescription) -> TopologyDescription:
@@ -47,8 +45,7 @@ def with_srv_hosts(
 ) -> TopologyDescription:
     """Return the topology description with the hosts from a DNS query. Known servers in `hosts` stay unchanged.
 
-    :param max_hosts: maximum number of hosts in the topology; 0 means no limit.
-    :param sample: returns a random sample of a list of hosts.
+    The topology has at most `max_hosts` hosts, unless `max_hosts` is 0.
     """
     known = topology.server_descriptions()
     unchanged = {address: server for address, server in known.items() if address in hosts}
@@ -157,16 +154,13 @@ class _Update:
             self._check_for_primary()
             return
         self._demote_other_primaries()
-        self._add_members_of(self.server)
+        self._add_members()
         for address in set(self.servers) - self.server.all_hosts:
             del self.servers[address]
         self._check_for_primary()
 
     def _is_stale_primary(self) -> bool:
-        """Return True if the primary has an older election than the newest known election.
-
-        Otherwise, store the election of the primary.
-        """
+        """Return True if the primary has an older election than the newest known one, otherwise store its election."""
         election_id, set_version = self.server.election_id, self.server.set_version
         if self.server.max_wire_version >= wire_versions.ELECTION_ID_FIRST:
             if _election_key(election_id, set_version) < _election_key(self.election_id, self.set_version):
@@ -195,7 +189,7 @@ class _Update:
         elif self.set_name != self.server.replica_set_name:
             self._remove_server()
             return
-        self._add_members_of(self.server)
+        self._add_members()
         if self.server.me is not None and self.server.me != self.server.address:
             self._remove_server()
 
@@ -206,9 +200,9 @@ class _Update:
             self._remove_server()
         self._check_for_primary()
 
-    def _add_members_of(self, server: ServerDescription) -> None:
+    def _add_members(self) -> None:
         # sort the addresses, so that events and messages have a fixed order
-        for address in sorted(server.all_hosts):
+        for address in sorted(self.server.all_hosts):
             if address not in self.servers:
                 self.servers[address] = ServerDescription(address)
 

@@ -20,10 +20,7 @@ def address_text(address: Address) -> str:
 
 
 def parse_address(text: str) -> Address:
-    """Parse an address from a server reply. The host name becomes lower case.
-
-    :raises ValueError: the address is invalid.
-    """
+    """Parse an address from a server reply, or raise ValueError. The host name becomes lower case."""
     if not text.isprintable():  # host names have no control characters, which could alter a terminal
         raise ValueError(f"{text!r} cannot be printed")
     if text.endswith(".sock"):
@@ -35,12 +32,10 @@ def parse_address(text: str) -> Address:
         host, port = (host, colon + port) if colon else (text, "")
     if not host:
         raise ValueError(f"{text!r} has no host")
-    return host.lower(), _port(port) if port else _DEFAULT_PORT
-
-
-def _port(text: str) -> int:
-    digits = text[1:]
-    port = int(digits) if text[0] == ":" and digits.isascii() and digits.isdigit() else 0
-    if not 1 <= port <= _LARGEST_PORT:
-        raise ValueError(f"{text!r} is not a port")
-    return port
+    if not port:
+        return host.lower(), _DEFAULT_PORT
+    digits = port[1:]
+    number = int(digits) if port[0] == ":" and digits.isascii() and digits.isdigit() else 0
+    if not 1 <= number <= _LARGEST_PORT:
+        raise ValueError(f"{port!r} is not a port")
+    return host.lower(), number

@@ -42,10 +42,6 @@ class Compressor(NamedTuple):
     compress: Callable[[bytes], bytes]
 
 
-class _Mismatch(Exception):
-    """Error: the compressed content is truncated, or its size differs from the size in OP_COMPRESSED."""
-
-
 def missing_package(name: str) -> str | None:
     """Return the name of the package to install for a compressor, or None if the compressor is available."""
     if name not in _LIBRARIES:
@@ -112,10 +108,7 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
 
 
 def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
-    """Call `work`, and return its result or its exception. A native thread makes the call if `size` is large.
-
-    This function raises only exceptions that another greenlet throws into the current greenlet.
-    """
+    """Return the result or the exception of `work`. If `size` is large, a native thread calls `work`."""
     if size < _THREAD_THRESHOLD:
         return result_or_exception(work, data, *arguments)
     outcome: bytes | Exception = get_hub().threadpool.apply(result_or_exception, (work, data, *arguments))
@@ -124,7 +117,7 @@ def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *argum
 
 def _decompress_snappy(data: bytes, size: int) -> bytes:
     if _varint(data) != size:
-        raise _Mismatch(f"it announces {size} bytes, but its content begins with the length {_varint(data)}")
+        raise ValueError(f"it announces {size} bytes, but its content begins with the length {_varint(data)}")
     uncompressed: bytes = importlib.import_module("snappy").uncompress(data)
     return uncompressed
 
@@ -136,14 +129,14 @@ def _varint(data: bytes) -> int:
         value |= (byte & 0x7F) << (7 * position)
         if byte < 0x80:
             return value
-    raise _Mismatch("its content begins with an invalid length")
+    raise ValueError("its content begins with an invalid length")
 
 
 def _decompress_zlib(data: bytes, size: int) -> bytes:
     stream = zlib.decompressobj()
     inflated = stream.decompress(data, size + 1)  # `zlib` decompresses without a limit if the limit is 0
     if not stream.eof and len(inflated) <= size:
-        raise _Mismatch("it is truncated")
+        raise ValueError("it is truncated")
     return inflated
 
 
@@ -151,7 +144,7 @@ def _decompress_zstd(data: bytes, size: int) -> bytes:
     zstandard = importlib.import_module("zstandard")
     announced = zstandard.frame_content_size(data)
     if announced not in (-1, size):  # -1 means that the frame does not state its size
-        raise _Mismatch(f"it announces {size} bytes, but its frame announces {announced}")
+        raise ValueError(f"it announces {size} bytes, but its frame announces {announced}")
     uncompressed: bytes = zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
     return uncompressed
 

@@ -27,8 +27,7 @@ def connect(
 ) -> Transport:
     """Connect to `address`, without a time limit, and return the connected transport.
 
-    :param attach: receives each new transport and each new race, which the caller may interrupt or close.
-    :param ref: True if waiting on the socket keeps the event loop alive.
+    `attach` receives each new transport and each new race, which the caller may interrupt or close.
     """
     endpoints = resolve(address, ref)
     if len(endpoints) > 1:
@@ -51,7 +50,13 @@ def connect(
 
 def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transport:
     """Open an unconnected socket, and return its transport."""
-    sock = _open_socket(family)
+    try:
+        sock = _socket.socket(family)
+        sock.setblocking(False)
+        if family != _socket.AF_UNIX:
+            _set_options(sock)
+    except OSError as error:  # such as "too many open files"
+        raise TransportError(*error.args) from error
     return Transport(sock, ref) if tls is None else tls.transport(sock, ref, host)
 
 
@@ -88,29 +93,15 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
 
 
 def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
-    """Look up a host. A native thread replaces the default resolver of gevent, but no other configured resolver.
-
-    The default resolver always keeps the event loop alive. The thread keeps the loop alive only if `ref` is true.
-    """
+    """Look up a host. A native thread replaces the default resolver of gevent, but no other configured resolver."""
     resolver = get_hub().resolver
-    if type(resolver) is Resolver:
+    if type(resolver) is Resolver:  # which would always keep the event loop alive
         return run_in_native_thread(lambda: _getaddrinfo(host, port, 0, _socket.SOCK_STREAM), ref)
     try:
         results: Sequence[AddressInfo] = resolver.getaddrinfo(host, port, 0, _socket.SOCK_STREAM, 0, 0)
     except _socket.gaierror as error:
         return error
     return results
-
-
-def _open_socket(family: int) -> _socket.socket:
-    try:
-        sock = _socket.socket(family)
-        sock.setblocking(False)
-        if family != _socket.AF_UNIX:
-            _set_options(sock)
-    except OSError as error:  # such as "too many open files"
-        raise TransportError(*error.args) from error
-    return sock
 
 
 def _set_options(sock: _socket.socket) -> None:

@@ -73,10 +73,7 @@ def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[
 def encode_single_document_op_msg(
     request_id: int, flags: int, body: bytes, identifier: bytes, document: bytes
 ) -> list[bytes]:
-    """Return the buffers of an OP_MSG with one document sequence of one document, for single writes.
-
-    `identifier` is the encoded name of the document sequence, which ends with a zero byte.
-    """
+    """Return the buffers of an OP_MSG with one document in the sequence `identifier`, which ends with a zero byte."""
     section = 4 + len(identifier) + len(document)
     length = 22 + len(body) + section
     head = _HEADER_FLAGS_AND_KIND.pack(length, request_id, 0, OP_MSG, flags, 0)
@@ -119,10 +116,7 @@ class OutOfStepError(ProtocolError):
 def decode_header(
     buffer: Buffer, offset: int, max_message_size: int, request_id: int, other_request_id: int | None = None
 ) -> Header:
-    """Return the message header at `offset`.
-
-    :raises OutOfStepError: the length is invalid, or responseTo is neither `request_id` nor `other_request_id`.
-    """
+    """Return the message header at `offset`. Its responseTo must be `request_id` or `other_request_id`."""
     header: Header = _HEADER.unpack_from(buffer, offset)
     if not HEADER_SIZE <= header[0] <= max_message_size:
         raise OutOfStepError(f"message length {header[0]} is not between {HEADER_SIZE} and {max_message_size} bytes")
@@ -132,10 +126,7 @@ def decode_header(
 
 
 def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id: int = 0) -> Reply:
-    """Return the body of a reply, and True if the server sends another reply without another request.
-
-    `reply_id` and `request_id` are the request ID and responseTo in the header. Only the checksum needs them.
-    """
+    """Decode a reply. The checksum needs `reply_id` and `request_id`, the request ID and responseTo in the header."""
     if opcode != OP_MSG:
         return _decode_op_reply(opcode, payload)
     end = len(payload)
@@ -158,7 +149,10 @@ def _find_body(payload: memoryview, end: int) -> memoryview:
     while position < end:
         kind = payload[position]
         position += 1
-        size = _section_size(payload, position, end)
+        room = end - position
+        size = _INT32.unpack_from(payload, position)[0] if room >= 4 else -1
+        if not 5 <= size <= room:
+            raise ProtocolError(f"OP_MSG section length {size} is not between 5 and the {room} bytes that remain")
         if kind == 0 and body is None:
             body = payload[position : position + size]
         elif kind != 1:
@@ -167,14 +161,6 @@ def _find_body(payload: memoryview, end: int) -> memoryview:
     if body is None:
         raise ProtocolError("OP_MSG has no body section")
     return body
-
-
-def _section_size(payload: memoryview, position: int, end: int) -> int:
-    room = end - position
-    size = _INT32.unpack_from(payload, position)[0] if room >= 4 else -1
-    if not 5 <= size <= room:
-        raise ProtocolError(f"OP_MSG section length {size} is not between 5 and the {room} bytes that remain")
-    return size
 
 
 def _decode_op_reply(opcode: int, payload: memoryview) -> Reply:

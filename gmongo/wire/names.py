@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import NamedTuple, cast
+from types import SimpleNamespace
+from typing import cast
 
 from cryptography import x509
 from service_identity import CertificateError, VerificationError
@@ -14,18 +15,9 @@ _EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # DER tag
 _ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # object identifier of the extension subjectAltName in DER
 
 
-class _Certificate(NamedTuple):
-    """Object that replaces a certificate: `verify_certificate_hostname` reads only the attribute `extensions`."""
-
-    extensions: x509.Extensions
-
-
 def certificate_matches(certificate: bytes, server: str) -> bool:
-    """Return True if a name in a DER certificate matches the host name or IP address `server`.
-
-    OpenSSL has already accepted the trust chain of the certificate. This function parses only the names, because the
-    package `cryptography` rejects some malformed extensions that OpenSSL accepts.
-    """
+    """Return True if a name in a DER certificate matches the host name or IP address `server`."""
+    # Parse only the names, because `cryptography` rejects some malformed extensions that OpenSSL has accepted.
     address = ip_of(server)
     for tag, value in _names(certificate):
         if tag == _IP_ADDRESS and address is not None and value == address.packed:
@@ -49,7 +41,8 @@ def _name_matches(name: str, server: str) -> bool:
     try:
         names = x509.SubjectAlternativeName([x509.DNSName(name)])
         only = x509.Extensions([x509.Extension(names.oid, False, names)])
-        verify_certificate_hostname(cast(x509.Certificate, _Certificate(only)), server)
+        # `verify_certificate_hostname` reads only the attribute `extensions` of a certificate
+        verify_certificate_hostname(cast(x509.Certificate, SimpleNamespace(extensions=only)), server)
     except (VerificationError, CertificateError, ValueError):
         return False
     return True

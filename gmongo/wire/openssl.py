@@ -46,34 +46,23 @@ _ALERT_PREFIXES = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFIC
 
 @dataclass(frozen=True)
 class Trust:
-    """Certificate settings. All files are PEM files that the client has already read successfully.
+    """Certificate settings. All files are PEM files that the client has already read successfully."""
 
-    :param ciphers: ciphers of TLS 1.2 in the syntax of OpenSSL.
-    :param ca_file: trusted certificate authorities; None means the authorities of the system.
-    :param key_file: file of the client certificate and its key, or None.
-    :param check_name: True if the server certificate must match the server name.
-    """
-
-    ciphers: str
-    ca_file: str | None = None
+    ciphers: str  # of TLS 1.2, in the syntax of OpenSSL
+    ca_file: str | None = None  # None means the authorities of the system
     crl_file: str | None = None
-    key_file: str | None = None
+    key_file: str | None = None  # the client certificate and its key
     password: str | None = None
     check_name: bool = True
 
 
+@dataclass(frozen=True, eq=False)
 class Session:
-    """TLS session that shortens the next handshake, in which the server does not send its certificate.
+    """TLS session that shortens the next handshake, in which the server does not send its certificate."""
 
-    :param valid_until: end of the validity of the certificate status, in seconds since 1970; None requires a full
-        handshake.
-    """
-
-    __slots__ = ("raw", "valid_until")
-
-    def __init__(self, raw: SSL.Session, valid_until: float | None) -> None:
-        self.raw = raw
-        self.valid_until = valid_until
+    raw: SSL.Session
+    # end of the validity of the certificate status, in seconds since 1970. None requires a full handshake
+    valid_until: float | None
 
     @property
     def has_ticket(self) -> bool:
@@ -122,21 +111,17 @@ class OpenSslContext:
 
 
 class Peer:
-    """Results of a TLS handshake with a server.
-
-    `sent_certificate` is false in a resumed session. `staple` is the stapled OCSP response, or empty. `refusal` is the
-    reason to reject the certificate, or empty. `valid_until` is the time at which the session becomes invalid.
-    """
+    """Results of a TLS handshake with a server."""
 
     __slots__ = ("check_name", "name", "refusal", "sent_certificate", "staple", "valid_until")
 
     def __init__(self, name: str, check_name: bool) -> None:
         self.name = name
         self.check_name = check_name
-        self.sent_certificate = False
-        self.staple = b""
-        self.refusal = ""
-        self.valid_until: float | None = None
+        self.sent_certificate = False  # stays False in a resumed session
+        self.staple = b""  # the stapled OCSP response
+        self.refusal = ""  # the reason to reject the certificate
+        self.valid_until: float | None = None  # end of the validity of the session
 
 
 class OpenSslObject:
@@ -204,10 +189,7 @@ class OpenSslObject:
 
 
 def _verify(connection: SSL.Connection, certificate: crypto.X509, error_number: int, depth: int, ok: int) -> bool:
-    """Accept or reject a certificate of a chain. OpenSSL calls this function for the server certificate (depth 0) last.
-
-    `ok` is 1 if OpenSSL found no error, otherwise 0.
-    """
+    """Accept or reject a certificate of a chain. OpenSSL calls this function last for the server (depth 0)."""
     peer: Peer = connection.get_app_data()
     if ok and depth == 0:
         peer.sent_certificate = True
@@ -267,11 +249,8 @@ def _client_key(path: str, password: str | None) -> Key:
 
 
 def _load_authorities(context: SSL.Context, path: str | None) -> None:
-    """Load the certificate authorities of a file, or the default authorities of ``ssl``.
-
-    The default paths of pyOpenSSL may differ, because pyOpenSSL may use another OpenSSL library.
-    """
-    usual = ssl.get_default_verify_paths()
+    """Load the certificate authorities of a file, or the default authorities of ``ssl``."""
+    usual = ssl.get_default_verify_paths()  # pyOpenSSL may use another OpenSSL library with other default paths
     places: Mapping[str, str | None] = {"cafile": usual.cafile, "capath": usual.capath}
     places = places if path is None else {"cafile": path}
     if any(places.values()):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import zip_longest
 from math import inf
 from typing import TypeAlias
 
@@ -56,50 +58,26 @@ class AddressOrder:
 
 
 def _interleaved(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-    families: dict[int, deque[Endpoint]] = {}
+    families: dict[int, list[Endpoint]] = {}
     for endpoint in endpoints:
-        families.setdefault(endpoint[0], deque()).append(endpoint)
-    order = []
-    while families:
-        for family in list(families):
-            order.append(families[family].popleft())
-            if not families[family]:
-                del families[family]
-    return order
+        families.setdefault(endpoint[0], []).append(endpoint)
+    return [endpoint for turn in zip_longest(*families.values()) for endpoint in turn if endpoint is not None]
 
 
+@dataclass(frozen=True, eq=False)
 class Attempt:
     """Connection attempt to one address. The race owns the transport until the attempt wins."""
 
-    __slots__ = ("address", "began", "transport")
-
-    def __init__(self, address: SocketAddress, transport: Transport, began: float) -> None:
-        self.address = address
-        self.transport = transport
-        self.began = began
+    address: SocketAddress
+    transport: Transport
+    began: float
 
 
 class Race:
     """Concurrent connection attempts to the addresses of one host. One greenlet runs all attempts.
 
-    :param make_transport: opens an unconnected socket of a socket family.
-    :param seconds: time limit of each attempt; None means no limit.
-    :param ref: True if waiting for the sockets keeps the event loop alive.
+    `make_transport` opens an unconnected socket of a socket family. `seconds` limits each attempt.
     """
-
-    __slots__ = (
-        "_attempts",
-        "_greenlet",
-        "_hub",
-        "_interruption",
-        "_make_transport",
-        "_next_start",
-        "_order",
-        "_ref",
-        "_seconds",
-        "_waiting",
-        "failures",
-    )
 
     def __init__(
         self,
@@ -133,7 +111,11 @@ class Race:
                     raise without_frames(self._interruption)
                 winner = self._take_connected() or self._start_due()
                 if winner is not None:
-                    self._finish(winner)
+                    self._attempts.remove(winner)
+                    for attempt in self._attempts:
+                        if attempt.began < winner.began:  # later races try this slower address last
+                            self._order.note_failure(attempt.address)
+                    self._order.forget_failure(winner.address)
                     return winner
                 if not self._attempts:
                     raise self._failure()
@@ -186,13 +168,6 @@ class Race:
     def _note_failure(self, address: SocketAddress, error: TransportError, seconds: float) -> None:
         self._order.note_failure(address)
         self.failures.append((address, error, seconds))
-
-    def _finish(self, winner: Attempt) -> None:
-        self._attempts.remove(winner)
-        for attempt in self._attempts:
-            if attempt.began < winner.began:  # later races try this slower address last
-                self._order.note_failure(attempt.address)
-        self._order.forget_failure(winner.address)
 
     def _failure(self) -> TransportError:
         timed_out = any(isinstance(error, AttemptsTimedOut) for _, error, _ in self.failures)

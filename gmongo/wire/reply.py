@@ -15,7 +15,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, DatetimeConv
 from bson.errors import InvalidBSON
 from gevent import Timeout
 
-from gmongo._background import LongWork
+from gmongo._background import LongWork, with_checkpoints
 from gmongo._documents import DocumentDict, Value
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import Buffer
@@ -104,12 +104,8 @@ class Batch:
         return _decode_documents(self._array, 4, len(self._array) - 1, self._codec_options)
 
     def raw(self) -> bytes:
-        work = LongWork()
-        documents = []
-        for document in _documents(self._array, 4, len(self._array) - 1):
-            documents.append(document)
-            work.checkpoint()
-        return b"".join(documents)
+        """Return the encoded documents of the batch."""
+        return b"".join(with_checkpoints(_documents(self._array, 4, len(self._array) - 1)))
 
 
 def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
@@ -122,12 +118,9 @@ def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
 
 
 def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode the documents in a part of an array.
-
-    The driver never decodes the array itself with a custom document class, which may reorder or drop keys.
-    """
     if codec_options.document_class is dict:
         return _decode_values(array[start:end], codec_options)
+    # Do not decode the array itself with a custom document class, which may reorder or drop keys.
     return bson.decode_all(b"".join(_documents(array, start, end)), codec_options)
 
 
@@ -140,11 +133,8 @@ def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> 
 
 
 def _run_end(array: memoryview, start: int) -> int:
-    """Return the end of the run that begins at `start`. A run has about 32 KB, but at least one document.
-
-    At the end of the array, return `start`. The fast path assumes that each key is as long as the previous key,
-    because array keys are consecutive numbers.
-    """
+    """Return the end of the run that begins at `start`. At the end of the array, return `start`."""
+    # The fast path assumes that each key is as long as the previous key, because array keys are consecutive numbers.
     end, limit, enough, key = start, len(array), start + _RUN_SIZE, 3
     while end < enough and (kind := array[end]) != 0:
         if kind != _DOCUMENT:
@@ -168,11 +158,10 @@ def _not_a_document(kind: int) -> ProtocolError:
 def decode_cursor(
     body: Buffer, codec_options: CodecOptions[Value], error_options: CodecOptions[Value] | None = None
 ) -> DocumentDict:
-    """Decode a reply with a batch of documents.
+    """Decode a reply with a batch of documents. `error_options` apply to an error reply.
 
-    In a large reply, the field ``cursor.firstBatch`` or ``cursor.nextBatch`` becomes a :class:`Batch`. Custom types
-    must not apply to server fields. With custom types, the field therefore becomes a :class:`Batch` in any reply.
-    `error_options` apply to an error reply.
+    In a large reply, the batch becomes a :class:`Batch`. Custom types must not apply to server fields, so with custom
+    types, the batch becomes a :class:`Batch` in any reply.
     """
     if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)
@@ -261,10 +250,7 @@ def cut_batch(
 
 
 def _find(view: memoryview, document: int, name: bytes, kind: int) -> int | None:
-    """Return the offset of the value of the element `name` with the BSON type `kind`, or None.
-
-    `document` is the offset of the document.
-    """
+    """Return the offset of the value of `name` in the document at the offset `document`, or None without this value."""
     position = document + 4
     while view[position] != 0:
         end = _element_end(view, position)

@@ -41,11 +41,7 @@ def of_type(rule: str, *types: type) -> Check:
 def integer(lowest: int, highest: int = INT32_MAX) -> Check:
     """Return a check that a value is an integer in a range. Some servers send integers as doubles, which are valid."""
     rule = f"an integer from {lowest} to {highest}"
-
-    def check(value: Value) -> str | None:
-        return None if is_integer(value) and lowest <= value <= highest else rule
-
-    return check
+    return lambda value: None if is_integer(value) and lowest <= value <= highest else rule
 
 
 def is_integer(value: object) -> bool:
@@ -201,16 +197,11 @@ WRITE: Mapping[str, Check] = {
 
 
 def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
-    """Return the name of the first invalid field and the rule that it violates, or None.
-
-    A missing field and a null value are valid.
-    """
+    """Return the name of the first invalid field and the violated rule, or None. A missing or null field is valid."""
     for field, check in checks.items():
         value = document.get(field)
-        if value is not None:
-            rule = check(value)
-            if rule is not None:
-                return field, rule
+        if value is not None and (rule := check(value)) is not None:
+            return field, rule
     return None
 
 
@@ -224,9 +215,6 @@ def check(document: Document, checks: Mapping[str, Check], document_name: str = 
 
 def unexpected(subject: str, rule: str, value: object) -> ProtocolError:
     """Return the error for an invalid value, with the rule and the beginning of the value."""
-    return ProtocolError(f"{subject} must be {rule}, not {_short(value)}")
-
-
-def _short(value: object) -> str:
     text = short(value)  # `short` truncates large and deep values
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return ProtocolError(f"{subject} must be {rule}, not {text}")

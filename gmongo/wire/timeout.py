@@ -21,14 +21,11 @@ _LATE = 0.05  # seconds. If a timer fires later, the application has blocked the
 
 
 class Seconds(float):
-    """Deadline or duration in seconds, with the limit of the operation from which the value was computed.
-
-    :ivar limit: the limit in seconds, and the name of the option or function that sets the limit.
-    """
+    """Deadline or duration in seconds, with the limit of the operation from which the value was computed."""
 
     __slots__ = ("limit",)
 
-    limit: tuple[float, str]
+    limit: tuple[float, str]  # the limit in seconds, and the name of the option or function that sets the limit
 
 
 def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
@@ -72,9 +69,8 @@ class TimeLimit:
     :meth:`end` does not stop the timer. If a later use of the limit is in progress when the timer fires, the timer
     starts again. A new timer for each exchange would double the Python time of an exchange.
 
-    :param make_error: returns the error for a limit in seconds. This function must not refer to the owner of the
-        :class:`TimeLimit`, because the event loop would keep the owner alive.
-    :param ref: True if the timer keeps the event loop alive.
+    `make_error` returns the error for a limit in seconds. This function must not refer to the owner of the
+    :class:`TimeLimit`, because the event loop would keep the owner alive.
     """
 
     __slots__ = ("_due", "_extended", "_fires_at", "_greenlet", "_make_error", "_ref", "_seconds", "_source", "_timer")
@@ -94,9 +90,7 @@ class TimeLimit:
     def begin(self, seconds: float, source: Source | None = None, elapsed: float = 0.0) -> None:
         """Limit the time of the current greenlet until :meth:`end`. Does not switch greenlets.
 
-        :param seconds: the limit; if 0 or less, this method raises the error.
-        :param source: object that receives the result, such as a transport, or None.
-        :param elapsed: seconds of the limit that have already elapsed.
+        If `seconds` is 0 or less, raise the error. `elapsed` seconds of the limit have already elapsed.
         """
         if seconds <= 0:
             raise self._make_error(seconds)
@@ -170,8 +164,7 @@ class _TimeoutBlock:
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[None]:
     """Return a context manager that raises `error` in its body after `seconds`, unless `seconds` is None.
 
-    The body raises the object `error`, not a copy, so that callers can distinguish `error` from timeouts of the
-    application. `ref` is True if the timer keeps the event loop alive.
+    The body raises the object `error`, not a copy. Callers can distinguish this object from an application's timeout.
     """
     if seconds is None:
         return _NO_LIMIT

@@ -28,37 +28,31 @@ _BUFFER_SIZE = 32 * 1024
 
 @dataclass(eq=False)
 class Tls:
-    """TLS settings and TLS sessions of a client.
-
-    :param renew: function that returns a new context if the certificate files have changed; None without such files.
-    """
+    """TLS settings and TLS sessions of a client."""
 
     context: ssl.SSLContext
-    renew: Callable[[], ssl.SSLContext | None] | None = None
-    _sessions: dict[str, ssl.SSLSession] = field(default_factory=dict, repr=False)
+    renew: Callable[[], ssl.SSLContext | None] | None = None  # returns a new context if the files have changed
+    sessions: dict[str, ssl.SSLSession] = field(default_factory=dict, repr=False)
 
     def fresh_context(self) -> ssl.SSLContext:
         """Return the context for a new connection, with the current content of the certificate files."""
         renewed = None if self.renew is None else self.renew()
         if renewed is not None:
             self.context = renewed
-            self._sessions.clear()  # drop the sessions, which belong to the old certificates
+            self.sessions.clear()  # drop the sessions, which belong to the old certificates
         return self.context
 
     def transport(self, sock: _socket.socket, ref: bool, host: str) -> TlsTransport:
         """Return a transport to the server `host`. :meth:`TlsTransport.shake_hands` starts the encryption."""
         return TlsTransport(sock, ref, self, host)
 
-    def session(self, host: str) -> ssl.SSLSession | None:
-        return self._sessions.get(host)
-
     def store_session(self, host: str, session: ssl.SSLSession | None, context: ssl.SSLContext) -> None:
         """Store a TLS session for the next connection to `host`, if `context` has the current certificates."""
         if session is not None and session.has_ticket and context is self.context:
-            self._sessions[host] = session
+            self.sessions[host] = session
 
     def forget_session(self, host: str) -> None:
-        self._sessions.pop(host, None)
+        self.sessions.pop(host, None)
 
 
 class TlsTransport(Transport):
@@ -89,7 +83,7 @@ class TlsTransport(Transport):
 
     def _make_engine(self) -> ssl.SSLObject:
         self._context = self._tls.fresh_context()
-        session = self._tls.session(self._host)
+        session = self._tls.sessions.get(self._host)
         try:
             return self._context.wrap_bio(self._incoming, self._outgoing, server_hostname=self._host, session=session)
         except ValueError as error:  # the host name is invalid: for example, a label is too long

@@ -38,18 +38,15 @@ _CHUNK_SIZE = 512 * 1024
 
 
 class TransportError(OSError):
-    """Error: a socket failed, was closed, or could not be opened.
+    """Error: a socket failed, was closed, or could not be opened."""
 
-    An ``OSError`` of another class may come from the application: for example, from
-    ``gevent.Timeout(1, TimeoutError)``.
-    """
+    # An OSError of another class may come from the application: for example, from `gevent.Timeout(1, TimeoutError)`.
 
 
 class Transport:
-    """Connected stream socket.
+    """Connected stream socket. The transport owns the non-blocking `sock`.
 
-    :param sock: non-blocking ``_socket.socket``, which the transport then owns.
-    :param ref: True if waiting on the socket keeps the event loop alive; False for background greenlets.
+    `ref` is True if waiting on the socket keeps the event loop alive.
     """
 
     __slots__ = (
@@ -148,8 +145,7 @@ class Transport:
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         """Send a request and receive its reply. This hot path combines :meth:`send` and :meth:`receive`.
 
-        :returns: the body of the reply, if the reply arrives in one piece and has only a body section. Otherwise None,
-            and the caller must call :meth:`receive`.
+        Return None if the reply does not arrive in one piece or has several sections. Then call :meth:`receive`.
         """
         if len(buffers) != 1:
             self.send(buffers)
@@ -408,7 +404,6 @@ class Transport:
         greenlet = self._waiting
         if greenlet is None:
             return
-
         throw_into = greenlet.throw
 
         def throw() -> None:  # runs in the hub, so no greenlet runs between the check and `throw_into`
@@ -444,10 +439,8 @@ def without_frames(error: BaseException) -> BaseException:
 
 
 def _allocate(length: int) -> bytearray | mmap.mmap:
-    """Return memory for a message. The operating system allocates each page of large memory at the first write.
-
-    Therefore a wrong message length wastes no memory, and the driver does not spend time to clear up to 48 MB.
-    """
     if length <= _CHUNK_SIZE:
         return bytearray(length)
+    # The operating system allocates each page of large memory at the first write. Therefore a wrong message length
+    # wastes no memory, and the driver does not spend time to clear up to 48 MB.
     return mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -214,7 +214,7 @@ class PoolSystem:
         self.pool.ready()
 
     def steps(self) -> Iterator[Step]:
-        state, limits = self.pool.state, self.limits
+        state, limits = self.pool.machine.state, self.limits
         if len(self.check_outs) < limits.check_outs:
             yield ("check out",)
         for number, task in enumerate(self.scheduler.tasks):

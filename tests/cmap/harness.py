@@ -64,7 +64,7 @@ def make_pool(
 
 def owner_of(pool: Pool) -> PoolOwner:
     """Return the owner of a pool that :func:`make_pool` has created."""
-    owner = pool.establisher._owner
+    owner = pool._owner
     assert isinstance(owner, PoolOwner)
     return owner
 

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 from greenlet import getcurrent
 
-from gmongo.cmap import establishing
+from gmongo.cmap import pool
 from gmongo.cmap.pool_state import StateMachine
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
 from gmongo.events.delivery import Delivery
@@ -27,7 +27,7 @@ def critical_sections() -> None:
 
 
 def run_exploration(limits: PoolLimits, depth: int, until_violation: str | None = None) -> Exploration:
-    with scheduled(), patch.object(establishing, "establish", lambda *args: PoolSystem.current.establish(*args)):
+    with scheduled(), patch.object(pool, "establish", lambda *args: PoolSystem.current.establish(*args)):
         return explore(lambda: PoolSystem(limits), depth, until_violation)
 
 

@@ -46,5 +46,5 @@ def test_wait_queue_with_waiters_keeps_event_loop_alive() -> None:
     queue.hand_over("item")
     assert active_watchers() == 0
     queue.join()
-    queue.detach()
+    queue.evict(AssertionError)
     assert active_watchers() == 0 and queue.oldest_wait() is None

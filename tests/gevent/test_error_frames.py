@@ -17,7 +17,7 @@ import gevent
 import pytest
 
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.establishing import Establisher
+from gmongo.cmap.pool import Pool
 from gmongo.cmap.wait_queue import WaitQueue
 from gmongo.errors import NetworkTimeout
 from gmongo.wire import connect as connecting
@@ -33,7 +33,7 @@ class TimeLimitError(Exception):
 def raise_eviction() -> None:
     queue: WaitQueue[str] = WaitQueue()
     waiter = queue.join()
-    WaitQueue.evict(queue.detach(), TimeLimitError)
+    queue.evict(TimeLimitError)
     waiter.sleep(None, AssertionError)
 
 
@@ -53,8 +53,9 @@ def fail_to_resolve(*_: Any) -> None:
 
 
 def establish_after_deadline() -> None:
-    establisher = Establisher(Mock(), Mock(), Mock(__enter__=Mock(), __exit__=Mock(return_value=None)), Mock())
-    establisher.establish(Connection(("h", 1)), 0.0)
+    pool = Mock(_delivery=Mock(__enter__=Mock(), __exit__=Mock(return_value=None)))
+    pool._handle_failure = lambda *arguments: Pool._handle_failure(pool, *arguments)  # a mock would store the error
+    Pool._establish(pool, Connection(("h", 1)), 0.0)
 
 
 def fail_in_encryption_step() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
@@ -95,6 +96,7 @@ class InsertStream:
     def __init__(self, collection: Any) -> None:
         self.stream = collection.watch(max_await_time_ms=5, batch_size=2)
         self.left = COUNT
+        self.deadline = time.monotonic() + 10  # a stream that loses changes would never return the last change
         collection.database.command("insert", collection.name, documents=[{"n": Int64(n)} for n in NUMBERS])
 
     def __iter__(self) -> InsertStream:
@@ -102,6 +104,7 @@ class InsertStream:
 
     def __next__(self) -> Any:
         while self.left:
+            assert time.monotonic() < self.deadline, f"the change stream did not return {self.left} changes"
             change = self.stream.try_next()
             if change is not None:
                 self.left -= 1

@@ -273,7 +273,7 @@ def test_monitor_yields_between_hellos_in_one_packet(monitor: Any, monkeypatch: 
     checkpoints: list[Any] = []
 
     def check_and_stop_after_three() -> bool:
-        monitor._stopped = len(checkpoints) == 3
+        monitor._background.ended = len(checkpoints) == 3
         return True
 
     monkeypatch.setattr(monitor, "_check_and_report", check_and_stop_after_three)

@@ -16,7 +16,7 @@ from gevent import GreenletExit
 from greenlet import getcurrent, greenlet
 
 from gmongo import _background, _clock
-from gmongo.cmap import background, wait_queue
+from gmongo.cmap import pool, wait_queue
 from gmongo.events import delivery
 
 
@@ -201,6 +201,6 @@ def scheduled() -> Iterator[None]:
         patch.multiple(_background, get_hub=hub, Greenlet=Task),
         patch.multiple(wait_queue, get_hub=hub, keep_loop_alive=lambda: Timer()),
         patch.multiple(delivery, Greenlet=Task, Event=Event),
-        patch.object(background, "spawn", Task.spawn),
+        patch.object(pool, "spawn", Task.spawn),
     ):
         yield

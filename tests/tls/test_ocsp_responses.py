@@ -7,6 +7,7 @@ from math import inf
 from types import SimpleNamespace
 from typing import Any
 
+import gevent
 import pytest
 
 pytest.importorskip("OpenSSL")
@@ -217,5 +218,6 @@ def test_verifier_keeps_longest_valid_response_until_revocation(authorities: dic
 def test_ocsp_fetch_sends_requests_to_at_most_four_responders(monkeypatch: pytest.MonkeyPatch) -> None:
     urls: list[str] = []
     monkeypatch.setattr(fetch.Fetch, "_query", lambda _fetch, url, *_: urls.append(url))
-    fetch.Fetch(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None).wait(True)  # type: ignore[arg-type]
+    with gevent.Timeout(10):
+        fetch.Fetch(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None).wait(True)  # type: ignore[arg-type]
     assert urls == list("abcd")

@@ -146,7 +146,7 @@ def test_exchange_without_transport_raises_auto_reconnect() -> None:
         connection.exchange(5, REQUEST, None, bson.decode)
     connection.close()
     connection.set_ref(False)
-    assert connection._ref is False and not connection.has_socket
+    assert connection.ref is False and not connection.has_socket
 
 
 def test_connection_keeps_first_error() -> None:

@@ -91,9 +91,8 @@ def test_item_of_interrupted_waiter_is_returned_once(queue, returned_items, exce
 
 def test_eviction_raises_separate_error_in_each_waiter(queue, returned_items):
     waiters = start_waiters(queue, 3, returned_items)
-    detached = queue.detach()
+    queue.evict(lambda: ConnectionError("cleared"))
     assert len(queue.waiters) == 0
-    queue.evict(detached, lambda: ConnectionError("cleared"))
     gevent.joinall(waiters)
     assert [str(waiter.exception) for waiter in waiters] == ["cleared"] * 3
     assert len({id(waiter.exception) for waiter in waiters}) == 3

@@ -10,10 +10,11 @@ import gevent
 import pytest
 from gevent import GreenletExit
 
-from gmongo.cmap import background
+from gmongo.cmap import pool as pool_module
 from gmongo.cmap.checked_out_report import greenlet_name
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.pin import PinnedConnection
+from gmongo.cmap.pool import Pool
 from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.cmap.pool_state import PoolState, StateMachine
 from gmongo.errors import InvalidOperation
@@ -81,15 +82,16 @@ def test_background_run_removes_perished_connections_and_populates_pool(
     needs_connection: bool,
 ) -> None:
     spawned: list[Any] = []
-    monkeypatch.setattr(background, "spawn", lambda function, reference: spawned.append((function, reference())))
-    pool = Mock(state=state, options=SimpleNamespace(background_interval=options[0], max_idle_time=options[1]))
+    monkeypatch.setattr(pool_module, "spawn", lambda function, reference: spawned.append((function, reference())))
+    pool = Mock(options=SimpleNamespace(background_interval=options[0], max_idle_time=options[1]))
+    pool.machine.state = state
     pool.machine.needs_connection.return_value, pool.machine.remaining_backoff.return_value = (
         needs_connection,
         remaining_backoff,
     )
-    assert background.background_run(pool) == (background.END if next_pause is None else next_pause)
+    assert Pool.background_run(pool) == (pool_module._END if next_pause is None else next_pause)
     assert pool.remove_perished.called is (next_pause is not None)
-    assert spawned == ([(background._populate, pool)] if needs_connection and next_pause is not None else [])
+    assert spawned == ([(pool_module._populate, pool)] if needs_connection and next_pause is not None else [])
 
 
 @pytest.mark.parametrize("state", PoolState)

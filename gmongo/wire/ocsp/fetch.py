@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import gevent
 from gevent.event import Event
@@ -45,7 +44,7 @@ class Fetch:
 
     @property
     def is_over(self) -> bool:
-        """True if the queries have ended with an answer, or have ended without an answer and the pause is over."""
+        """True if the queries have ended, and either gave an answer or the pause after failed queries is over."""
         return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._again_at)
 
     def wait(self, ref: bool) -> None:
@@ -65,9 +64,14 @@ class Fetch:
     def _query(self, url: str, request: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:
         limit = NoResponse(f"the OCSP responder at {url} does not answer within {seconds:g} seconds")
         transports: list[Transport | Race] = []
+
+        def attach(transport: Transport | Race) -> None:
+            transports.append(transport)
+            self._transports.append(transport)
+
         try:
             with interrupt_after(seconds, limit, ref=False):
-                answer = parse_response(request, query(url, request.encoded, partial(self._attach, transports)))
+                answer = parse_response(request, query(url, request.encoded, attach))
             if answer.is_conclusive and self.answer is None:
                 self.answer = answer
                 remember(request, answer)
@@ -83,7 +87,3 @@ class Fetch:
         self._pending -= 1
         if not self._pending:
             self._ended.set()
-
-    def _attach(self, transports: list[Transport | Race], transport: Transport | Race) -> None:
-        transports.append(transport)
-        self._transports.append(transport)

@@ -53,11 +53,8 @@ class Request:
 
     @property
     def responders(self) -> list[str]:
-        """HTTP URLs of the OCSP responders that the certificate names.
-
-        HTTPS is not necessary, because responses are signed. The certificate of an HTTPS responder would require
-        another OCSP query.
-        """
+        """HTTP URLs of the OCSP responders that the certificate names."""
+        # HTTPS is not necessary, because responses are signed. Its certificate would require another OCSP query.
         try:
             access = self._extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
         except x509.ExtensionNotFound:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from http.client import HTTPException, HTTPResponse
+from types import SimpleNamespace
 from urllib.parse import urljoin, urlsplit
 
 from gmongo.wire.connect import connect
@@ -21,8 +22,7 @@ _REDIRECTIONS = (301, 302, 303, 307, 308)
 def query(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
     """Send a DER request to an OCSP responder, and return its response, without a time limit.
 
-    `attach` receives each transport before it connects. The caller closes the transports. The query does not keep the
-    event loop alive.
+    `attach` receives each transport before it connects. The caller closes the transports.
     """
     for _ in range(_MOST_REDIRECTIONS + 1):
         try:
@@ -49,23 +49,15 @@ def _exchange(url: str, request: bytes, attach: Callable[[Transport | Race], Non
         f"Content-Type: application/ocsp-request\r\nContent-Length: {len(request)}\r\n\r\n"
     )
     transport.send_raw(head.encode("ascii") + request)
-    response = HTTPResponse(_Socket(transport))  # type: ignore[arg-type]
+    # `HTTPResponse` calls no other method of a socket than `makefile`
+    sock = SimpleNamespace(makefile=lambda _mode: io.BufferedReader(_Stream(transport)))
+    response = HTTPResponse(sock)  # type: ignore[arg-type]
     response.begin()
     return response
 
 
 def _host_of(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2]
-
-
-class _Socket:
-    """Object with ``makefile``, the only method of a socket that ``HTTPResponse`` calls."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_Stream(self._transport))
 
 
 class _Stream(io.RawIOBase):

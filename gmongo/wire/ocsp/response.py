@@ -26,14 +26,10 @@ class NoResponse(Exception):
 
 @dataclass(frozen=True)
 class Response:
-    """Revocation status of a certificate, which an OCSP response reports.
+    """Revocation status of a certificate, which an OCSP response reports."""
 
-    :param revoked: True if the certificate was revoked; None if the responder does not know the certificate.
-    :param valid_until: end of the validity, in seconds since 1970; negative infinity forbids caching.
-    """
-
-    revoked: bool | None
-    valid_until: float
+    revoked: bool | None  # None if the responder does not know the certificate
+    valid_until: float  # in seconds since 1970. Negative infinity forbids caching
 
     @property
     def is_conclusive(self) -> bool:

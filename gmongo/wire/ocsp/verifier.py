@@ -18,8 +18,6 @@ from gmongo.wire.ocsp.response import NoResponse, Response, parse_response
 from gmongo.wire.tls import ocsp_log
 from gmongo.wire.transport import TransportError
 
-_REVOKED = "the server's certificate has been revoked, according to OCSP"
-
 
 class Verifier:
     """Revocation checks of a client, with a cache of the answers. `seconds` limits the queries to responders."""
@@ -40,23 +38,23 @@ class Verifier:
     def check(self, chain: Sequence[x509.Certificate], staple: bytes, wait: Callable[[Fetch], None]) -> float | None:
         """Check the revocation status of the first certificate in `chain`. `staple` is the stapled response, or empty.
 
-        :returns: end of the validity of the answer, in seconds since 1970; None if no source has an answer; infinity if
-            the certificate cannot be revoked.
-        :raises TransportError: the certificate was revoked, or the stapled response is invalid or missing.
+        Return the end of the validity of the answer, in seconds since 1970, or None if no source has an answer. Return
+        infinity if the certificate cannot be revoked. A revoked certificate or a wrong staple raises TransportError.
         """
         if len(chain) < 2:
             return inf  # the client trusts the server certificate directly, so no issuer can revoke the certificate
         try:
             request = Request(chain[0], chain[1])
         except Exception as error:  # OpenSSL accepts certificates that cryptography rejects
-            text = "OCSP: the client cannot create a request about the server's certificate: %r"
-            safely(ocsp_log.warning, text, error)
+            safely(
+                ocsp_log.warning, "OCSP: the client cannot create a request about the server's certificate: %r", error
+            )
             return None
         answer = self._from_staple(request, staple) or self._from_cache(request) or self._from_responders(request, wait)
         if answer is None:
             return None if request.responders else inf
         if answer.revoked:
-            raise TransportError(_REVOKED)
+            raise TransportError("the server's certificate has been revoked, according to OCSP")
         return answer.valid_until
 
     def _from_staple(self, request: Request, staple: bytes) -> Response | None:

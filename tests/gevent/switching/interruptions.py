@@ -11,7 +11,7 @@ from gevent import GreenletExit, Timeout, getcurrent
 
 from gmongo import _background
 from gmongo.auth import scram_keys
-from gmongo.cmap import connecting, establishing, pending_replies, server_connection, wait_queue
+from gmongo.cmap import connecting, pool, server_connection, wait_queue
 from gmongo.events import delivery
 from gmongo.wire import timeout
 from gmongo.wire.timeout import Source
@@ -142,9 +142,9 @@ class TrackedTimeout(gevent.timeout.Timeout):
 def track_timeouts(monkeypatch: Any) -> None:
     """Make the driver use :class:`TrackedLimit`, :class:`TrackedTimeout` and :class:`ReportingGreenlet`."""
     RunningTimeouts.known.clear()
-    for module in (timeout, server_connection, connecting, establishing):
+    for module in (timeout, server_connection, connecting, pool):
         monkeypatch.setattr(module, "TimeLimit", TrackedLimit)
     monkeypatch.setattr(wait_queue, "Timeout", TrackedTimeout)
-    for module in (_background, delivery, pending_replies):
+    for module in (_background, delivery, pool):
         monkeypatch.setattr(module, "Greenlet", ReportingGreenlet)
     monkeypatch.setattr(scram_keys, "gevent", ReportingGreenlet)

@@ -9,8 +9,7 @@ from typing import Any
 import gevent
 
 from gmongo import CursorType, DeleteOne, InsertOne, UpdateOne, WriteConcern
-from gmongo.cmap import pending_replies
-from gmongo.cmap.background import _populate
+from gmongo.cmap.pool import _populate, _read_late_reply
 from gmongo.engines.read_ahead import ReadAhead as Ahead
 from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.gridfs import GridFS, GridOut
@@ -534,7 +533,7 @@ class LateReply(DriverGreenlet):
 
     def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
         self._kill_find(run_state)
-        return lambda each: getattr(each, "_run", None) is pending_replies._read
+        return lambda each: getattr(each, "_run", None) is _read_late_reply
 
     def _kill_find(self, run_state: ScenarioRun) -> None:
         fail(run_state.client, "find", blockConnection=True, blockTimeMS=10)
