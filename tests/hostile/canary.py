@@ -149,7 +149,7 @@ class Canary:
             if not isinstance(module, str) or not module.startswith("gmongo") or "testing" in module:
                 continue
             if isinstance(each, BaseException):
-                self.error(each)
+                self.search_error(each)
             for show in (repr, str):
                 with suppress(Exception):
                     self.search(f"the {show.__name__} of a {type(each).__name__}", show(each))
