@@ -172,8 +172,8 @@ class CommandRunner:
                 else:
                     session = None
             if connection.unanswered is not None:
-                # The handler has no strong reference to the client, so that a connection that waits for the late reply
-                # does not keep a deleted client alive.
+                # The handler has no strong reference to the client. A connection that waits for the late reply
+                # therefore does not keep a deleted client alive.
                 handler = partial(_handle_late_reply, attempt.operation, connection.address, self.orphan_taker, session)
                 connection.expect_late_reply(handler, _max_time_ended(attempt, error))
             if isinstance(error, PyMongoError):

@@ -162,8 +162,8 @@ class _Write(Operation):
 class WriteBatch(_Write):
     """One `insert`, `update` or `delete` command with as many statements as fit into one message.
 
-    `unacknowledged_fields` has, for an unacknowledged bulk write, the field names of all commands and statements by
-    command name, and is empty for an acknowledged bulk write.
+    For an unacknowledged bulk write, `unacknowledged_fields` has the field names of all commands and statements, keyed
+    by command name. For an acknowledged bulk write, `unacknowledged_fields` is empty.
     """
 
     __slots__ = ("_statements", "_unacknowledged_fields", "operation_id", "reply", "takes_write_concern")

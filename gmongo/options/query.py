@@ -61,8 +61,8 @@ def _split_pairs(opts: str) -> Pairs:
 def _secret_names(pairs: Pairs, quotable: bool) -> frozenset[str]:
     """Return the lower-case names that messages must not quote, because these names may be parts of a secret.
 
-    If a password contains an unencoded '?', or a secret option contains an unencoded '&', the parser takes the rest of
-    the secret for an option. `quotable` is False if the question mark before the options may belong to a password.
+    The parser takes the rest of a secret for an option if a password contains an unencoded '?', or a secret option
+    contains an unencoded '&'. `quotable` is False if the question mark before the options may belong to a password.
     """
     names = set()
     for name, _ in pairs:

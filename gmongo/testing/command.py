@@ -36,6 +36,7 @@ class Request:
 
     @property
     def is_killed(self) -> bool:
+        """Return True if ``killOp`` or the end of the connection has interrupted the command."""
         return self.killed is not None and self.killed()
 
     @property

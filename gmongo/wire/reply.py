@@ -15,7 +15,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, DatetimeConv
 from bson.errors import InvalidBSON
 from gevent import Timeout
 
-from gmongo._background import LongWork, with_checkpoints
+from gmongo._background import LongWork
 from gmongo._documents import DocumentDict, Value
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import Buffer
@@ -105,7 +105,12 @@ class Batch:
 
     def raw(self) -> bytes:
         """Return the encoded documents of the batch."""
-        return b"".join(with_checkpoints(_documents(self._array, 4, len(self._array) - 1)))
+        work = LongWork()
+        documents = []
+        for document in _documents(self._array, 4, len(self._array) - 1):
+            documents.append(document)
+            work.checkpoint()
+        return b"".join(documents)
 
 
 def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:

@@ -20,6 +20,7 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.options import srv
 from gmongo.options.srv import lookup
+from gmongo.sdam.srv_monitor import SrvMonitor
 from tests.spec.dns_records import DOMAIN, LOCAL, add_all_records
 from tests.support.dns import Host, Network
 from tests.support.greenlets import living_greenlets
@@ -64,7 +65,13 @@ class PollingTimer:
 @pytest.fixture
 def polling_timer(monkeypatch: pytest.MonkeyPatch) -> PollingTimer:
     polling_timer = PollingTimer()
-    monkeypatch.setattr("gmongo.sdam.srv_monitor.Wakeup", lambda: polling_timer)
+    initialize = SrvMonitor.__init__
+
+    def initialize_with_timer(monitor: Any, *arguments: Any) -> None:
+        initialize(monitor, *arguments)
+        monitor._wakeup = polling_timer
+
+    monkeypatch.setattr(SrvMonitor, "__init__", initialize_with_timer)
     return polling_timer
 
 

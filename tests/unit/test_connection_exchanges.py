@@ -17,7 +17,7 @@ from gevent import GreenletExit
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.handshake import say_hello
 from gmongo.cmap.hello import Hello
-from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
+from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError
 from gmongo.wire.compression import make_compressor
 from gmongo.wire.message import OP_MSG, encode_op_msg
 from gmongo.wire.reply import is_well_formed
@@ -73,6 +73,8 @@ def test_failed_exchange_breaks_connection(
         connection.exchange(5, REQUEST, None, bson.decode)
     if isinstance(transport_error, TransportError):
         assert str(caught.value) == "h:1: reset" and caught.value.__cause__ is transport_error
+    elif error_class is ProtocolError:
+        assert str(caught.value) == f"h:1: {transport_error}"
     elif error_class is not None:
         assert caught.value is transport_error
     assert connection.mid_message and not connection.usable

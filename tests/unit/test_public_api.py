@@ -54,7 +54,7 @@ def names_of(name: str, public_object: Any) -> Iterator[str]:
     yield f"{name}{signature_of(public_object)}"
     if inspect.isclass(public_object):
         bases = {base for base in public_object.__mro__[1:] if base in PUBLIC_OBJECTS.values()}
-        for member, value in (*public_members(public_object), *constants_of(public_object)):
+        for member, value in (*public_members(public_object).items(), *constants_of(public_object)):
             if not any(
                 vars(base).get(member) is vars(public_object).get(member, vars(base).get(member)) for base in bases
             ):

@@ -35,6 +35,11 @@ MUTABLE = {
     "gmongo.auth_oidc:OIDCCallbackResult",
     "gmongo.execution.operation:OperationContext",
     "gmongo.stable_api.rules:Finding",
+    "gmongo.engines.collection_bulk:_Run",
+    "gmongo.events.delivery:_Turn",
+    "gmongo.execution.backpressure:BackpressurePolicy",
+    "gmongo.execution.operation_trace:OperationTrace",
+    "gmongo.execution.transaction:Transaction",
 }
 
 

@@ -37,7 +37,11 @@ class CommandLog(list[ReceivedCommand]):
     _bytes = 0
 
     def add(self, request: Request, size: int = 0) -> None:
-        """Add a command, if the log is enabled. `size` is the size of the message in bytes."""
+        """Add a command, if the log is enabled.
+
+        :param request: the command.
+        :param size: the size of the message in bytes; 0 by default.
+        """
         if not self.enabled:
             return
         fields = request.name, request.body, request.database, request.member, request.connection
@@ -57,5 +61,8 @@ class CommandLog(list[ReceivedCommand]):
         self._bytes = 0
 
     def named(self, *names: str) -> list[ReceivedCommand]:
-        """Return the commands whose name is one of `names`, such as ``"find"``."""
+        """Return the commands with one of the names.
+
+        :param names: names of commands, such as ``"find"``.
+        """
         return [each for each in self if each.name in names]

@@ -190,7 +190,10 @@ class Member:
         return self.alive and not self.faults.partitioned and self.faults.not_frozen.is_set()
 
     def accept(self, sock: Any) -> None:
-        """Serve a connection until the connection ends. The listener calls the method in a new greenlet."""
+        """Serve a connection until the connection ends. The listener calls the method in a new greenlet.
+
+        :param sock: the socket of the connection.
+        """
         if not self.cluster.limits.admits_connection(self):
             sock.close()
             return
@@ -228,11 +231,17 @@ class Member:
         return Connection(self, stream, peer_port, certificate)
 
     def forget(self, connection: Connection) -> None:
-        """Remove a closed connection from `connections`."""
+        """Remove a closed connection from `connections`.
+
+        :param connection: the closed connection.
+        """
         self.connections.pop(connection.number, None)
 
     def answer(self, call: Call) -> dict[str, Any]:
-        """Execute a command, and return the reply."""
+        """Execute a command, and return the reply.
+
+        :param call: the command, with its connection.
+        """
         return dispatch.answer(call)
 
     @property
@@ -246,7 +255,11 @@ class Member:
         self._change.announce()
 
     def await_change(self, known: Mapping[str, Any], seconds: float) -> None:
-        """Wait at most `seconds` while `known` is the topologyVersion of the member."""
+        """Wait while the topologyVersion of the member does not change.
+
+        :param known: the topologyVersion that the client knows.
+        :param seconds: the longest wait in seconds.
+        """
         if known.get("processId") == self._process and known.get("counter") == self._version:
             self._change.wait(seconds)
 

@@ -11,7 +11,7 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.index import TOP, Index
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.values import Key, is_nan, key_of, rank
+from gmongo.testing.store.values import Key, is_nan, is_number, key_of, rank
 
 _BOUNDED = frozenset({"$gt", "$gte", "$lt", "$lte"})
 
@@ -71,6 +71,22 @@ def is_usable(index: Index) -> bool:
     """Return True if plans can use the index. A hidden or partial index, or an index without entries, is not usable."""
     options = index.options
     return index.is_ordered and not options.get("hidden") and "partialFilterExpression" not in options
+
+
+def sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Index | None:
+    """Return an index whose entries are in the order of `sort`, or in reverse order.
+
+    If there is no such index, return None.
+    """
+    required = list(sort.items())
+    if not required or not all(is_number(direction) for _, direction in required):
+        return None
+    for index in indexes:
+        fields = list(index.keys.items())[: len(required)]
+        same = [path for path, _ in fields] == [path for path, _ in required]
+        if same and is_usable(index) and len({direction == sort[path] for path, direction in fields}) == 1:
+            return index
+    return None
 
 
 def _plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collation: Collation) -> Plan | None:

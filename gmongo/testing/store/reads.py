@@ -19,7 +19,7 @@ from gmongo.testing.store.errors import bad_value, failed_to_parse, malformed
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.paths import leaves_at, step
-from gmongo.testing.store.planning import plan_of
+from gmongo.testing.store.planning import plan_of, sorting_index
 from gmongo.testing.store.projection import compile_projection
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, select, text_score_function
@@ -106,9 +106,9 @@ def _result_of_record(context: Context, collection: Collection | None, record: R
 
 def _indexed_values(context: Context, collection: Collection | None, record: Record) -> Document:
     """Return the result of a ``find`` with ``returnKey``: the values of the used index, or an empty document."""
-    if context.body.get("sort"):
+    index, order = used_index(context, collection, context.body.get("filter") or {}), context.body.get("sort")
+    if order and (collection is None or sorting_index(collection.indexes.values(), order) is not index):
         raise not_supported("a sort with returnKey")
-    index = used_index(context, collection, context.body.get("filter") or {})
     if index is None:
         return {}
     values = leaves_at(record.document, list(index.keys))[0]
@@ -124,7 +124,9 @@ def used_index(context: Context, collection: Collection | None, query: Any) -> I
     if hinted is not None:
         return hinted
     plan = plan_of(collection.indexes.values(), query, context.collation(collection))
-    return None if plan is None else plan.index
+    if plan is not None:
+        return plan.index
+    return sorting_index(collection.indexes.values(), context.body.get("sort") or {})
 
 
 def _bounded_index(collection: Collection | None, body: Document) -> Index:

@@ -137,7 +137,7 @@ COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
     "insert into a capped collection": (capped, lambda shell: shell("insert", "p", documents=[{"_id": -1}])),
     "update": (fill, lambda shell: shell.update({}, {"$set": {"z": 1}}, multi=True)),
     "updates": (fill, lambda shell: shell(
-        "update", "c", updates=[{"q": {"_id": n}, "u": {"$set": {"z": 1}}} for n in range(MANY)])),
+        "update", "c", updates=[{"q": {"_id": n}, "u": {"z": 1}} for n in range(MANY)])),
     "bulkWrite": (fill, lambda shell: shell(
         "bulkWrite", 1, "admin", ops=[{"delete": 0, "filter": {"_id": n}} for n in range(MANY)],
         nsInfo=[{"ns": "db.c"}])),
@@ -182,12 +182,11 @@ def test_each_pause_runs_the_event_loop_once() -> None:
     assert len(turns) >= 10
 
 
-@pytest.mark.parametrize("most", [None, 1, 7, 1500, 9000])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_sort_is_stable(most: int | None, reverse: bool) -> None:
+def test_sort_is_stable(reverse: bool) -> None:
     items = [(n * 31 % 17, n) for n in range(3000)]
-    found = Pace().in_order(items, lambda item: item[0], reverse, most)
-    assert found == sorted(items, key=lambda item: item[0], reverse=reverse)[:most]
+    found = Pace().in_order(items, lambda item: item[0], reverse)
+    assert found == sorted(items, key=lambda item: item[0], reverse=reverse)
 
 
 def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:

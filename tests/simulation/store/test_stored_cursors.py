@@ -62,7 +62,7 @@ def test_get_more_of_other_collection_member_or_session_is_refused(shell):
     assert error_code_of(shell, "getMore", cursor["id"], collection="d") == 13
     assert error_code_of(get_more, Shell(shell.store, "b:1"), cursor) == 43
     assert error_code_of(get_more, shell.with_session(), cursor) == 50738
-    assert error_code_of(shell, "getMore", cursor["id"], collection="c", batchSize=-1) == 51024
+    assert error_code_of(shell, "getMore", cursor["id"], collection="c", batchSize=-1) == 115
     assert error_code_of(shell, "getMore", cursor["id"], collection="c", maxTimeMS=5) == 2
     assert get_more(shell, cursor)["id"] == 0
 
