@@ -14,7 +14,7 @@ from gmongo.testing.simulation.compression import check_compressors
 from gmongo.testing.simulation.dispatch import command_names
 from gmongo.testing.simulation.fail_points import FailPointHandle, check_commands
 from gmongo.testing.simulation.listener import LoadBalancer
-from gmongo.testing.simulation.member import Member
+from gmongo.testing.simulation.member import Member, check_number
 from gmongo.testing.simulation.network import Network
 from gmongo.testing.simulation.parameters import MECHANISMS, Parameters
 from gmongo.testing.simulation.topologies.base import Topology
@@ -324,7 +324,11 @@ class Deployment:
         :param burst: the size of a burst in seconds; 1 by default. After idle time, a member
             accepts `burst` times the limit at the same moment.
         :param member: the member that gets the limits; None means all members.
+        :raises ValueError: a limit or `burst` is negative or is not a number.
         """
+        for name, value in {"requests": requests, "connections": connections, "burst": burst}.items():
+            if value is not None:
+                check_number(name, value)
         values = {
             **_limiter_parameters("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),
             **_limiter_parameters(

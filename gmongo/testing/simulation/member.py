@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gevent
 from bson import Int64
 
+from gmongo._nearest import did_you_mean
 from gmongo._object_ids import new_object_id
 from gmongo.testing import clock
 from gmongo.testing.simulation import dispatch, proxy_protocol
@@ -153,26 +154,26 @@ class Member:
         :param seconds: the delay in seconds; 0 ends the delay.
         :raises ValueError: `seconds` is negative or is not a number.
         """
-        self.faults.delay = _check_number("seconds", seconds)
+        self.faults.delay = check_number("seconds", seconds)
 
     def drop_after(self, n_bytes: int, command: str | None = None) -> None:
         """Send only the beginning of one reply, and close the connection.
 
         :param n_bytes: how many bytes of the reply the member sends.
         :param command: the name of the command whose next reply is cut. None means the next reply to any command.
-        :raises ValueError: `n_bytes` is negative or is not a whole number, or `command` is not a string.
+        :raises ValueError: `n_bytes` is negative or is not a whole number, or the simulation has no such command.
         """
-        _check_number("n_bytes", n_bytes, whole=True)
-        _check_command_name(command)
+        check_number("n_bytes", n_bytes, whole=True)
+        self._check_command_name(command)
         self.faults.cut = n_bytes, command
 
     def garbage(self, command: str | None = None) -> None:
         """Send bytes that are not a message instead of one reply.
 
         :param command: the name of the command whose next reply is replaced. None means the next reply to any command.
-        :raises ValueError: `command` is not a string.
+        :raises ValueError: the simulation has no such command.
         """
-        _check_command_name(command)
+        self._check_command_name(command)
         self.faults.garbage = (command,)
 
     def step_down(self, seconds: float = 60.0) -> None:
@@ -181,7 +182,7 @@ class Member:
         :param seconds: how many seconds the other members have precedence in elections; 60 by default.
         :raises ValueError: the member is not a primary, or `seconds` is negative or is not a number.
         """
-        _check_number("seconds", seconds)
+        check_number("seconds", seconds)
         self.cluster.topology.step_down(self, seconds)
 
     @property
@@ -254,6 +255,12 @@ class Member:
         self._version += 1
         self._change.announce()
 
+    def _check_command_name(self, command: str | None) -> None:
+        known = dispatch.command_names(self.cluster)
+        if command is not None and command not in known:
+            hint = did_you_mean(str(command), known)
+            raise ValueError(f"command is {command!r}, which is not the name of a command{hint}")
+
     def await_change(self, known: Mapping[str, Any], seconds: float) -> None:
         """Wait while the topologyVersion of the member does not change.
 
@@ -264,13 +271,8 @@ class Member:
             self._change.wait(seconds)
 
 
-def _check_number(name: str, value: Any, whole: bool = False) -> Any:
+def check_number(name: str, value: Any, whole: bool = False) -> Any:
     kinds = int if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < float("inf"):
         raise ValueError(f"{name} is {value!r}, which is not a {'whole ' if whole else ''}number from 0 up")
     return value
-
-
-def _check_command_name(command: Any) -> None:
-    if command is not None and not isinstance(command, str):
-        raise ValueError(f"command is {command!r}, which is not the name of a command")

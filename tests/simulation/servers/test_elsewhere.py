@@ -121,6 +121,10 @@ def test_remote_faults_have_effects(replica_set, client):
         primary.delay(-1)
     with pytest.raises(ValueError, match="n_bytes"):
         primary.drop_after("x")
+    with pytest.raises(ValueError, match=r"command is 'inserts'.*did you mean 'insert'"):
+        primary.garbage("inserts")
+    with pytest.raises(ValueError, match="burst is -1"):
+        replica_set.rate_limit(requests=5, burst=-1)
 
 
 def test_remote_log_has_received_commands(replica_set, client):
