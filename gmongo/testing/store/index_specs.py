@@ -117,6 +117,7 @@ def _check_keys(keys: Mapping[str, Any]) -> None:
         or (places and places[-1] - places[0] >= len(places))
         or not all(_is_kind(kind, plugin) for kind in keys.values())
         or not all(path == "$**" or _is_path(path) for path in keys)
+        or (list(keys) == ["_id"] and is_number(keys["_id"]) and keys["_id"] != 1)
     ):
         raise malformed("the keys of an index")
 

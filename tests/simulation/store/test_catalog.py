@@ -86,6 +86,11 @@ def test_unknown_command_is_refused():
     assert error_code_of(shell, "ping", 1) == 59
 
 
+@pytest.mark.parametrize("direction", [-1, 2])
+def test_index_of_id_with_other_direction_is_refused(direction):
+    assert error_code_of(standalone(), "createIndexes", "c", indexes=[{"key": {"_id": direction}, "name": "x"}]) == 115
+
+
 def test_view_that_closes_cycle_is_refused():
     shell = standalone()
     shell("create", "v", viewOn="w", pipeline=[])
