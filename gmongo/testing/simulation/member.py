@@ -272,6 +272,7 @@ class Member:
 
 
 def check_number(name: str, value: Any, whole: bool = False) -> Any:
+    """Return `value`, or raise ValueError if `value` is not a number from 0 up."""
     kinds = int if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < float("inf"):
         raise ValueError(f"{name} is {value!r}, which is not a {'whole ' if whole else ''}number from 0 up")
