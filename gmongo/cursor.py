@@ -109,7 +109,7 @@ class Cursor(Generic[DocumentType]):
     :param snapshot: an option that current servers do not support; None by default.
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
     :param session: the session of the operation; None (the default) uses an implicit session.
-    :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). By default the server chooses.
+    :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). By default, the server decides.
     :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
     :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the collection's limit.
         An enclosing :func:`gmongo.timeout` can only shorten the limit.

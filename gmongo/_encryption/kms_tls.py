@@ -25,7 +25,7 @@ _ALLOWED = {name.lower(): name for name in TLS_DETAILS if name not in _INSECURE}
 
 
 class KmsTls:
-    """TLS settings of all KMS providers. The TLS options have the names of client options."""
+    """TLS settings of all KMS providers. The TLS options have the same names as the TLS options of a client."""
 
     def __init__(self, options: Document | None, providers: Iterable[str]) -> None:
         if options is not None and not isinstance(options, Mapping):

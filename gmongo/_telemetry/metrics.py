@@ -143,7 +143,7 @@ class Instruments:
 
 
 def _max_pool_size(pool: Pool) -> dict[str, int]:
-    """Return the maximum pool size, or an empty dict for an unlimited pool."""
+    """Return a dict with the maximum pool size. The dict is empty for an unlimited pool."""
     return {"": pool.options.max_pool_size} if pool.options.max_pool_size else {}
 
 

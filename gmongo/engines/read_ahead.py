@@ -213,7 +213,7 @@ def document_count(batch: list[object] | Batch) -> int:
 
 
 def size_of_next(batch_size: int, left: int | None) -> int:
-    """Return the `batchSize` of the next `getMore`. With 0, the server chooses the size."""
+    """Return the `batchSize` of the next `getMore`. If the batch size is 0, the server chooses the batch size."""
     if left is None:
         return batch_size
     return min(batch_size, left) if batch_size else left

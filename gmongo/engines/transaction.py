@@ -95,7 +95,7 @@ class TransactionEnd:
             return self._abort(deadline, error)
         too_long = _TooLongError()
         try:
-            # This timeout also limits the listeners, which the deadline does not limit.
+            # Unlike the deadline, this timeout also limits the time of event listeners.
             with interrupt_after(_INTERRUPTED_ABORT_TIMEOUT, too_long):
                 self._abort(_clock.monotonic() + _INTERRUPTED_ABORT_TIMEOUT, error)
         except _TooLongError as interruption:

@@ -38,7 +38,7 @@ class SessionState:
         self._snapshot_time: Timestamp | None = None
         self._user: object = None  # greenlet that runs an operation in the session, or None
         self.after_use: Callable[[], None] | None = None  # ends the session or transaction after the last operation
-        self._uses = 0  # number of operations in progress: a listener may run a nested operation in the session
+        self._uses = 0  # number of operations in progress. A listener may run an operation in the same session
         self.transaction = Transaction()
         self.limit: float | None = None  # deadline of `with_transaction`, or None
         self.cluster_time: Document | None = None  # latest cluster time in the replies

@@ -97,7 +97,7 @@ def text_score_function(collection: Collection | None, query: Any) -> Score | No
 
 
 def hinted_index(collection: Collection, hint: Any) -> Index | None:
-    """Return the index that a hint names, or None without a hint and for a hint of the natural order."""
+    """Return the index that the hint names, or None if there is no hint or the hint is `$natural`."""
     if hint is None or hint == {}:
         return None
     if isinstance(hint, dict) and "$natural" in hint:
