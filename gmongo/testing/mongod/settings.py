@@ -51,7 +51,7 @@ class Settings:
         return f"mongodb://{user}{','.join(addresses)}/{'?' if query else ''}{query}"
 
     def command_line(self, data: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
-        """Return the command-line arguments of a server. Create a key file in `scratch` if access control needs a key file."""
+        """Return the command-line arguments of a server. Create a key file in `scratch` if needed."""
         words = ["--dbpath", str(data), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
         words += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
         for name, value in self._all_parameters():
