@@ -67,7 +67,7 @@ def statement_of(model: object) -> _Statement:
     raise TypeError(f"{short(model)} is not a valid request: bulk_write takes InsertOne, UpdateOne, DeleteOne, ...")
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Run:
     """Statements of one kind that commands send together, with the index of each statement in the request list."""
 

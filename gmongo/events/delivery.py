@@ -35,7 +35,7 @@ _GRACE = 0.05
 _MAX_UNDELIVERED = 10_000  # maximum number of events that wait for substitutes, above which the driver drops events
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class _Turn:
     """Undelivered events of one greenlet."""
 

@@ -45,7 +45,7 @@ class TokenBucket:
         self.missing = max(0, self.missing - tenths)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class BackpressurePolicy:
     """Settings, token bucket and counters for the retries of one client."""
 

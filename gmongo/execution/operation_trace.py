@@ -32,7 +32,7 @@ class Phase(Enum):
     BACK_OFF = "back-off"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class OperationTrace:
     """Record of the progress of one operation, for the observers of the client. Durations are in seconds."""
 

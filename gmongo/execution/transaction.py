@@ -55,7 +55,7 @@ class TransactionSettings(NamedTuple):
 _NO_SETTINGS = TransactionSettings({}, {}, WRITABLE, None)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Transaction:
     """State of the current or last transaction of one session. :meth:`start` begins a new transaction."""
 

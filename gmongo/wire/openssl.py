@@ -56,7 +56,7 @@ class Trust:
     check_name: bool = True
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Session:
     """TLS session that shortens the next handshake, in which the server does not send its certificate."""
 

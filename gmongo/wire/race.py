@@ -64,7 +64,7 @@ def _interleaved(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
     return [endpoint for turn in zip_longest(*families.values()) for endpoint in turn if endpoint is not None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attempt:
     """Connection attempt to one address. The race owns the transport until the attempt wins."""
 

@@ -77,6 +77,21 @@ def test_only_listed_data_classes_are_mutable() -> None:
             raise AssertionError(f"{name}.{field.name} can be changed")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gmongo.engines.collection_bulk:_Run",
+        "gmongo.events.delivery:_Turn",
+        "gmongo.execution.operation_trace:OperationTrace",
+        "gmongo.execution.transaction:Transaction",
+        "gmongo.wire.openssl:Session",
+    ],
+)
+def test_representation_of_internal_state_shows_no_content(name: str) -> None:
+    """Check classes with documents or TLS secrets, because error reports show local variables."""
+    assert data_classes()[name].__repr__ is object.__repr__
+
+
 def test_event_equals_only_itself_and_has_slots() -> None:
     events = {name: each for name, each in data_classes().items() if is_event(name)}
     assert len(events) > 20
