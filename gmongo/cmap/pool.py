@@ -122,6 +122,7 @@ class Pool:
 
         `deadline` is the end of the operation. ``waitQueueTimeoutMS`` also limits the wait.
 
+        :raises PoolClosedError: the pool is closed.
         :raises AutoReconnect: the pool is paused or cleared, or a new connection could not be established.
         :raises WaitQueueTimeoutError: no connection became available in time.
         """

@@ -289,13 +289,13 @@ class ServerConnection:
 
     # Errors
     def _store_error(self, error: Exception) -> Exception:
-        if isinstance(error, TransportError):
-            error, cause = self.network_error(error), error
+        if isinstance(error, (TransportError, ProtocolError)):
+            cause = error
+            if isinstance(cause, TransportError):
+                error = self.network_error(cause)
+            else:
+                error = type(cause)(f"{address_text(self.address)}: {cause}")
             error.__cause__ = cause
-        elif isinstance(error, ProtocolError):
-            named = type(error)(f"{address_text(self.address)}: {error}")
-            named.__cause__ = error
-            error = named
         self.error = without_frames(error)
         return error
 

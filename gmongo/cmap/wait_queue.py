@@ -38,7 +38,7 @@ class Waiter(Generic[Item]):
         self._waking: IWatcher | None = None
 
     def sleep(self, limit: float | None, make_timeout_error: Callable[[], Exception]) -> Item:
-        """Wait at most `limit` seconds for an item, and return it. Raise the error of a timeout or an eviction."""
+        """Return an item, after a wait of at most `limit` seconds. Raise the error of a timeout or an eviction."""
         if limit is None:
             self._sleep()
         else:

@@ -44,8 +44,8 @@ class OperationContext:
     collection: str = ""  # empty for a database or a client
     codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS  # for the documents of the application
     selector: Selector = WRITABLE  # server selector of reads: a read preference, or `WRITABLE`
-    read_concern: Document | None = None  # for operations that take one. None uses the server's default
-    write_concern: Document | None = None  # for operations that take one. None uses the server's default
+    read_concern: Document | None = None  # None uses the default of the server
+    write_concern: Document | None = None  # None uses the default of the server
 
     def replace(self, **changes: Any) -> OperationContext:
         return replace(self, **changes)

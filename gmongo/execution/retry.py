@@ -85,7 +85,7 @@ class ExecutionSettings:
 
     retry_reads: bool = True
     retry_writes: bool = True
-    timeout: float | None = None  # timeout of a whole operation in seconds. 0 means no limit, None an unset option
+    timeout: float | None = None  # timeout of a whole operation in seconds. 0 means no limit, None means not set
     max_adaptive_retries: int = MAX_RETRIES  # maximum number of retries of an operation after overload errors
     base_backoff: float = BASE_BACKOFF  # maximum backoff in seconds before the first retry
     overload_retargeting: bool = False  # True if retries also deprioritize an overloaded server that is not a mongos

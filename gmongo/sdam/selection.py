@@ -150,8 +150,10 @@ def _check_max_staleness(topology: Candidates, selector: Selector) -> None:
             f"maxStalenessSeconds is {max_staleness}, but must be at least heartbeatFrequencyMS "
             f"({topology.heartbeat_frequency:g} s) plus {_IDLE_WRITE_PERIOD:g} seconds"
         )
-    if max_staleness < (least := _SMALLEST_MAX_STALENESS):
-        raise ConfigurationError(f"maxStalenessSeconds is {max_staleness}, but must be at least {least}")
+    if max_staleness < _SMALLEST_MAX_STALENESS:
+        raise ConfigurationError(
+            f"maxStalenessSeconds is {max_staleness}, but must be at least {_SMALLEST_MAX_STALENESS}"
+        )
 
 
 def in_latency_window(servers: list[ServerDescription], local_threshold: float) -> list[ServerDescription]:

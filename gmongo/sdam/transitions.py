@@ -160,7 +160,7 @@ class _Update:
         self._check_for_primary()
 
     def _is_stale_primary(self) -> bool:
-        """Return True if the primary has an older election than the newest known one, otherwise store its election."""
+        """Return True if the election of the primary is older than a known election. Otherwise, store the election."""
         election_id, set_version = self.server.election_id, self.server.set_version
         if self.server.max_wire_version >= wire_versions.ELECTION_ID_FIRST:
             if _election_key(election_id, set_version) < _election_key(self.election_id, self.set_version):

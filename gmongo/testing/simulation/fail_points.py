@@ -105,7 +105,7 @@ class FailPoints(dict[str, FailPoint]):
         return None
 
 
-# MongoDB 4.2 and newer do not have these commands. The check of fail points accepts the commands,
+# The simulation does not execute these commands. The check of fail points accepts the commands,
 # because tests of the driver name the commands in fail points.
 _NOT_SIMULATED = ("copydb", "copydbgetnonce", "copydbsaslstart", "updateUser", "usersInfo")
 
