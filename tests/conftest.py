@@ -76,14 +76,16 @@ def _is_long_test(item: pytest.Item) -> bool:
     return item.get_closest_marker("long") is not None
 
 
-def pytest_collection() -> None:
-    # Collection creates objects that live until the end. Searching them for garbage costs 10 %.
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Disable the garbage collector during the collection of tests, which creates objects that live until the end."""
     gc.disable()
+    yield
+    gc.enable()
 
 
 def pytest_collection_finish() -> None:
     freeze_living_objects()
-    gc.enable()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
