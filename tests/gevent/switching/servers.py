@@ -34,7 +34,7 @@ def open_on_servers(deployment: Deployment | RealDeployment) -> dict[str, int]:
         return {
             "cursors": status["metrics"]["cursor"]["open"]["total"],
             "transactions": status["transactions"]["currentOpen"],
-            "connections": status["connections"]["current"],
+            "connections": _count_client_connections(deployment.observer),
         }
     state = deployment._cluster.store._state
     transactions = [session.transaction for session in state.sessions]
@@ -43,3 +43,14 @@ def open_on_servers(deployment: Deployment | RealDeployment) -> dict[str, int]:
         "transactions": sum(each is not None and each.status == "in progress" for each in transactions),
         "connections": sum(len(member.connections) for member in deployment.members),
     }
+
+
+def _count_client_connections(observer: MongoClient[Any]) -> int:
+    """Return the number of connections, without the connections that the server opens to itself.
+
+    The server opens such a connection to vote in an index build, and keeps it open for minutes.
+    """
+    operations = observer.admin.command("currentOp", **{"$all": True})["inprog"]
+    connections = [each for each in operations if "connectionId" in each]
+    names = [each.get("clientMetadata", {}).get("driver", {}).get("name", "") for each in connections]
+    return sum(not name.startswith("NetworkInterfaceTL") for name in names)
