@@ -738,8 +738,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     self._cursor_killer.reap()
                     for session in list(self._sessions):
                         session._abort_at_close()
-                    self._session_reaper.end_all()
-                    for operation in EndSessions.batches(self._executor.sessions.drain()):
+                    interrupted = self._session_reaper.end_all()
+                    for operation in EndSessions.batches(interrupted + self._executor.sessions.drain()):
                         self._executor.run(operation)
         except (PyMongoError, BSONError):
             pass  # the server ends the sessions after their lifetime

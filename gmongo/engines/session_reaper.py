@@ -11,6 +11,7 @@ from gevent import sleep
 
 from gmongo import _clock
 from gmongo._background import Wakeup, spawn_for
+from gmongo._documents import DocumentDict
 from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
@@ -86,11 +87,11 @@ class SessionReaper:
         if self._wakeup is not None:
             self._wakeup.set()
 
-    def end_all(self) -> None:
+    def end_all(self) -> list[DocumentDict]:
         """Make one attempt for each session, and wait until 0.1 seconds after the interruption of its command.
 
-        In this time, the server receives the interrupted command. A `killSessions` that arrives before a `find` would
-        leave the cursor of the `find` open.
+        In this time, the server receives the interrupted command. A slow server may still open a cursor after
+        `killSessions`. Return the identifiers of these sessions for `endSessions`, which closes the cursor later.
         """
         self._accept_taken()
         arrived_by = 0.0
@@ -102,6 +103,7 @@ class SessionReaper:
         if pause > 0:
             sleep(pause)
         self.reap(inf)
+        return [remnant.session.lsid for remnant in self._remnants]
 
     def close(self) -> None:
         """Forget all sessions, and let the greenlet end, without a switch of greenlets."""

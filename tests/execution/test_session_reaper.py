@@ -96,6 +96,8 @@ def test_client_close_kills_sessions_a_tenth_of_a_second_after_interruption(depl
     client.close()
     assert killed_sessions(deployment) == [[session]]
     assert _clock.monotonic() - interrupted == pytest.approx(0.1, abs=0.01)
+    (ended,) = deployment.commands.named("endSessions")
+    assert session in [bytes(each["id"]) for each in ended.body["endSessions"]]
     gevent.sleep(5)
     assert killed_sessions(deployment) == [[session]]
 

@@ -76,7 +76,7 @@ def check_resources(client, server, sessions_lost):
     """Check that no connection is in use, that new operations succeed, and that the client ends its sessions.
 
     :param sessions_lost: the number of sessions that the client discarded because their connection
-        failed.
+        failed. The client ends such a session if the server may have an open cursor.
     """
     for pool in client.pool_stats():
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
@@ -157,7 +157,7 @@ def test_operation_on_silent_server_raises_network_timeout_after_socket_timeout(
         assert caught.value.timeout
         # A network timeout has not cleared the pool.
         assert client.pool_stats()[0]["generation"] == 0
-        check_resources(client, server, 1)
+        check_resources(client, server, 0)
 
 
 def open_cursor(client, server):
@@ -185,7 +185,7 @@ def test_broken_get_more_reply_ends_cursor(client, server, fault, kind, message)
     if kind is not AutoReconnect:
         assert server.wait_for("killCursors")["cursors"] == [7]
         eventually(lambda: client.pool_stats()[0]["in_use"] == 0)
-    check_resources(client, server, 1)
+    check_resources(client, server, 0)
 
 
 @pytest.mark.parametrize(("code", "kind"), [(43, CursorNotFound), (50, ExecutionTimeout), (237, OperationFailure)])

@@ -58,7 +58,8 @@ def started(
         "tls": tls or mechanism == "MONGODB-X509",
         "users": {_USER: _PASSWORD} if mechanism else {},
         "require_api_version": api_version is not None,
-        "parameters": {"acceptApiVersion2": accepts_version_2},
+        # At each refresh, the server closes the cursors of ended sessions. The default is five minutes.
+        "parameters": {"acceptApiVersion2": accepts_version_2, "logicalSessionRefreshMillis": 3000},
     }
     options = {"compressors": compressor} if compressor else {}
     if members:
