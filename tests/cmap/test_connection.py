@@ -37,7 +37,7 @@ def test_connection_has_id_address_and_generation(new_pool: Any, server: Any) ->
 def test_reply_longer_than_hello_limit_raises_protocol_error(new_pool: Any, server: Any, length: int) -> None:
     """Check that the limit is ``maxMessageSizeBytes`` plus 16 KiB.
 
-    The 16 KiB are for the reply fields around the documents.
+    The additional 16 KiB are for the reply fields around the documents.
     """
     server.hello_extra = {"maxMessageSizeBytes": 100_000}
     server.replies["ping"] = {"ok": 1.0, "filling": "x" * length}

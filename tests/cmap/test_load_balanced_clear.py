@@ -103,7 +103,7 @@ def test_clear_of_service_does_not_evict_waiters(
 
 
 @pytest.mark.requirement("CMAP-168")
-def test_connection_gets_generation_at_end_of_handshake(pool: Pool, server: Any, start_greenlet: Any) -> None:
+def test_connection_gets_generation_after_handshake(pool: Pool, server: Any, start_greenlet: Any) -> None:
     check_out_connection_to(SERVICE, server, pool)
     gate = Event()
     server.fail("handshake", hold_reply(gate))

@@ -29,7 +29,7 @@ LARGE = 200_000
 class DelayingServer(ScriptedServer):
     """Member of a replica set whose fault :meth:`delay` delays a reply until the test calls :meth:`release`.
 
-    Before the delay, the server sends pieces of the reply, whose lengths are in ``pieces``.
+    Before the delay, the server sends pieces of the reply with the lengths in ``pieces``.
     """
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ def test_drain_late_replies_bytes_does_not_limit_the_next_reply(create_client, s
     assert pool_recorder.lines_starting_with("Created") == ["Created 1"]
 
 
-# For each cause: client options, and attributes of the server.
+# Per cause: client options, and attributes of the server.
 CLOSING: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
     "drainLateRepliesMS": ({"drainLateRepliesMS": 30}, {}),
     "drainLateRepliesBytes": ({"drainLateRepliesBytes": LARGE}, {"filling": bytes(LARGE)}),

@@ -81,7 +81,7 @@ def test_3_commands_send_cluster_time_of_the_previous_reply(
     with getattr(Deployment, deployment_kind)() as deployment:
         client = connect(deployment, heartbeatFrequencyMS=1_000_000)
         gossips = deployment_kind == "replica_set"
-        # Let the client receive a cluster time, because heartbeats do not set the cluster time.
+        # Let the client receive a cluster time, because a heartbeat does not set the cluster time.
         client.db.command("ping")
         recorder.clear()
         run_operation(client)

@@ -101,7 +101,7 @@ def test_client_close_kills_sessions_a_tenth_of_a_second_after_interruption(depl
 
 
 class QueueWithoutIteration(deque[Any]):
-    """Queue that fails during iteration, as a deque fails if a finaliser appends an element."""
+    """Queue whose iteration fails, as if a finaliser had appended an element to a deque."""
 
     def __iter__(self) -> Iterator[Any]:
         raise RuntimeError("deque mutated during iteration")
@@ -165,7 +165,7 @@ def second_client(deployment: Deployment, connect: Connect) -> Client:
 
 
 def assert_document_unlocked_and_unchanged(second_client: Client) -> None:
-    """Assert that no open transaction locks the document with the `_id` 1, and that no transaction has changed it."""
+    """Assert that the document with the `_id` 1 is neither locked nor changed by a transaction."""
     with gmongo.timeout(1):
         assert second_client.db.c.find_one_and_update({"_id": 1}, {"$set": {"free": True}})["n"] == 0
 

@@ -1,4 +1,4 @@
-"""Rules of explicit sessions: invalid uses, the last use, and read preferences in transactions."""
+"""Explicit sessions reject invalid arguments, and store the time of their last command."""
 
 from __future__ import annotations
 
