@@ -275,7 +275,7 @@ def connect_to_faulty_server(faulty_server: FaultyServer, connect: Any) -> Any:
 def test_exhaust_cursor_accepts_replies_to_the_get_more(faulty_server: FaultyServer, connect: Any) -> None:
     """Check replies whose ``responseTo`` is the ID of the getMore.
 
-    MongoDB sends the ID of the previous reply, but other servers send the ID of the getMore.
+    MongoDB sends the ID of the previous reply. Other server products send the ID of the getMore.
     """
     faulty_server.stream = GOOD
     faulty_server.replies_to_request = True

@@ -19,7 +19,7 @@ from tests.support.wait import eventually
 LABEL = "RetryableWriteError"
 
 
-class Kind(NamedTuple):
+class OperationKind(NamedTuple):
     """A read or a write, and the error labels that the server sends with a retryable error."""
 
     command: str
@@ -27,8 +27,8 @@ class Kind(NamedTuple):
     labels: list[str] | None
 
 
-READ = Kind("find", lambda client: client.db.c.find_one(), None)
-WRITE = Kind("insert", lambda client: client.db.c.insert_one({}), [LABEL])
+READ = OperationKind("find", lambda client: client.db.c.find_one(), None)
+WRITE = OperationKind("insert", lambda client: client.db.c.insert_one({}), [LABEL])
 read_and_write = pytest.mark.parametrize("kind", [READ, WRITE], ids=["read", "write"])
 
 
@@ -39,7 +39,9 @@ def addresses_of_events(recorder: Recorder, event_name: str) -> list[Any]:
 
 
 @read_and_write
-def test_operation_is_retried_after_pool_cleared_error(connect: Connect, recorder: Recorder, kind: Kind) -> None:
+def test_operation_is_retried_after_pool_cleared_error(
+    connect: Connect, recorder: Recorder, kind: OperationKind
+) -> None:
     """Run test 1 of Retryable Reads and test 2 of Retryable Writes."""
     with Deployment.replica_set(1) as deployment:
         client = connect(deployment, maxPoolSize=1, serverMonitoringMode="poll")
@@ -55,7 +57,7 @@ def test_operation_is_retried_after_pool_cleared_error(connect: Connect, recorde
 
 
 @read_and_write
-def test_operation_is_retried_on_a_different_mongos(connect: Connect, recorder: Recorder, kind: Kind) -> None:
+def test_operation_is_retried_on_a_different_mongos(connect: Connect, recorder: Recorder, kind: OperationKind) -> None:
     """Run test 2.1 of Retryable Reads and test 4 of Retryable Writes."""
     with Deployment.sharded(2) as cluster:
         client = connect(cluster, localThresholdMS=1000)
@@ -71,7 +73,7 @@ def test_operation_is_retried_on_a_different_mongos(connect: Connect, recorder: 
 
 
 @read_and_write
-def test_operation_is_retried_on_the_only_mongos(connect: Connect, recorder: Recorder, kind: Kind) -> None:
+def test_operation_is_retried_on_the_only_mongos(connect: Connect, recorder: Recorder, kind: OperationKind) -> None:
     """Run test 2.2 of Retryable Reads and test 5 of Retryable Writes."""
     with Deployment.sharded(1) as cluster:
         client = connect(cluster, directConnection=False)

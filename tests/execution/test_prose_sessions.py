@@ -32,11 +32,11 @@ def no_session_stays_checked_out(connect: Connect, monkeypatch: Any) -> Iterator
     clients: list[Client] = []
     original = MongoClient.__init__
 
-    def init_and_remember(self: Any, *arguments: Any, **options: Any) -> None:
+    def initialize_and_record(self: Any, *arguments: Any, **options: Any) -> None:
         original(self, *arguments, **options)
         clients.append(self)
 
-    monkeypatch.setattr(MongoClient, "__init__", init_and_remember)
+    monkeypatch.setattr(MongoClient, "__init__", initialize_and_record)
     yield
     for client in clients:
         assert_no_resource_in_use(client)

@@ -215,14 +215,14 @@ def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployme
 
 
 def test_client_close_aborts_open_transaction_of_another_greenlet(deployment: Deployment, client: Client) -> None:
-    def transact() -> None:
+    def open_transaction() -> None:
         with client.start_session() as session, session.start_transaction():
             client.db.c.insert_one({"_id": 1}, session=session)
             client_is_closed.wait()
 
     client_is_closed = Event()
     client.db.create_collection("c")
-    greenlet = gevent.spawn(transact)
+    greenlet = gevent.spawn(open_transaction)
     eventually(lambda: open_on_servers(deployment)["transactions"] == 1)
     client.close()
     assert open_on_servers(deployment)["transactions"] == 0

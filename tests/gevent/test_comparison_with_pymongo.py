@@ -1,7 +1,7 @@
 """Tests that run each scenario with gmongo and, for comparison, with PyMongo under monkey-patching.
 
 The tests assert the outcomes of gmongo, and only print the outcomes of PyMongo (``pytest -rP``).
-One test also asserts that gmongo needs less CPU time than PyMongo.
+A test also asserts that gmongo needs less CPU time than PyMongo during an outage.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ FORK_FUNCTIONS = ("os", "gevent", "multiprocessing")
 def run_fork(driver, fork_function, state):
     """Use a client, fork with `fork_function`, and return the outcomes of the parent and the child.
 
-    ``sent`` are the commands that the child sends on connections of the parent. ``lost`` is the
-    number of connections that the parent loses because of the child.
+    ``sent`` lists the commands of the child on connections of the parent. ``lost`` is the number of
+    parent connections that the child breaks.
     """
     with (
         Deployment.replica_set(members=1) as deployment,

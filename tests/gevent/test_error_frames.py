@@ -1,7 +1,6 @@
 """Tests that Python releases the frames of a handled error without the garbage collector.
 
-No frame in the traceback may refer to the error, because a reference cycle would keep the frames
-alive.
+A frame in the traceback must not refer to the error. A reference cycle would keep the frames alive.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests that driver greenlets do not keep the event loop alive, and that they end after their client ends."""
+"""Tests that driver greenlets do not keep the event loop alive, and end after their client."""
 
 from __future__ import annotations
 

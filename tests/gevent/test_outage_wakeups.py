@@ -23,7 +23,7 @@ WAITERS = 1000
 
 @pytest.fixture
 def selection_count(monkeypatch):
-    """Return a list whose only element is the number of times that the client has selected a server."""
+    """Return a list whose only element is the number of server selections of the client."""
     count = [0]
     suitable = ServerSelector._suitable
 
@@ -78,7 +78,7 @@ def test_waiters_succeed_in_order_within_max_connecting_handshakes(max_connectin
             member.delay(0.002)
             while not all(each.ready() for each in waiters):
                 handshaking = [each for each in member.connections.values() if not each.operations["find"]]
-                # The result excludes the two connections of the monitor.
+                # The count excludes the two connections of the monitor.
                 most_handshakes[0] = max(most_handshakes[0], len(handshaking) - 2)
                 gevent.sleep(0.0005)
             assert [each.exception for each in waiters if each.exception] == []

@@ -129,8 +129,8 @@ def good_reply(name: str, command: dict[str, Any]) -> dict[str, Any]:
 
 def _content(name: str, command: dict[str, Any]) -> dict[str, Any]:
     if name == "find":
-        wanted = command["filter"].get("_id", 1)
-        return _cursor([{"_id": wanted}, {"_id": 2}], 0 if "limit" in command else 77)
+        requested = command["filter"].get("_id", 1)
+        return _cursor([{"_id": requested}, {"_id": 2}], 0 if "limit" in command else 77)
     if name == "getMore":
         return _cursor([{"_id": 3}, {"_id": {"_data": "83"}, "operationType": "insert"}], 0, "nextBatch")
     if name == "aggregate":

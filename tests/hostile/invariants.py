@@ -64,7 +64,7 @@ def attempt(operation: Any) -> BaseException | None:
 
 
 def check_nothing_in_use(client: MongoClient[Any], commands: CommandEventChecker) -> None:
-    """Check that no connection and no session is in use, and that each command has its end event.
+    """Check that no connection and no session is in use, and that each command has an end event.
 
     :raises Violation: after a wait, a resource is still in use, or an end event is missing.
     """

@@ -1,11 +1,11 @@
 """Campaign of interrupted operations whose replies arrive late.
 
-The client reads these replies to keep its connections (``drainLateReplies``).
+The client reads late replies to keep its connections (``drainLateReplies``).
 
-A reply contains the number of its request, so that the campaign detects if an operation gets the
-reply to another request. The server replies after a random time. The sizes of the reply and of its
-pieces are random. An interruption can occur before the reply arrives, between the pieces of the
-reply, or after the reply.
+A reply contains the number of its request, so that the campaign detects the reply to a wrong
+request. The server replies after a random time. The sizes of the reply and of its pieces are
+random. An interruption can occur before the reply arrives, between the pieces of the reply, or
+after the reply.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class _Server:
         document = {"_id": command["filter"]["_id"], "filling": filling}
         cursor_id = 0
         if not command.get("singleBatch"):
-            # A larger reply has no cursor, because the client closes the connection without reading
-            # the cursor ID if such a reply is late.
+            # A larger reply has no cursor, because the client does not read the cursor ID of a
+            # large late reply.
             document["filling"] = filling[:30_000]
             cursor_id = next(self.cursors)
             self.open.add(cursor_id)
@@ -162,15 +162,14 @@ class _Step:
             gevent.killall(workers)
             if self.faults:
                 raise Violation("; ".join(self.faults[:3]))
-            self._request()  # this request is not interrupted, and must succeed
+            self._request()  # must succeed, because no interruption occurs
             self._wait_for_late_replies(client)
             check_nothing_in_use(client, self.commands)
 
     def _wait_for_late_replies(self, client: MongoClient[Any]) -> None:
         for _ in range(1000):
-            # If a connection is closed before the client has read a reply, the client cannot kill
-            # the cursor in this reply. With a short wait, each lost connection may leave such a
-            # cursor.
+            # The client cannot kill the cursor in a reply that it has not read before the
+            # connection closes. With a short wait, each lost connection may leave a cursor.
             lost = self.server.peer.lost if self.patience == _SHORT_WAIT else 0
             if len(self.server.open) <= lost and not client.pool_stats()[0]["draining"]:
                 return
@@ -224,14 +223,14 @@ class _Step:
         if found != number:
             self.faults.append(f"request {number} got the reply to {found}")
         self.answered += 1
-        # On a busy machine, the average increases.
+        # The average increases on a busy machine.
         self._pace += (monotonic() - started - self._pace) / 20
 
 
 class LateReplies:
     """Campaign of steps with late replies.
 
-    :param seed: number that determines all random choices. Measured times also affect a run.
+    :param seed: number that determines all random choices. Measured times also affect the run.
     :param interrupts_per_step: the number of interruptions in each step.
     """
 

@@ -45,7 +45,7 @@ _PLAIN: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def value(rng: random.Random) -> Any:
+def random_value(rng: random.Random) -> Any:
     """Return a random value whose BSON type is random."""
     kind = rng.random()
     if kind < 0.9:
@@ -80,7 +80,7 @@ def _replace_value(document: dict[str, Any], rng: random.Random) -> None:
     found = value_paths(document)
     if found:
         path = rng.choice(found)
-        _parent(document, path)[path[-1]] = value(rng)
+        _parent(document, path)[path[-1]] = random_value(rng)
 
 
 def _remove_value(document: dict[str, Any], rng: random.Random) -> None:
@@ -91,7 +91,7 @@ def _remove_value(document: dict[str, Any], rng: random.Random) -> None:
 
 
 def _add_field(document: dict[str, Any], rng: random.Random) -> None:
-    document[rng.choice(FIELDS)] = value(rng)
+    document[rng.choice(FIELDS)] = random_value(rng)
 
 
 def _replace_by_error(document: dict[str, Any], rng: random.Random) -> None:
@@ -119,7 +119,7 @@ _CHANGES: tuple[Callable[[dict[str, Any], random.Random], None], ...] = (
 _WEIGHTS = (10, 3, 4, 3, 1)
 
 
-def mutated(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+def mutate_document(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     """Return a copy of a document with one to three random changes."""
     result = copy.deepcopy(document)
     for change in rng.choices(_CHANGES, _WEIGHTS, k=rng.choice((1, 1, 1, 2, 3))):
@@ -127,7 +127,7 @@ def mutated(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     return result
 
 
-def encoded(document: dict[str, Any]) -> bytes:
+def encode_document(document: dict[str, Any]) -> bytes:
     """Encode a document. If BSON cannot encode the document, return an encoded error reply instead."""
     try:
         return bson.encode(document)
@@ -135,7 +135,7 @@ def encoded(document: dict[str, Any]) -> bytes:
         return bson.encode({"ok": 1, "unencodable": True})
 
 
-def damaged(message: bytes, rng: random.Random) -> bytes:
+def damage_message(message: bytes, rng: random.Random) -> bytes:
     """Return a copy of a message with changed, missing or repeated bytes, or with a wrong length."""
     data = bytearray(message)
     for _ in range(rng.choice((1, 1, 2, 5))):

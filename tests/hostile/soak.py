@@ -1,10 +1,10 @@
 """Soak test: operations, interruptions, forks and server faults with the garbage collector off.
 
-Each step has a new simulated deployment and a new client. Greenlets, called workers, run operations
-of each kind. Kills and timeouts interrupt the workers, and the process forks. Faults of the
-deployment are elections, closed connections, malformed replies, frozen or overloaded members, and
-restarts. At the end of each step, all faults end, and the invariants are checked. The seed and the
-step number determine the random choices of a step, so that a run can continue an earlier run.
+Each step has a new simulated deployment and a new client. Greenlets (*workers*) run operations of
+each kind. Kills and timeouts interrupt the workers, and the process forks. Faults of the deployment
+are elections, closed connections, malformed replies, frozen or overloaded members, and restarts. At
+the end of each step, all faults end, and the invariants are checked. The seed and the step number
+determine the random choices of a step, so that a run can continue an earlier run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment
 from gmongo.wire.transport import Transport
-from tests.hostile.forks import FORKS, Child, InheritedUseDetector, eventually
+from tests.hostile.forks import FORKS, Child, InheritedUseDetector, repeat_until_success
 from tests.hostile.invariants import CampaignResults, Violation, check_nothing_in_use, silent_stderr
 from tests.hostile.malformed_hellos import resource_counts
 from tests.hostile.malformed_replies import quick_checks
@@ -219,7 +219,7 @@ class Step:
         delay = min(0.5, rng.expovariate(1) * rng.choice((0.05, 0.2, 0.5, 3)) * self._pace)
         if rng.random() < 0.35:
             limit = delay
-        worker = gevent.Greenlet(self._work, kind, number, limit)
+        worker = gevent.Greenlet(self._run_operations, kind, number, limit)
         self._greenlets[worker] = kind
         worker.link(self._greenlets.pop)
         worker.start()
@@ -235,7 +235,7 @@ class Step:
                 gevent.sleep(0)
                 worker.kill(block=False)
 
-    def _work(self, kind: Callable[[int, WorkerObject], None], number: int, limit: float | None) -> None:
+    def _run_operations(self, kind: Callable[[int, WorkerObject], None], number: int, limit: float | None) -> None:
         worker_object, timeout = WorkerObject(), None if limit is None else Timeout(limit)
         self.operations += 1
         started = monotonic()
@@ -284,9 +284,7 @@ class Step:
             mine.update({int(counter): count for counter, count in of_child.items()})
 
     def _run_child(self, number: int) -> dict[str, Any]:
-        """Run in a forked child: run and interrupt new workers, and check the invariants of the child.
-
-        First, end the copies of the parent's writing workers.
+        """In a forked child, replace the writing workers, and check the invariants.
 
         :raises Violation: an invariant is violated.
         """
@@ -296,8 +294,8 @@ class Step:
         gevent.killall([worker for worker, kind in self._greenlets.items() if kind not in reads], block=False)
         self._commands.mark_forked()
         client = self.db.client
-        eventually(lambda: client.admin.command("ping"))
-        # Copies of the parent's reading workers must continue, with new connections and sessions of the child.
+        repeat_until_success(lambda: client.admin.command("ping"))
+        # Copies of reading workers must continue with new connections and sessions of the child.
         self._wait_for_workers()
         if self.violations:
             raise Violation(f"an inherited reader: {self.violations[0]}")
@@ -311,7 +309,7 @@ class Step:
         self._wait_for_workers()
         if self.violations:
             raise Violation(self.violations[0])
-        present = {each["_id"] for each in eventually(lambda: list(self.db.facts.find()))}
+        present = {each["_id"] for each in repeat_until_success(lambda: list(self.db.facts.find()))}
         if lost := self._acknowledged - present:
             raise Violation(f"acknowledged writes are lost: {sorted(lost)[:10]}")
         check_nothing_in_use(client, self._commands)
@@ -342,13 +340,13 @@ class Step:
             member = rng.choice(self.deployment.members)
             rng.choice(self._fault_kinds())(member)
             gevent.sleep(rng.uniform(0.01, 0.1))
-            if self._is_child:  # only the parent runs the servers, and may end their faults
+            if self._is_child:  # the parent runs the servers and ends their faults
                 return
             self._end_faults()
 
     def _fault_kinds(self) -> list[Callable[[Any], Any]]:
         rng, commands = self.rng, (*_COMMANDS, None)
-        troubles: list[Callable[[Any], Any]] = [
+        kinds: list[Callable[[Any], Any]] = [
             lambda member: member.drop_after(rng.choice((0, 10, 30, 100)), rng.choice(commands)),
             lambda member: member.garbage(rng.choice(commands)),
             lambda member: setattr(self.deployment.network, "loss", rng.choice((0.02, 0.2))),
@@ -360,8 +358,8 @@ class Step:
             self._fail_commands,
         ]
         if self.topology == "replica-set":
-            troubles += [self._step_down] * 3
-        return troubles
+            kinds += [self._step_down] * 3
+        return kinds
 
     def _step_down(self, member: Any) -> None:
         if self.deployment.members.has_primary:
@@ -399,7 +397,7 @@ class Step:
     def _cursor(self, number: int, batch_size: int) -> Any:
         """Return a cursor over the unchanged documents.
 
-        The argument selects one of three kinds of cursor.
+        `number` selects one of three kinds of cursor.
         """
         kind = number // 8 % 3
         cursor = self.db.fixed.find({}, batch_size=batch_size, cursor_type=CursorType.EXHAUST if kind == 1 else 0)

@@ -107,6 +107,6 @@ def test_malformed_uri_discloses_no_part_of_password(uri: str) -> None:
 
 def test_pickle_of_client_or_credential_raises_type_error() -> None:
     client: MongoClient[Any] = MongoClient(f"mongodb://ann:{ENCODED}@h", connect=False)
-    for thing in (client, client.options, client.options.credential):
+    for public_object in (client, client.options, client.options.credential):
         with pytest.raises(TypeError, match="pickle"):
-            pickle.dumps(thing)
+            pickle.dumps(public_object)

@@ -64,7 +64,7 @@ def test_load_balanced_topology_stays_unchanged_after_errors(deployment: Any, cl
     before = client.topology_description
     for command, cause_error in (("find", close_connection_at), ("insert", partial(refuse, code=91))):
         cause_error(deployment, command)
-        with pytest.raises(AutoReconnect):  # both services fail, so the retry also fails
+        with pytest.raises(AutoReconnect):  # the retry also fails, because both services fail
             client.db.c.find_one() if command == "find" else client.db.c.insert_one({})
     for member in deployment.members:
         member.kill()

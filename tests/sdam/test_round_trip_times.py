@@ -1,4 +1,4 @@
-"""The driver measures round trip times with checks and with a second connection."""
+"""Checks and a second monitor connection measure round trip times."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_rtt_monitor_errors_keep_server_description_and_samples(
         return {"ok": 0, "code": 91, "errmsg": "going down"}
 
     stream_server.hello_edit = fail_rtt_hello
-    # The handshakes prove that the RTT monitor reconnected.
+    # The number of handshakes shows that the RTT monitor reconnected.
     eventually(lambda: len(stream_server.commands("handshake")) >= 4)
     assert {*recorder.event_lines} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
     known = description_of(client, stream_server)

@@ -42,16 +42,16 @@ def operation_with(**attributes: Any) -> Operation:
 
 
 def attempt_to_run(operation: Operation, **fields: Any) -> Any:
-    usual = {
+    defaults = {
         "operation": operation, "deadline": None, "session": None, "server_session": None, "transaction": None,
         "is_retryable_write": False, "selector": operation.context.selector,
     }  # fmt: skip
-    return SimpleNamespace(**{**usual, **fields})
+    return SimpleNamespace(**{**defaults, **fields})
 
 
 def connection_with_hello(**hello_attributes: Any) -> Any:
-    usual = {"sessions_supported": True, "is_standalone": False, "is_mongos": False}
-    return SimpleNamespace(address=ADDRESS, hello=SimpleNamespace(**{**usual, **hello_attributes}))
+    defaults = {"sessions_supported": True, "is_standalone": False, "is_mongos": False}
+    return SimpleNamespace(address=ADDRESS, hello=SimpleNamespace(**{**defaults, **hello_attributes}))
 
 
 def make_command_fields(

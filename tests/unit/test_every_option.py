@@ -27,8 +27,8 @@ LISTENER, REGISTRY = CommandListener(), TypeRegistry(fallback_encoder=str)
 HOST = "mongodb://h.example.com/"
 SRV = "mongodb+srv://h.example.com/"
 
-# For each option, a value other than the default. REQUIRED_OPTIONS lists the other options that an
-# option needs.
+# For each option, a value other than the default. REQUIRED_OPTIONS lists the options that an option
+# needs.
 VALUES: dict[str, Any] = {
     **{row["option"]: row["value"] for row in rows(__file__, "values")},
     "srv_host_validator": lambda host: host.startswith("b"), "server_selector": list, "driver": DriverInfo("x"),
@@ -38,8 +38,8 @@ VALUES: dict[str, Any] = {
 }  # fmt: skip
 LOGIN = {"username", "password"}
 REQUIRED_OPTIONS = {row["option"]: row["requires"] for row in rows(__file__, "required options")}
-# Other test files test the options that name files or configure encryption. `authMechanismProperties` is exempt because
-# a repr never shows this option.
+# Other test files test the options that name files or configure encryption.
+# `authMechanismProperties` is exempt because a repr never shows the option.
 TESTED_ELSEWHERE = {
     "authMechanismProperties", "tlsCAFile", "tlsCRLFile", "tlsCertificateKeyFile",
     "tlsCertificateKeyFilePassword", "auto_encryption_opts",
@@ -94,7 +94,7 @@ def client_state(host: str, options: dict[str, Any]) -> dict[str, object]:
 
 @pytest.fixture(autouse=True)
 def dns_queries(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Let DNS return two hosts of `example.com`. Return the list in which the fixture records the DNS queries."""
+    """Let DNS return two hosts of `example.com`, and return the list of recorded DNS queries."""
     queries: list[tuple[Any, ...]] = []
 
     def lookup(name: str, kind: str, *arguments: Any) -> srv.Answer:
@@ -126,7 +126,7 @@ def test_option_changes_client_by_keyword_and_in_uri(option: Option) -> None:
     without = client_state(host, {name: value for name, value in required.items() if value != "other"})
     try:
         found: object = client_state(host, given)
-    except Exception as error:  # for example, because the host is outside the allowed domain
+    except Exception as error:  # for example, for a host outside the allowed domain
         found = str(error)
     assert found != without
     if option.source is Source.ANYWHERE and option.name not in ("username", "password"):

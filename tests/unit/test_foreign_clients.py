@@ -1,7 +1,6 @@
 """gmongo's databases and collections accept a foreign client.
 
-A foreign client is an object of the client class of a library that keeps documents in memory, like
-Ming.
+A foreign client is a client object of a library that stores documents in memory, like Ming.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NAMES = ("codec_options", "read_preference", "write_concern", "read_concern")
 
 
 class MongoClient:
-    """A foreign client with options. Any other attribute name selects a database."""
+    """A foreign client. An attribute name that is no option selects a database."""
 
     codec_options = CodecOptions(tz_aware=True)
     read_preference = Nearest()
@@ -41,7 +40,7 @@ class MongoClient:
 
 
 class DerivedClient(MongoClient):
-    """A client whose base class is named ``MongoClient``. gmongo recognizes a foreign client by this name."""
+    """A client whose base class has the name ``MongoClient``, as gmongo requires."""
 
 
 class MemoryDatabase(Database):
@@ -101,7 +100,7 @@ def test_key_vault_of_library_stores_data_keys(monkeypatch):
 
 
 class CollectionWithoutIndexes(PlainCollection):
-    """A collection without the indexes of GridFS. ``list_indexes`` returns an index key as a list of pairs."""
+    """A collection without GridFS indexes, whose index keys are lists of pairs."""
 
     created_indexes: ClassVar[list] = []
 

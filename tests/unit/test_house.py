@@ -19,7 +19,7 @@ ARCHITECTURE = ROOT.parent / "ARCHITECTURE.md"
 
 LONGEST = 35
 LONGEST_WHEN_HOT = 80
-# Every operation runs these functions. The functions may be longer, because calls of smaller
+# Every operation runs these functions. The functions may be longer, because calls of additional
 # functions would cost time.
 HOT = {
     "execution/attempt.py:Attempt.run",
@@ -77,8 +77,8 @@ def test_number_of_any_does_not_increase() -> None:
 
 def names_in(text: str) -> list[str]:
     """Return the names in backquotes that look like a Python file, a folder or a dotted name."""
-    quoted = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
-    return [name for name in quoted if re.fullmatch(r"[\w/]+\.py|[\w/]+/|_?[A-Za-z]\w*(\.\w+)+", name)]
+    quoted_names = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    return [name for name in quoted_names if re.fullmatch(r"[\w/]+\.py|[\w/]+/|_?[A-Za-z]\w*(\.\w+)+", name)]
 
 
 def name_exists(name: str) -> bool:

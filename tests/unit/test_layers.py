@@ -10,9 +10,10 @@ import gmongo
 
 ROOT = Path(gmongo.__file__).parent
 
-# The layers, from top to bottom. A module that is in none of the listed packages belongs to the layer `api`.
+# The layers, from top to bottom. A module outside of the listed packages belongs to the layer
+# `api`.
 LAYERS = ("api", "engines", "operations", "execution", "sdam", "cmap", "auth", "wire")
-# Any layer may import these modules. These modules import only each other and `bson`.
+# Modules that any layer may import. The modules import only each other and `bson`.
 LEAVES = frozenset(
     {
         "_background", "_random", "_clock", "_documents", "_fork", "_parameter_docs",
@@ -24,7 +25,7 @@ LEAVES = frozenset(
 )  # fmt: skip
 # Packages that belong to no layer.
 BESIDE_LAYERS = frozenset({"options", "testing"})
-# The permitted imports that break the rule of the layers, each with its reason.
+# Permitted imports that violate the rule of the layers -> reason.
 ALLOWED = {
     ("events", "cmap"): "an event of a command shows the connection of the command",
     ("events", "sdam"): "an event of discovery shows descriptions",
@@ -98,8 +99,7 @@ def test_modules_import_only_lower_layers():
     assert wrong == set()
 
 
-# Groups of modules that import each other, if imports under `TYPE_CHECKING` count. The value is the
-# reason for the cycle.
+# Groups of modules with an import cycle, including imports under `TYPE_CHECKING`, and the reason
 CYCLES = {
     ("errors", "results"): "PyMongo's names: an exception has a partial result, and a result raises an exception",
     (

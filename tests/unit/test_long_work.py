@@ -80,10 +80,10 @@ def insert_message(documents: Iterable[bytes]) -> list[bytes]:
 def test_long_computation_passes_checkpoint_after_each_piece(
     monkeypatch: pytest.MonkeyPatch, computation: Callable[[], Any], checkpoints: int
 ) -> None:
-    passed: list[LongWork] = []
-    monkeypatch.setattr(LongWork, "checkpoint", lambda self: passed.append(self))
+    checkpoint_calls: list[LongWork] = []
+    monkeypatch.setattr(LongWork, "checkpoint", lambda self: checkpoint_calls.append(self))
     computation()
-    assert len(passed) == checkpoints
+    assert len(checkpoint_calls) == checkpoints
 
 
 def test_computation_with_checkpoints_has_complete_result() -> None:
@@ -97,7 +97,7 @@ def test_wakeup_set_during_registration_of_sleeper_is_not_lost(monkeypatch: pyte
     wakeup = Wakeup()
 
     def set_by_another_thread() -> object:
-        wakeup.set()  # requests no callback of the event loop, because no greenlet sleeps yet
+        wakeup.set()  # No callback of the event loop is requested, because no greenlet sleeps yet.
         return gevent.getcurrent()
 
     monkeypatch.setattr(_background, "getcurrent", set_by_another_thread)

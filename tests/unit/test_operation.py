@@ -87,7 +87,7 @@ def test_end_sessions_ends_10000_sessions_per_command_on_any_server() -> None:
 
 
 (DEFAULTS,) = rows(__file__, "defaults")
-# For each class of operations, the class attributes whose values differ from the defaults. Properties are not listed.
+# Operation class -> class attributes whose values differ from the defaults, except properties.
 OVERRIDES = {row["operation"]: set(row["attributes"]) for row in rows(__file__, "overrides")}
 
 

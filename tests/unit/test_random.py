@@ -9,11 +9,11 @@ import gmongo
 from gmongo import _random
 
 ROOT = Path(gmongo.__file__).parent
-# Only `gmongo._random` may import the generators. Other modules may import `uuid`, `os` and `bson`, but must not call
-# the random functions of these modules.
+# Only `gmongo._random` may import the generators. Other modules may import `uuid`, `os` and `bson`,
+# but must not call their random functions.
 _GENERATORS = {"random", "secrets", "numpy"}
 _DRAWN = {("os", "urandom"), ("uuid", "uuid1"), ("uuid", "uuid4"), ("bson", "ObjectId")}
-# These modules may use the random generator that a test passes to a simulated network.
+# Modules that may use the random generator that a test passes to a simulated network.
 _GIVEN = {"testing/simulation/network.py", "testing/simulation/control.py", "testing/remote.py"}
 
 

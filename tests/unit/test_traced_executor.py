@@ -25,7 +25,7 @@ class PingOperation(Operation):
 
 
 class RecordingObserver(Observer):
-    """An observer that records the calls of its methods. ``raises`` has the errors that the methods raise."""
+    """An observer that records the calls of its methods, which raise the errors in ``raises``."""
 
     def __init__(self) -> None:
         self.received: list[Any] = []

@@ -1,4 +1,4 @@
-"""A truncated text is a prefix of the whole text, and costs only as much as its own length."""
+"""A truncated text is a prefix of the whole text, and its cost depends only on its length."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Usage: ``python -m tests.gevent.comparison.interruptions gmongo|pymongo SCENARIO…``.
 
-The simulated server runs in the process of the program, so that each run has the same switches. The
+The simulated server runs in the process of the program, so that all runs have equal switches. The
 checks use only public operations, events, timeouts and the state of the server, because the checks
 run with both drivers.
 """
@@ -39,11 +39,11 @@ _numbers = itertools.count()
 
 
 class Scenario(NamedTuple):
-    """The operation that the interrupted greenlet executes, and the state of the pool before this operation."""
+    """The operation of the interrupted greenlet, and the state of the pool before the operation."""
 
     operation: Callable[[Any], Any]
     starts_with_connection: bool = True  # True: the pool has an available connection at the start.
-    pool_is_full: bool = False  # True: the first greenlet and another greenlet wait for the only connection.
+    pool_is_full: bool = False  # True: two greenlets wait for the only connection.
 
     @property
     def pool_size(self) -> int:
@@ -142,7 +142,7 @@ class Run:
         return [each for each in open_transactions(self.deployment) if each not in transactions_before]
 
     def _check_next_operations(self) -> None:
-        """Check that the next operations succeed, and that the pool serves as many concurrent operations as before."""
+        """Check that the next operations succeed, and that the pool still has its full size."""
         found = [self._call_with_limit(self.client.test.facts.find_one, {"_id": number}) for number in range(2)]
         if found != [{"_id": number, "of": number} for number in range(2)]:
             self.losses.add("the next operation fails")
@@ -190,7 +190,7 @@ def open_transactions(deployment: Deployment) -> list[Any]:
 
 
 def count_losses(runs: list[Run]) -> Counter[str]:
-    """Return how many runs were interrupted, how many of these runs lost a resource, and the count of each loss."""
+    """Return the numbers of interrupted runs and of lossy runs, and the count of each loss."""
     tally = Counter({"interrupted runs": len(runs), "runs with a loss": sum(bool(run.losses) for run in runs)})
     for run in runs:
         tally.update(run.losses)

@@ -56,7 +56,7 @@ class OperationRow(NamedTuple):
 class Operation(Scenario):
     """A scenario that calls one public operation."""
 
-    rehearses = True
+    has_rehearsal = True
     min_switches = 0
 
     def __init__(self, name: str, row: OperationRow) -> None:
@@ -80,7 +80,7 @@ class Operation(Scenario):
         assert becomes_true(lambda: not self._faults(run_state)), self._faults(run_state)
 
     def _faults(self, run_state: ScenarioRun) -> dict[str, Any]:
-        now, before = contents(run_state.client), _BEFORE
+        now, before = contents(run_state.client), _ORIGINAL_DOCUMENTS
         faults = {
             "duplicated": {each for each in now if now[each] > 1},
             "unexpected": now.keys() - before.keys() - self._after.keys(),
@@ -107,7 +107,7 @@ def _document_text(name: str, document: Mapping[str, Any]) -> str:
     return f"{name}: { {key: value for key, value in document.items() if key != varying} }"
 
 
-_BEFORE = Counter(
+_ORIGINAL_DOCUMENTS = Counter(
     [*DOCUMENTS, *(_document_text(name, each) for name, documents in DOCUMENTS.items() for each in documents)]
 )
 
@@ -115,7 +115,7 @@ _BEFORE = Counter(
 def restore_documents(client: Any) -> None:
     """Restore the documents, collections and indexes that the previous run has changed."""
     database, now = client.operations, contents(client)
-    if now != _BEFORE:
+    if now != _ORIGINAL_DOCUMENTS:
         for name in {*now, *DOCUMENTS} - {each for each in now if ": " in each}:
             if name in DOCUMENTS:
                 database[name].delete_many({})

@@ -83,10 +83,7 @@ class ClientEntity:
         return entities
 
     def _await_pools(self, size: int, seconds: float) -> None:
-        """Wait until each pool has `size` connections.
-
-        Record no events, log messages and spans meanwhile.
-        """
+        """Wait until each pool has `size` connections, without recording events, logs and spans."""
         self._set_listening(False)
         filled = self.recorder.wait_until(lambda: self._pools_have_connections(size), seconds)
         self._set_listening(True)

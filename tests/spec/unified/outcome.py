@@ -15,7 +15,7 @@ _MAJORITY = WriteConcern("majority")
 def prepare(client: MongoClient[Any], collections: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Drop and create the collections in ``initialData``, and insert their documents.
 
-    Return the cluster time after these writes, or None if the server sends no cluster time.
+    Return the cluster time after the writes, or None if the server sends no cluster time.
     """
     with client.start_session() as session:
         for data in collections:
