@@ -1,8 +1,8 @@
 """Explorer of a pool, which runs the greenlets of the pool in every possible order of steps.
 
 A greenlet of the pool runs only when a step switches to the greenlet. A step runs a callback of the
-event loop, accepts or refuses a connection, interrupts a check-out, advances the clock, or clears,
-closes or forks the pool.
+event loop, accepts or refuses a connection, or interrupts a check-out. A step can also advance the
+clock, or clear, close or fork the pool.
 
 The explorer checks the invariants after each step. The explorer does not continue
 from a state that equals an earlier state, including the current code lines of all greenlets. After

@@ -15,7 +15,7 @@ from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-11", "CMAP-82", "CMAP-83", "CMAP-88", "CMAP-89", "CMAP-119", "CMAP-203")
-def test_listener_of_event_sees_connection_counts_after_event(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_connection_counts_change_before_listener_runs(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(clears_on_failure=False)
     seen: list[Any] = []
 

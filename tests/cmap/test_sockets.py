@@ -24,7 +24,7 @@ def connected_transport(server: ScriptedServer) -> Transport:
     return transports[-1]
 
 
-def test_socket_has_no_delay_and_keepalive() -> None:
+def test_socket_has_tcp_nodelay_and_keepalive() -> None:
     with ScriptedServer() as server:
         transport = connected_transport(server)
         assert socket_option(transport, "TCP_NODELAY") == 1

@@ -299,7 +299,7 @@ def test_child_does_not_remove_sockets_from_epoll_set_of_parent(fork):
     """After ``os.fork``, parent and child share an epoll set.
 
     Without the fork hook, the event loop of the child would remove sockets of the parent from the
-    epoll set, and the parent would wait forever for events.
+    epoll set. The parent would wait forever for events.
     """
     program = """
 import socket, gevent.socket

@@ -69,7 +69,7 @@ class _Server:
         wait = self.rng.random() * 0.004 - 0.001
         if wait > 0:
             gevent.sleep(wait)
-        return self._compressed(message(bson.encode(self._content(name, command)), number))
+        return self._compress(message(bson.encode(self._content(name, command)), number))
 
     def _content(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
         if name != "find":
@@ -85,7 +85,7 @@ class _Server:
             self.open.add(cursor_id)
         return {"ok": 1.0, "cursor": {"id": Int64(cursor_id), "ns": f"{_DATABASE}.c", "firstBatch": [document]}}
 
-    def _compressed(self, plain: bytes) -> bytes:
+    def _compress(self, plain: bytes) -> bytes:
         if not self.compresses:
             return plain
         _, number, response_to, _ = struct.unpack_from("<iiii", plain)

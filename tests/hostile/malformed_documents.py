@@ -26,7 +26,7 @@ LABELS = (
 )  # fmt: skip
 
 
-def nested(depth: int, as_array: bool) -> Any:
+def nested_value(depth: int, as_array: bool) -> Any:
     """Return a document, or an array if `as_array` is true, that is nested to the given depth."""
     value: Any = 1
     for _ in range(depth):
@@ -51,7 +51,7 @@ def random_value(rng: random.Random) -> Any:
     if kind < 0.9:
         return copy.deepcopy(rng.choice(_PLAIN))
     if kind < 0.94:
-        return nested(rng.choice((20, 100, 190)), rng.random() < 0.5)
+        return nested_value(rng.choice((20, 100, 190)), rng.random() < 0.5)
     if kind < 0.96:
         return "x" * rng.choice((1000, 70_000))
     if kind < 0.98:
@@ -70,7 +70,7 @@ def value_paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, 
     return found
 
 
-def _parent(document: Any, path: tuple[Any, ...]) -> Any:
+def _parent_of_value(document: Any, path: tuple[Any, ...]) -> Any:
     for name in path[:-1]:
         document = document[name]
     return document
@@ -80,14 +80,14 @@ def _replace_value(document: dict[str, Any], rng: random.Random) -> None:
     found = value_paths(document)
     if found:
         path = rng.choice(found)
-        _parent(document, path)[path[-1]] = random_value(rng)
+        _parent_of_value(document, path)[path[-1]] = random_value(rng)
 
 
 def _remove_value(document: dict[str, Any], rng: random.Random) -> None:
     found = value_paths(document)
     if found:
         path = rng.choice(found)
-        del _parent(document, path)[path[-1]]
+        del _parent_of_value(document, path)[path[-1]]
 
 
 def _add_field(document: dict[str, Any], rng: random.Random) -> None:

@@ -122,7 +122,7 @@ whose predicate is true.
 """
 
 
-def root() -> Path | None:
+def specifications_folder() -> Path | None:
     """Return the folder of the official tests, or None.
 
     The folder contains one folder for each specification.
@@ -135,7 +135,7 @@ def root() -> Path | None:
 @cache
 def all_files() -> tuple[SpecFile, ...]:
     """Return all files of the official tests, sorted by path."""
-    folder = root()
+    folder = specifications_folder()
     if folder is None:
         return ()
     paths = sorted(folder.rglob("*.json"))
@@ -155,7 +155,7 @@ def path_of(name: str) -> Path:
 
     Skip the current test if the official tests do not exist.
     """
-    if root() is None:
+    if specifications_folder() is None:
         pytest.skip(HOW_TO_GET_THEM)
     (path,) = (file.path for file in all_files() if file.path.name == name)
     return path

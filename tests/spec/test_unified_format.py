@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gmongo.testing.virtual_time import VirtualTime
-from tests.spec.specifications import HOW_TO_GET_THEM, SpecFile, root
+from tests.spec.specifications import HOW_TO_GET_THEM, SpecFile, specifications_folder
 from tests.spec.unified.deployments import Deployments
 from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.requirements import Setting, settings
@@ -35,7 +35,7 @@ def is_rejected(file: SpecFile) -> bool:
     return False
 
 
-@pytest.mark.skipif(root() is None, reason=HOW_TO_GET_THEM)
+@pytest.mark.skipif(specifications_folder() is None, reason=HOW_TO_GET_THEM)
 def test_invalid_file_raises_format_error() -> None:
     assert [file.id for file in invalid() if not is_rejected(file)] == []
 

@@ -76,11 +76,11 @@ class Operation(Scenario):
         if "value" in run_state.kept:
             assert run_state.kept["value"] == self.row.expected
         if not run_state.errors:
-            self._after = contents(run_state.client)
+            self._after = document_counts(run_state.client)
         assert becomes_true(lambda: not self._faults(run_state)), self._faults(run_state)
 
     def _faults(self, run_state: ScenarioRun) -> dict[str, Any]:
-        now, before = contents(run_state.client), _ORIGINAL_DOCUMENTS
+        now, before = document_counts(run_state.client), _ORIGINAL_DOCUMENTS
         faults = {
             "duplicated": {each for each in now if now[each] > 1},
             "unexpected": now.keys() - before.keys() - self._after.keys(),
@@ -89,7 +89,7 @@ class Operation(Scenario):
         return {kind: found for kind, found in faults.items() if found}
 
 
-def contents(client: Any) -> Counter[str]:
+def document_counts(client: Any) -> Counter[str]:
     """Return the number of occurrences of each document and collection name in the database ``operations``."""
     database, found = client.operations, Counter[str]()
     for name in database.list_collection_names():
@@ -114,7 +114,7 @@ _ORIGINAL_DOCUMENTS = Counter(
 
 def restore_documents(client: Any) -> None:
     """Restore the documents, collections and indexes that the previous run has changed."""
-    database, now = client.operations, contents(client)
+    database, now = client.operations, document_counts(client)
     if now != _ORIGINAL_DOCUMENTS:
         for name in {*now, *DOCUMENTS} - {each for each in now if ": " in each}:
             if name in DOCUMENTS:
@@ -461,7 +461,7 @@ class SlowFile(io.BytesIO):
         return super().write(data)
 
 
-def yielding(items: Iterable[Any]) -> Iterator[Any]:
+def iterate_slowly(items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
         gevent.sleep(0)
         yield item
@@ -490,7 +490,7 @@ CALLBACKS = {
     ),
     "mapping of command": OperationRow("database", lambda d: d.command(SlowMapping({"count": "work"}))["n"], 4),
     "iterator of insert_many": OperationRow(
-        "collection", lambda c: c.insert_many(yielding([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
+        "collection", lambda c: c.insert_many(iterate_slowly([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
     ),
     "transaction callback": OperationRow(
         "session", in_with_block(lambda s: update_in_transaction(s, lambda _session: gevent.sleep(0))), 2

@@ -21,7 +21,7 @@ class CursorEntity:
         self.timeout_ms: float | None = None
 
     @classmethod
-    def opened(cls, cursor: Any) -> CursorEntity:
+    def with_first_document(cls, cursor: Any) -> CursorEntity:
         """Read the first document, so that the cursor sends its query, and return an entity of the cursor."""
         return cls(cursor, next(cursor, _NOTHING))
 

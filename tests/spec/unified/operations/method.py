@@ -69,7 +69,7 @@ class Method:
         self._check(arguments)
         values = dict(arguments)
         timeout = None if self._takes_limit else values.pop(_LIMIT, None)
-        converted = {self._method_argument(name): convert(run, name, value) for name, value in values.items()}
+        converted = {self._method_argument(name): convert_argument(run, name, value) for name, value in values.items()}
         method = getattr(target, self._call) if isinstance(self._call, str) else partial(self._call, target)
         with nullcontext() if timeout is None else gmongo.timeout(timeout / 1000):
             return self._convert_result(method(**converted))
@@ -115,22 +115,22 @@ def documents(cursor: Any) -> Documents:
         return Documents(cursor)
 
 
-def convert(run: Run, name: str, value: Any) -> Any:
+def convert_argument(run: Run, name: str, value: Any) -> Any:
     """Convert the value of an argument in the format to a value for the driver's method."""
     if name == "session":
         return run.entities.session(value)
     if name in CONVERSIONS:
         return CONVERSIONS[name](value)
     if name == "returnDocument":
-        return _choose(_RETURN_DOCUMENTS, value.lower(), name)
+        return _look_up_value(_RETURN_DOCUMENTS, value.lower(), name)
     if name == "timeoutMode":
-        return _choose(_TIMEOUT_MODES, value, name)
+        return _look_up_value(_TIMEOUT_MODES, value, name)
     if name == "cursorType":
-        return _choose(_CURSOR_TYPES, value, name)
+        return _look_up_value(_CURSOR_TYPES, value, name)
     return value
 
 
-def _choose(table: Mapping[str, Any], value: str, name: str) -> Any:
+def _look_up_value(table: Mapping[str, Any], value: str, name: str) -> Any:
     if value not in table:
         raise FormatError(f"{name} must be one of {list(table)}, was {value!r}")
     return table[value]
