@@ -4,10 +4,10 @@ A greenlet of the pool runs only when a step switches to the greenlet. A step ru
 event loop, accepts or refuses a connection, or interrupts a check-out. A step can also advance the
 clock, or clear, close or fork the pool.
 
-The explorer checks the invariants after each step. The explorer does not continue
-from a state that equals an earlier state, including the current code lines of all greenlets. After
-the last step, the explorer runs all greenlets to the end. At the end, the pool must have released
-all connections and waiters (*liveness*).
+The explorer checks the invariants after each step. The explorer does not continue from a state that
+equals an earlier state. A state includes the current code lines of all greenlets. After the last
+step, the explorer runs all greenlets to the end. At the end, the pool must have released all
+connections and waiters (*liveness*).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Listener(ForwardingPoolListener):
 
 
 class _RecordingDelivery(Delivery):
-    """A delivery that records the order in which the pool queues events, and the order of delivery."""
+    """A delivery that records the order of queued events and the order of delivered events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -315,7 +315,7 @@ class PoolSystem:
             yield "the background sleeps, and minPoolSize is not reached"
 
     def state_view(self) -> Any:
-        """Return a value that is equal for systems that behave equally in all later steps."""
+        """Return a value that is equal for two systems if all later steps have equal effects."""
         machine = self.pool.machine
         states = {task: self._state_of_task(task) for task in self.scheduler.tasks if not task.dead}
         self.scheduler.has_ready(), self.scheduler.has_timer()

@@ -20,7 +20,7 @@ NO_BACKGROUND_RUNS = -1.0
 
 
 class PoolOwner:
-    """A pool owner. With `clears_on_failure`, a failed handshake clears the pool."""
+    """A pool owner that clears the pool after a failed handshake if `clears_on_failure` is True."""
 
     def __init__(self, clears_on_failure: bool = True) -> None:
         self.pool: Pool
@@ -47,7 +47,7 @@ def make_pool(
     connect_timeout: float | None = 5.0,
     **options: Any,
 ) -> Pool:
-    """Create a pool, by default without background runs. `recorder` is the listener."""
+    """Create a pool with the listener `recorder`, by default without background runs."""
     options = {"background_interval": NO_BACKGROUND_RUNS, **options}
     owner = PoolOwner(clears_on_failure)
     connection_options = ConnectionSettings(

@@ -101,7 +101,7 @@ def test_operation_evicted_from_wait_queue_by_clear_is_retried(
     assert recorder.lines_starting_with("PoolCleared") == ["PoolCleared"]
 
 
-# Tests of a clear with `interruptInUseConnections`
+# Tests of clears that interrupt connections in use
 
 
 @pytest.mark.requirement("CMAP-152", "CMAP-153", "CMAP-154", "CMAP-155", "CMAP-156", "CMAP-159", "CMAP-191")
@@ -146,7 +146,7 @@ def test_interrupting_clear_keeps_connections_of_new_generation(new_pool: Any, s
     old = pool.check_out()
     new: list[Any] = []
 
-    def check_out_during_clear(_event: Any) -> None:  # before any interruption
+    def check_out_during_clear(_event: Any) -> None:  # runs before any interruption
         pool.ready()
         new.append(pool.check_out())
 

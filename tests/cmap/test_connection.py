@@ -115,7 +115,7 @@ def test_check_out_closes_idle_connections(new_pool: Any, recorder: Any) -> None
 
 
 def test_connection_with_exhaust_reply_in_progress_rejects_other_requests(new_pool: Any, server: Any) -> None:
-    """Check the errors before and after a network error of the connection."""
+    """Check the errors of further requests before and after a network error of the connection."""
     pool = new_pool()
     connection = pool.check_out()
     allowing = encode_op_msg(1, EXHAUST_ALLOWED, bson.encode({"ping": 1}))

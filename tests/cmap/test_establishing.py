@@ -31,7 +31,7 @@ def test_connection_counts_change_before_listener_runs(new_pool: Any, server: An
         ("ConnectionCreatedEvent", (1, 1, 0, 0), 0),
         ("ConnectionReadyEvent", (1, 1, 0, 0), 1),
         ("ConnectionCheckedOutEvent", (1, 0, 0, 1), 1),
-        # When the pool publishes this event, the connection is already available.
+        # When the pool publishes the check-in event, the connection is already available.
         ("ConnectionCheckedInEvent", (1, 0, 1, 0), 1),
         ("ConnectionClosedEvent", (0, 0, 0, 0), 1),
     ]

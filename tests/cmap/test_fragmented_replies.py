@@ -41,7 +41,7 @@ def reply(
     """Return a reply message. Some arguments make the message malformed.
 
     :param length: the number of bytes by which the length in the header exceeds the true length.
-    :param tail: extra bytes after the message.
+    :param tail: additional bytes after the message.
     """
     payload = struct.pack("<IB", flags, section_kind) + body
     return struct.pack("<iiii", 16 + len(payload) + length, 99, response_to, opcode) + payload + tail
@@ -94,7 +94,7 @@ class FragmentingServer(StreamServer):
                 for piece in self.pieces:
                     sock.sendall(piece)
                     if not self.keep_open:
-                        gevent.sleep(0.002)  # the pause lets the client read each piece separately
+                        gevent.sleep(0.002)  # During the pause, the client reads the piece.
                 if not self.keep_open:
                     break
         except OSError:

@@ -203,8 +203,8 @@ def test_connect_succeeds_if_first_address_drops_packets(
     before = virtual_time.monotonic()
     client = new_client(connect, server, connectTimeoutMS=1000)
     assert client.admin.command("ping")["ok"] == 1
-    # The monitor tried the second address after 0.25 seconds. The connection of the pool did not
-    # wait for the first address.
+    # The monitor tried the second address after 0.25 seconds. The pool connection did not wait for
+    # the first address.
     assert 0.25 <= virtual_time.monotonic() - before < 1
     assert list(client._topology.settings.connection.order._failed) == [("127.0.0.2", server.port)]
 

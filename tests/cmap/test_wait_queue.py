@@ -17,7 +17,7 @@ from tests.support.server import hold_reply
 
 
 class Waiters:
-    """Greenlets that check out connections. ``served`` lists their names in order."""
+    """Greenlets that check out connections. ``served`` lists the names in check-out order."""
 
     def __init__(self, pool: Pool, start_greenlet: Any) -> None:
         self.served: list[Any] = []

@@ -66,8 +66,8 @@ ERROR_KINDS = {
     "overloaded but not retryable": ErrorKind(_operation_failure(462), ("SystemOverloadedError",)),
     "overloaded network": ErrorKind(lambda details: AutoReconnect("gone", details), _OVERLOADED, read=True, write=True),
 }
-# Flags of each operation: is a write, is retryable, is a generic command, ends a transaction, runs
-# in a transaction.
+# Flags: the operation is a write, is retryable, is a generic command, ends a transaction, runs in a
+# transaction.
 OPERATIONS = {
     "read": (False, True, False, False, False),
     "other read": (False, False, False, False, False),

@@ -110,7 +110,7 @@ class CustomError(Exception):
 def interrupt_late_find(client: MongoClient[Any], server: DelayingServer, interruption: str = "kill") -> None:
     """Start a `find` whose reply the server delays.
 
-    After the server has received the command, interrupt the `find`.
+    After the server has received the `find`, interrupt the operation.
     """
     limit = gevent.Timeout(10)
     server.fail("find", server.delay)
@@ -204,7 +204,7 @@ def test_drain_late_replies_bytes_does_not_limit_the_next_reply(create_client, s
     assert pool_recorder.lines_starting_with("Created") == ["Created 1"]
 
 
-# Per cause: client options, and attributes of the server.
+# Cause of the close -> client options, and attributes of the server
 CLOSING: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
     "drainLateRepliesMS": ({"drainLateRepliesMS": 30}, {}),
     "drainLateRepliesBytes": ({"drainLateRepliesBytes": LARGE}, {"filling": bytes(LARGE)}),

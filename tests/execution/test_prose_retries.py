@@ -20,7 +20,7 @@ LABEL = "RetryableWriteError"
 
 
 class OperationKind(NamedTuple):
-    """A read or a write, and the error labels that the server sends with a retryable error."""
+    """A retryable read or write, and the error labels that the server sends with an error."""
 
     command: str
     run: Callable[[Client], Any]

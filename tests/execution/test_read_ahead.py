@@ -226,7 +226,7 @@ def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: Scrip
     server.wait_for("getMore")
     cursor.close()
     eventually(lambda: no_connection_or_session_in_use(client))
-    assert next(cursor) == {"_id": 1}  # received before `close`
+    assert next(cursor) == {"_id": 1}  # received before the call of `close`
     with pytest.raises(StopIteration):
         next(cursor)
     assert client.pool_stats()[0]["total"] == 2

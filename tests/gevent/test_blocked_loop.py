@@ -100,7 +100,7 @@ def test_check_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, mode
     with client_with_connection(deployment, recorder, **options) as client:
         [server] = client._topology.servers.values()
         for round_ in range(6):
-            gevent.sleep(0.1 * round_)  # each round blocks the loop at a different time after a check
+            gevent.sleep(0.1 * round_)  # Block the loop at various times after a check.
             ended = len(recorder.lines_starting_with(*ENDS))
             connection = server.monitor._connection
             awaited = connection is not None and connection.mid_message

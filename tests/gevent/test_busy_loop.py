@@ -92,7 +92,7 @@ def run_transaction(client: MongoClient[Any]) -> None:
 def test_operation_ends_within_its_limit_and_two_loop_iterations(
     pool_state: int | None, options: dict[str, Any], operation: Callable[[MongoClient[Any]], object]
 ) -> None:
-    """The operation waits for a server, a connection or a reply."""
+    """Run an operation that waits for a server, a connection or a reply."""
     more = {"maxPoolSize": 1, "retryReads": False, "retryWrites": False, "serverMonitoringMode": "poll"}
     with ScriptedServer(member=lambda server: {**MEMBER, "hosts": [server.name], "me": server.name}) as server:
         if pool_state is None:

@@ -91,7 +91,7 @@ def resolver(monkeypatch):
 
 def add_records(names: SlowNameServer, server: ScriptedServer) -> None:
     """Add the SRV, TXT and address records of a deployment with one server to a name server."""
-    dns.resolver.default_resolver.timeout = 30  # seconds, longer than the test
+    dns.resolver.default_resolver.timeout = 30  # seconds, which is longer than the test
     names.hosts[f"_mongodb._tcp.{CLUSTER}"] = [Host(NAME, server.port)]
     names.texts[CLUSTER] = [["authSource=admin"]]
     names.addresses[NAME] = "127.0.0.1"
@@ -134,7 +134,7 @@ def open_resources() -> dict[str, int]:
 
 @contextmanager
 def assert_no_leaks() -> Iterator[None]:
-    """Check at the end of the block that the lookups in the block have released all resources."""
+    """Check at the end of the block that all lookups in the block have released their resources."""
     # The first use of the thread pool opens descriptors that stay open.
     get_hub().threadpool.apply(int)
     # `eventually` starts a timer, which must be counted before and after the block.

@@ -76,7 +76,7 @@ ERRORS: dict[str, tuple[Callable[[], None], Any]] = {
 
 
 class Request:
-    """An object whose release the tests check. A local variable of the application refers to the object."""
+    """An object in a local variable of the application. The tests check its release."""
 
 
 def releases_locals(call: Callable[[], None], error: Any) -> bool:

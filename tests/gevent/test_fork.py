@@ -14,7 +14,7 @@ from gevent.event import Event
 
 from tests.support.server import ScriptedServer, cursor_reply, hold_reply, send_no_reply
 
-# First lines of each program, which calls FORK(). Parent and child print to one output.
+# First lines of each program. Parent and child print to one output.
 # If the child fails, the parent also fails.
 PRELUDE = """
 import gc, json, os, sys, gevent, gevent.os

@@ -51,7 +51,7 @@ def test_waiter_times_out_and_selects_server_once_per_check(virtual_time, select
         gevent.joinall(waiters)
         errors = {type(each.exception) for each in waiters}
         assert errors == {ServerSelectionTimeoutError}
-        # A greenlet selects a server twice at the start, and then once after each check. A check runs each half second.
+        # A greenlet selects a server twice at the start, and once after each check (every 0.5 s).
         assert initial <= 2 * WAITERS
         assert selection_count[0] - initial <= 4 * WAITERS
 

@@ -126,7 +126,7 @@ def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deploymen
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
 def test_interruption_loses_nothing_with_yielding_listeners(scenario, kind, real_deployment):
-    """The listeners switch to the hub in each command, pool, heartbeat and topology event."""
+    """Use listeners that switch to the hub in each command, pool, heartbeat and topology event."""
     _switches, thrown = explore_scenario(scenario, kind, real_deployment, yields_in_events=True)
     assert thrown
 
@@ -151,7 +151,7 @@ class YieldingProcessor(SpanProcessor):
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
 def test_interruption_loses_nothing_with_yielding_span_processor(scenario, kind, monkeypatch, real_deployment):
-    """The driver ends each started span."""
+    """Check that the driver also ends each started span."""
     spans, provider = YieldingProcessor(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(spans)
     observed = TelemetrySettings(traces=True, tracer_provider=provider, slow=60.0)

@@ -170,7 +170,7 @@ class Canary:
 
 
 def error_chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception, its causes and its contexts."""
+    """Yield an exception, and all causes and contexts of the exception."""
     waiting, seen = [error], set()
     while waiting:
         each = waiting.pop()
@@ -184,7 +184,7 @@ def error_chain(error: BaseException) -> Iterator[BaseException]:
 
 def locals_of(error: BaseException) -> Iterator[tuple[str, str, Any]]:
     """Yield the local variables in a traceback, except in frames of tests and of
-    ``gmongo.testing``. Error reporting services send local variables.
+    ``gmongo.testing``. Error reporting services transmit local variables.
     """
     for frame, _line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename

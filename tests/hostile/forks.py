@@ -33,7 +33,7 @@ _READY = b"."
 class InheritedUseDetector(CommandEventChecker):
     """Listener that records the sessions and cursors in commands.
 
-    In a child, the listener detects sessions and cursors of the parent.
+    In a child, the listener detects the use of sessions and cursors of the parent.
     """
 
     def __init__(self) -> None:

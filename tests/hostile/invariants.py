@@ -90,7 +90,7 @@ def check_nothing_in_use(client: MongoClient[Any], commands: CommandEventChecker
 def silent_stderr() -> Iterator[None]:
     """Check at the end of the block that the code in the block printed nothing to standard error.
 
-    :raises Violation: the code printed a text.
+    :raises Violation: the code in the block printed a text.
     """
     was, sys.stderr = sys.stderr, io.StringIO()
     try:

@@ -162,7 +162,7 @@ class _Step:
             gevent.killall(workers)
             if self.faults:
                 raise Violation("; ".join(self.faults[:3]))
-            self._request()  # must succeed, because no interruption occurs
+            self._request()  # The request must succeed, because no interruption occurs.
             self._wait_for_late_replies(client)
             check_nothing_in_use(client, self.commands)
 

@@ -63,7 +63,7 @@ _OF_CHILD = 100  # Number of interruptions in a forked child.
 class WorkerObject:
     """An object in the local variables of a worker.
 
-    When the worker has ended, no reference to the object may exist.
+    After the end of the worker, no reference to the object may exist.
     """
 
     alive = 0
@@ -508,7 +508,7 @@ class Soak:
         first_number: int = 0,
         report: Callable[[str], None] = lambda text: None,
     ) -> CampaignResults:
-        """Run steps until the number of interruptions is `interrupts`, or until the time limit.
+        """Run steps until the time limit, or until the number of interruptions is `interrupts`.
 
         :param first_number: the number of the first step.
         """
@@ -586,7 +586,7 @@ class Soak:
         if found:
             self.findings.violations.append((number, f"in cycles: {dict(found)}, frames {sorted(frames)[:40]}"))
         for _ in range(150):  # A stopped monitor may still run for a short time.
-            gc.collect()  # A reference cycle may have become garbage since the previous collection.
+            gc.collect()  # A reference cycle may be garbage since the previous collection.
             left = [each for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT)]
             if not left:
                 return

@@ -1,4 +1,4 @@
-"""Tests of the client's exceptions and resources if a server violates the protocol, refuses commands, or stops."""
+"""Tests of a client whose server violates the protocol, refuses commands, or stops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.server import (
 )
 from tests.support.wait import eventually
 
-BROKEN = {  # name: (fault, exception, message)
+BROKEN = {  # Name of a fault -> fault, exception class, and message.
     "closed before the reply": (cut_reply(0), AutoReconnect, "connection closed by the server"),
     "closed inside the header": (cut_reply(10), AutoReconnect, "connection closed by the server"),
     "closed inside the body": (cut_reply(30), AutoReconnect, "connection closed by the server"),

@@ -73,7 +73,7 @@ def test_command_line_runs_campaign_and_soak(capsys: pytest.CaptureFixture[str])
     assert "soak standalone: 1 cases, seed 5, 0 violations" in capsys.readouterr().out
 
 
-# Each following test adds a defect to the driver, and checks that a campaign detects the defect.
+# The following tests add defects to the driver, and check that a campaign detects the defects.
 
 
 def test_campaign_detects_unchecked_reply(monkeypatch: pytest.MonkeyPatch) -> None:

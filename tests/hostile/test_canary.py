@@ -246,10 +246,7 @@ def test_authentication_discloses_no_secret(
 
 
 def collect_interruption_errors(canary: Canary, use: Callable[[], object]) -> None:
-    """Call `use` three times.
-
-    Interrupt the calls by a gevent timeout, a driver time limit, and a kill.
-    """
+    """Interrupt calls of `use` by a gevent timeout, by a driver time limit, and by a kill."""
 
     def use_with_timeout() -> None:
         with gevent.Timeout(0.02):

@@ -188,7 +188,7 @@ class FaultyServer:
     """A server that changes one field of one reply. All other replies of the server are correct.
 
     :ivar change: the number of the reply to change, the path of the field, and the wrong value.
-        If the tuple is empty, the server changes no reply.
+        With an empty tuple, the server changes no reply.
     :ivar replies: the command name and the correct reply of each command since :meth:`begin`.
     """
 

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("collector_off")
 
 
 class Request:
-    """An object whose release the tests check. A local variable of the application refers to the object."""
+    """An object in a local variable of the application. The tests check its release."""
 
 
 @pytest.mark.one_in(6)

@@ -42,10 +42,7 @@ def captured_logs() -> Iterator[io.StringIO]:
 
 
 def texts_about(uri: str) -> str:
-    """Create a client.
-
-    Return the texts of the exceptions, warnings, log records and reprs that result.
-    """
+    """Create a client, and return the texts of its exceptions, warnings, log records and reprs."""
     with captured_logs() as text:
         try:
             client: Any = MongoClient(uri, connect=False)

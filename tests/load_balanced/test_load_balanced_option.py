@@ -98,7 +98,7 @@ def test_load_balanced_client_does_not_poll_srv_records(
     assert dns.names.questions.count((SRV, "SRV")) == 1
     connect(f"mongodb+srv://{SRV_NAME}/?tls=false&loadBalanced=false").db.c.find_one()
     if option_source == "uri":
-        assert scans  # The client without a load balancer polls, so the patched method is correct.
+        assert scans  # A client without a load balancer polls with the patched method.
 
 
 @pytest.mark.requirement("LB-87", "LB-71")

@@ -61,7 +61,7 @@ def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: An
     name = "find" if method == "raw" else method
     assert deployment.commands.named("getMore")
     assert len(set(connections_of_commands(deployment, name, "getMore"))) == 1
-    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN  # one check-in
+    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN  # only one check-in
     assert deployment.commands.named("killCursors") == []
     assert connection_uses(client) == {}
 
@@ -86,7 +86,7 @@ def test_dropped_pinned_cursor_is_killed_on_pinned_connection(deployment: Any, c
     next(cursor)
     pinned_connection = connections_of_commands(deployment, "find")
     recorder.clear()
-    del cursor  # runs the finaliser of the cursor
+    del cursor  # collect the cursor
     assert recorder.events == []
     assert connection_uses(client) == {"cursors": 1}
     collect_garbage()

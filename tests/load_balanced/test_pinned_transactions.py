@@ -86,7 +86,7 @@ def test_dropped_session_with_transaction_releases_pinned_connection(client: Any
     session.start_transaction()
     client.db.c.insert_one({}, session=session)
     recorder.clear()
-    del session  # runs the finaliser of the session
+    del session  # collect the session
     assert recorder.events == []
     eventually(lambda: (collect_garbage(), connection_uses(client) == {})[1])
     assert recorder.lines_starting_with(*PINNING) == ["ConnectionCheckedIn"]

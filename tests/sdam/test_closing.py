@@ -106,8 +106,8 @@ def test_close_publishes_all_events_without_greenlet_switch(connect: Any, stream
 def test_close_during_check_publishes_last_events_in_order(
     connect: Any, stream_server: ScriptedServer, recorder: Any, stage: str
 ) -> None:
-    """Check the order of events: the cancelled check ends, the pool, the server and the topology
-    close."""
+    """Check the order of the last events: end of the cancelled check, close of the pool, close of
+    the server, close of the topology."""
     stream_server.fail("handshake", *[send_no_reply] * (stage == "handshake"))
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     if stage == "hello":

@@ -2,7 +2,7 @@
 
 Network errors before the end of the hello are overload errors, and change neither the server
 description nor the pool. All later errors of a server mark the server Unknown and clear the pool.
-Timeouts of the application have no effect on the server.
+Timeouts of the application change neither the server description nor the pool.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool
 
 
 def client_with_known_server(connect: Any, server: ScriptedServer, recorder: Recorder, **options: Any) -> Client:
-    """Return a client that knows the server, and whose pool has no connections."""
+    """Return a client that has discovered the server, and whose pool has no connections."""
     options = {"heartbeatFrequencyMS": 60_000, "maxAdaptiveRetries": 0, "retryReads": False, **LOGIN, **options}
     client: Client = connect(server, **options)
     recorder.wait_for("PoolReady")

@@ -37,7 +37,7 @@ def test_monitor_waits_half_a_second_after_failed_checks(
     gevent.get_hub().loop.update_now()
     assert gevent.get_hub().loop.now() - started >= 0.95
     assert len(recorder.events_named("HeartbeatFailed")) == 2
-    assert poll_server.connection_count == 4  # 3 of the monitor, and 1 of the operation
+    assert poll_server.connection_count == 4  # 3 for the monitor, 1 for the operation
 
 
 @pytest.mark.requirement("SM-95", "SM-99")

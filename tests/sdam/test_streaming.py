@@ -103,7 +103,7 @@ def test_monitor_repeats_hello_if_server_sends_only_one_reply(
         assert awaitable_hellos(stream_server)[-1]["topologyVersion"] == stream_server.topology_version
         stream_server.changed()
     recorder.wait_for("HeartbeatSucceeded awaited", 4)
-    assert len(stream_server.commands("handshake")) == 2  # from the monitor and the RTT monitor
+    assert len(stream_server.commands("handshake")) == 2  # by the monitor and the RTT monitor
 
 
 @pytest.mark.requirement("SM-63", "SM-114")

@@ -52,7 +52,7 @@ class EventRecorder(ForwardingPoolListener):
         self._changed.set()
 
     def wait_for(self, kind: str, count: int, timeout: float) -> None:
-        """Wait until `count` events of the kind `kind` are recorded."""
+        """Wait until `count` events of kind `kind` are recorded."""
         with gevent.Timeout(timeout, AssertionError(f"no {count} events {kind} in {self.events}")):
             while sum(event["type"] == kind for event in self.events) < count:
                 self._changed.clear()
@@ -163,7 +163,7 @@ class CmapTest:
     def _op_ready(self) -> None:
         self._pool.ready()
 
-    # Comparison with the expected error and events
+    # Comparison with the expected error and with the expected events
 
     def _check(self, error: PyMongoError | None) -> None:
         expected = self._case.get("error")

@@ -2,8 +2,8 @@
 
 The content of a file determines its kind, and the kind determines the runner. If a specification
 adds a file of a known kind, the runner of the kind also runs the new file. If a file has an unknown
-kind, a test of this repository fails. Unified tests in the folders ``invalid`` and ``valid-fail``
-have their own kinds, because these tests must fail.
+kind, a test fails. Unified tests in the folders ``invalid`` and ``valid-fail`` have their own
+kinds, because these tests must fail.
 """
 
 from __future__ import annotations

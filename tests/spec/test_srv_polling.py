@@ -295,7 +295,7 @@ def test_polling_interval_is_shortest_ttl_and_at_least_60_seconds(
 def test_operation_succeeds_during_dns_query_of_polling_greenlet(
     connect: Any, network: Network, polling_timer: PollingTimer
 ) -> None:
-    # A time that is longer than the test, so that the query does not time out.
+    # The timeout is longer than the test, so that the query does not time out.
     client = connect(connectTimeoutMS=60_000)
     network.names.silent = True
     query_count = len(network.names.questions)

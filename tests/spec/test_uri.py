@@ -62,7 +62,7 @@ def test_parsed_uri_equals_official_case(case: dict[str, Any]) -> None:
 def assert_credentials(result: dict[str, Any], expected: dict[str, Any]) -> None:
     assert result["username"] == expected["username"]
     # As in PyMongo, the first dot separates the database from the collection. The official case
-    # expects a single name.
+    # expects one name with both parts.
     names = [result["database"], result["collection"]]
     assert (".".join(part for part in names if part) or None) == expected["db"]
     # If the URI contains only a username, the password is an empty string, as in PyMongo.

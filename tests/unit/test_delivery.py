@@ -52,7 +52,7 @@ def spawn(function: Any, *arguments: Any) -> gevent.Greenlet[..., Any]:
 
 
 class BlockingListener:
-    """A listener that blocks until the gate is open."""
+    """A listener that blocks until the test opens the gate."""
 
     def __init__(self) -> None:
         self.received: list[Any] = []

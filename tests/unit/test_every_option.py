@@ -126,7 +126,7 @@ def test_option_changes_client_by_keyword_and_in_uri(option: Option) -> None:
     without = client_state(host, {name: value for name, value in required.items() if value != "other"})
     try:
         found: object = client_state(host, given)
-    except Exception as error:  # for example, for a host outside the allowed domain
+    except Exception as error:  # for example, for a host outside of the domain
         found = str(error)
     assert found != without
     if option.source is Source.ANYWHERE and option.name not in ("username", "password"):

@@ -38,7 +38,7 @@ def test_child_marks_objects_before_loop_starts_again(steps: list[str], monkeypa
     monkeypatch.setattr(_fork, "_process", -1)
     _fork._mark_inherited_objects()
     assert steps == ["marked", "loop reinitialized"]
-    _fork._mark_inherited_objects()  # a second call of the hook has no effect
+    _fork._mark_inherited_objects()  # the second call of the hook has no effect
     assert steps == ["marked", "loop reinitialized"]
     assert _fork._process == os.getpid()
 

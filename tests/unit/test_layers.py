@@ -25,7 +25,7 @@ LEAVES = frozenset(
 )  # fmt: skip
 # Packages that belong to no layer.
 BESIDE_LAYERS = frozenset({"options", "testing"})
-# Permitted imports that violate the rule of the layers -> reason.
+# Permitted import that violates the rule of the layers -> reason for the import.
 ALLOWED = {
     ("events", "cmap"): "an event of a command shows the connection of the command",
     ("events", "sdam"): "an event of discovery shows descriptions",

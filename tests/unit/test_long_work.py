@@ -1,4 +1,4 @@
-"""Long computations, and the sleep of background greenlets.
+"""Tests of long computations, and of the sleep of background greenlets.
 
 `Wakeup` ends the sleep of a background greenlet. Another native thread may set a wakeup at any moment.
 
@@ -110,7 +110,7 @@ def test_wakeup_callback_after_end_of_sleep_wakes_no_greenlet() -> None:
     sleeper = gevent.spawn(wakeup.sleep, None)
     gevent.sleep(0)
     wakeup.set()
-    wakeup.set()  # requests a second callback, which may run after the end of the sleep
+    wakeup.set()  # This call requests a second callback, which may run after the end of the sleep.
     assert sleeper.get(timeout=5)
     gevent.sleep(0)
     assert sleeper.ready()

@@ -1,4 +1,4 @@
-"""The schema of reply fields accepts the boundary values of each field, and rejects others."""
+"""The schema of reply fields accepts valid values of each field, and rejects invalid values."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_invalid_number_in_hello_counts_as_missing(invalid_value: Any) -> None:
         for field, (lowest, highest) in HELLO_NUMBERS.items()
     }
     assert read_hello({"ok": 1, "setName": "rs", **hello}, 0.5).reply == {"ok": 1, "setName": "rs"}
-    for field in HELLO_NUMBERS:  # All other fields are valid.
+    for field in HELLO_NUMBERS:  # The other fields are valid.
         good = {other: float(max(least, 1)) for other, (least, _) in HELLO_NUMBERS.items()}
         found = read_hello({"ok": 1, **good, field: hello[field]}, 0.5).reply
         assert found == {"ok": 1, **{other: int(value) for other, value in good.items() if other != field}}

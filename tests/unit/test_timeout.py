@@ -1,6 +1,6 @@
 """A time limit raises an error in the greenlet whose block or exchange takes too long.
 
-If the event loop was blocked, the time limit is extended.
+If the event loop was blocked, the driver extends the time limit.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def run_program(scenario: str, *arguments: str) -> str:
 def run_both(scenario: Callable[[str], Any]) -> dict[str, Any]:
     """Run a scenario with gmongo and concurrently with PyMongo.
 
-    Print the outcomes, for a run with ``pytest -rP``. Return the outcomes, keyed by driver name.
+    Print the outcomes, which ``pytest -rP`` shows. Return the outcomes, keyed by driver name.
     """
     with gevent.Timeout(LIMIT):
         programs = {driver: gevent.spawn(scenario, driver) for driver in DRIVERS}

@@ -24,7 +24,7 @@ def import_driver(name: str) -> Any:
 
 
 def send_line(*words: Any) -> None:
-    """Print a line for the test."""
+    """Print a line, which the test reads from standard output."""
     print(*words, flush=True)
 
 

@@ -168,7 +168,7 @@ class Run:
     def close(self) -> None:
         """Close the client.
 
-        The caller runs this method in a greenlet, because PyMongo's `close` needs half a second.
+        The caller runs the method in a greenlet, because `close` of PyMongo needs half a second.
         """
         if not self._call_with_limit(lambda: self.client.close() or True):
             self.losses.add("close() does not end")
@@ -225,7 +225,7 @@ def run_all(deployment: Deployment, scenario: Scenario) -> Iterator[Run]:
 def main() -> None:
     """Run the scenarios that the command line names, and print the losses of each scenario."""
     gc.collect()
-    gc.freeze()  # later garbage collections skip the frozen objects
+    gc.freeze()  # Later garbage collections skip frozen objects.
     with Deployment.replica_set(members=1) as deployment:
         insert_documents(deployment)
         found = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}

@@ -125,9 +125,9 @@ def _session_faults(run_state: ScenarioRun) -> list[str]:
 
 
 def _next_operation_faults(run_state: ScenarioRun) -> list[str]:
-    """Run further operations.
+    """Run further operations after the interruption.
 
-    Return a text if an operation does not return the requested document.
+    Return a text if a further operation does not return the requested document.
     """
     facts = run_state.db.facts
     expected = [{"_id": number, "of": number} for number in range(4)]
@@ -139,7 +139,7 @@ def _next_operation_faults(run_state: ScenarioRun) -> list[str]:
 
 
 class Resources:
-    """The open resources before a run: the descriptors and watchers of the process, and the objects on the servers."""
+    """Open resources before a run: descriptors, watchers, and objects on the servers."""
 
     def __init__(self, deployment: Any) -> None:
         self._deployment = deployment

@@ -1,8 +1,8 @@
 """Run a scenario repeatedly, with an interruption at a different switch in each run.
 
-``greenlet.settrace`` reports each switch, including the switches in C code of gevent. A run counts the switches of one
-greenlet to the hub, and interrupts the greenlet at the chosen switch. After a run whose greenlet ends before the chosen
-switch, no further run starts.
+``greenlet.settrace`` reports each switch, including the switches in C code of gevent. A run counts
+the switches of one greenlet to the hub, and interrupts the greenlet at the chosen switch. The last
+run is the run whose greenlet ends before the chosen switch.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Scenario:
         """Use and close an object, such as a cursor, that the interrupted operation has left open."""
 
     def check(self, run_state: ScenarioRun) -> None:
-        """Check the invariants of this scenario after the run."""
+        """Check the invariants of the scenario after the run."""
 
     @property
     def is_real(self) -> bool:

@@ -45,7 +45,7 @@ DOCUMENTS: dict[str, list[dict[str, Any]]] = {
 
 
 class OperationRow(NamedTuple):
-    """One call of a public operation."""
+    """A call of a public operation, and the expected result."""
 
     object_name: str
     call: Callable[[Any], Any]

@@ -349,10 +349,7 @@ class WriteAndAbort(UploadFile):
 
 
 class DownloadFile(Scenario):
-    """After the interruption of a download, the next read continues the file.
-
-    No byte is lost or repeated.
-    """
+    """After the interruption of a download, the next read returns the next bytes of the file."""
 
     name = "GridFS download in pieces"
     min_switches = 3

@@ -102,9 +102,9 @@ class Tracer:
     def has_missed(self) -> bool:
         """Return True if the tracer threw no error, although the greenlet switched again after the chosen switch.
 
-        A missed interruption is a fault of the harness. The last switch does not count, because
-        another callback may end the greenlet before the tracer throws the error. The last switch
-        differs between runs, because the driver reads an available reply without a switch.
+        A missed interruption is a fault of the harness. The last switch does not count, because a
+        callback may end the greenlet before the throw. The last switch differs between runs,
+        because the driver reads an available reply without a switch.
         """
         is_from_application = self.kind is not None and self.kind.is_from_application
         return (

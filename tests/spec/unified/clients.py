@@ -41,7 +41,7 @@ _OIDC = "MONGODB-OIDC"
 
 
 class TokenCallback(OIDCCallback):
-    """OIDC callback that returns the only token that the simulated deployments accept."""
+    """OIDC callback that returns the token which the simulated deployments accept."""
 
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
         return OIDCCallbackResult(TOKEN)

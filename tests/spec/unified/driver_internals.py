@@ -1,4 +1,4 @@
-"""The functions of the runner that use private attributes of the driver."""
+"""All functions of the runner that use private attributes of the driver."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Documents(list[Any]):
 def as_document(result: Any) -> Any:
     """Convert a result object, or the details of a bulk write error, to a document.
 
-    Return a value of any other type unchanged.
+    Return all other values unchanged.
     """
     if isinstance(result, Mapping) and "nInserted" in result:
         return _convert_bulk(BulkWriteResult(result, True))

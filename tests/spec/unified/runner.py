@@ -180,7 +180,7 @@ class Run:
 def _attempt(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
     """Return the result of an operation and None, or None and the error that the driver raised.
 
-    Do not catch errors of the runner.
+    Errors of the runner propagate.
     """
     try:
         return call(), None

@@ -1,4 +1,4 @@
-"""Rules of style: short functions, few uses of `Any`, only existing names in ARCHITECTURE.md."""
+"""Style rules: short functions, few uses of `Any`, only existing names in ARCHITECTURE.md."""
 
 from __future__ import annotations
 
