@@ -21,8 +21,8 @@ SERVICE, OTHER_SERVICE = ObjectId("0" * 23 + "1"), ObjectId("0" * 23 + "2")
 
 @pytest.fixture
 def pool(new_pool: Any) -> Pool:
-    made: Pool = new_pool(load_balanced=True, clears_on_failure=False)
-    return made
+    pool_of_services: Pool = new_pool(load_balanced=True, clears_on_failure=False)
+    return pool_of_services
 
 
 def check_out_connection_to(service: ObjectId, server: ScriptedServer, pool: Pool) -> Connection:

@@ -111,9 +111,9 @@ def test_pool_created_message_has_specified_options(new_client: Any, server: Any
         "waitQueueTimeoutMS": 500,
     }
     new_client(**dict(reversed(specified.items())))
-    shown = ", ".join(f"{name}={value}" for name, value in specified.items())
+    option_text = ", ".join(f"{name}={value}" for name, value in specified.items())
     assert last_log_record(debug_log, "Connection pool created") == (
-        f"Connection pool created for {server.name} using options {shown}",
+        f"Connection pool created for {server.name} using options {option_text}",
         specified,
     )
     new_client()

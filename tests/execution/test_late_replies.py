@@ -94,13 +94,13 @@ def client(create_client: Callable[..., MongoClient[Any]]) -> MongoClient[Any]:
 
 
 def pool_stats_of(client: MongoClient[Any]) -> dict[str, Any]:
-    (found,) = client.pool_stats()
-    return found
+    (stats,) = client.pool_stats()
+    return stats
 
 
 def connection_counts(client: MongoClient[Any]) -> tuple[int, int, int, int]:
-    found = pool_stats_of(client)
-    return found["total"], found["available"], found["in_use"], found["draining"]
+    stats = pool_stats_of(client)
+    return stats["total"], stats["available"], stats["in_use"], stats["draining"]
 
 
 class CustomError(Exception):

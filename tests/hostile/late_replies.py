@@ -124,7 +124,7 @@ class _Step:
         self.rng = rng = random.Random(f"{seed}:{number}")
         self.numbers = count(number * 10_000_000)
         self.server = _Server(random.Random(rng.random()), compresses=rng.random() < 0.2)
-        self.left = interrupts
+        self.remaining_interrupts = interrupts
         self.interrupted = self.answered = 0
         self.faults: list[str] = []
         self.patience = rng.choice((_SHORT_WAIT, _LONG_WAIT, _LONG_WAIT))
@@ -150,7 +150,7 @@ class _Step:
             for _ in range(20):
                 self._request()
             workers = [gevent.spawn(self._run_worker) for _ in range(_WORKERS)]
-            while self.left > 0 and not self.faults:
+            while self.remaining_interrupts > 0 and not self.faults:
                 gevent.sleep(self.rng.random() * self._pace)
                 index = self.rng.randrange(_WORKERS)
                 if workers[index].dead:
@@ -178,14 +178,14 @@ class _Step:
 
     def _run_worker(self) -> None:
         try:
-            while self.left > 0 and not self.faults:
+            while self.remaining_interrupts > 0 and not self.faults:
                 self._request_with_interruption()
         except _Interruption:
             self._count()
 
     def _count(self) -> None:
         self.interrupted += 1
-        self.left -= 1
+        self.remaining_interrupts -= 1
 
     def _request_with_interruption(self) -> None:
         limit = self.rng.random() * 4 * self._pace
@@ -214,14 +214,14 @@ class _Step:
         number = next(self.numbers)
         kind = self.rng.random()
         if kind < 0.5:
-            found = self.collection.find_one({"_id": number})["_id"]
+            reply_number = self.collection.find_one({"_id": number})["_id"]
         elif kind < 0.7:
             with self.collection.find({"_id": number}) as cursor:
-                found = next(cursor)["_id"]
+                reply_number = next(cursor)["_id"]
         else:
-            found = self.collection.database.command("ask", number=number)["number"]
-        if found != number:
-            self.faults.append(f"request {number} got the reply to {found}")
+            reply_number = self.collection.database.command("ask", number=number)["number"]
+        if reply_number != number:
+            self.faults.append(f"request {number} got the reply to {reply_number}")
         self.answered += 1
         # The average increases on a busy machine.
         self._pace += (monotonic() - started - self._pace) / 20

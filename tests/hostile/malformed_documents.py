@@ -61,13 +61,13 @@ def random_value(rng: random.Random) -> Any:
 
 def value_paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path of each value in a document, including the values in nested documents and arrays."""
-    found: list[tuple[Any, ...]] = []
+    paths: list[tuple[Any, ...]] = []
     items = document.items() if isinstance(document, dict) else enumerate(document)
     for name, each in items:
-        found.append((*prefix, name))
-        if isinstance(each, (dict, list)) and len(found) < 200 and len(prefix) < 20:
-            found += value_paths(each, (*prefix, name))
-    return found
+        paths.append((*prefix, name))
+        if isinstance(each, (dict, list)) and len(paths) < 200 and len(prefix) < 20:
+            paths += value_paths(each, (*prefix, name))
+    return paths
 
 
 def _parent_of_value(document: Any, path: tuple[Any, ...]) -> Any:
@@ -77,16 +77,16 @@ def _parent_of_value(document: Any, path: tuple[Any, ...]) -> Any:
 
 
 def _replace_value(document: dict[str, Any], rng: random.Random) -> None:
-    found = value_paths(document)
-    if found:
-        path = rng.choice(found)
+    paths = value_paths(document)
+    if paths:
+        path = rng.choice(paths)
         _parent_of_value(document, path)[path[-1]] = random_value(rng)
 
 
 def _remove_value(document: dict[str, Any], rng: random.Random) -> None:
-    found = value_paths(document)
-    if found:
-        path = rng.choice(found)
+    paths = value_paths(document)
+    if paths:
+        path = rng.choice(paths)
         del _parent_of_value(document, path)[path[-1]]
 
 

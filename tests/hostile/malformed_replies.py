@@ -197,8 +197,8 @@ class MalformedReplies:
                 check_nothing_in_use(client, commands)
                 check_correct_reply(client, number)
         except Violation as violation:
-            what = OPERATIONS.index(operation)
-            raise Violation(f"operation {what}: {violation}") from violation
+            operation_index = OPERATIONS.index(operation)
+            raise Violation(f"operation {operation_index}: {violation}") from violation
 
 
 def check_correct_reply(client: MongoClient[Any], number: int) -> None:

@@ -94,14 +94,14 @@ class PoolEventCounter(ForwardingPoolListener):
             ),
             "check-ins": ("ConnectionCheckedOutEvent", "ConnectionCheckedInEvent"),
         }
-        found = [
+        actual = [
             f"{what}: {[count[name] for name in names]}"
             for what, names in equal.items()
             if count[names[0]] != sum(count[name] for name in names[1:])
         ]
         if count["ConnectionCreatedEvent"] != count["ConnectionClosedEvent"] + open_connections:
-            found.append(f"connections: {dict(count)}, open {open_connections}")
-        return found
+            actual.append(f"connections: {dict(count)}, open {open_connections}")
+        return actual
 
 
 class Step:
@@ -119,7 +119,7 @@ class Step:
     def __init__(self, topology: str, seed: int, number: int, interrupts: int) -> None:
         self.topology = topology
         self.rng = random.Random(f"{topology}:{seed}:{number}")
-        self.left = interrupts
+        self.remaining_interrupts = interrupts
         self.interrupts = self.operations = self.faults = self.forks = self.interrupts_of_children = 0
         self.outcomes: Counter[str] = Counter()
         self.violations: list[str] = []
@@ -166,10 +166,10 @@ class Step:
                 except PyMongoError as error:
                     raise Violation(f"an operation fails after the end of all faults: {error!r}") from error
             limit = monotonic() + _CLOSE_GRACE
-            while (found := self._connections.faults(0)) and monotonic() < limit:
+            while (actual := self._connections.faults(0)) and monotonic() < limit:
                 gevent.sleep(0.01)
-            if found or self._commands.open:
-                raise Violation(f"after close(): {found} {self._commands.open}")
+            if actual or self._commands.open:
+                raise Violation(f"after close(): {actual} {self._commands.open}")
         self.db = self.deployment = None  # type: ignore[assignment]
 
     def _start(self) -> Any:
@@ -197,7 +197,7 @@ class Step:
             raise Violation(self.violations[0])
 
     def _interrupt_workers(self) -> None:
-        while self.left > 0 and not self.violations:
+        while self.remaining_interrupts > 0 and not self.violations:
             while len(self._greenlets) < _WORKERS:
                 self._start_worker()
             if self._forks_at and self.interrupts >= self._forks_at[0]:
@@ -229,7 +229,7 @@ class Step:
     def _kill(self, worker: gevent.Greenlet, kills_twice: bool) -> None:
         if not worker.dead:
             self.interrupts += 1
-            self.left -= 1
+            self.remaining_interrupts -= 1
             worker.kill(block=False)
             if kills_twice:
                 gevent.sleep(0)
@@ -251,7 +251,7 @@ class Step:
             if error is not timeout:
                 self.violations.append(f"{kind.__name__}: a foreign timeout was raised: {error!r}")
             self.interrupts += 1
-            self.left -= 1
+            self.remaining_interrupts -= 1
             self.outcomes["timed out"] += 1
         except (PyMongoError, BSONError) as error:
             self.outcomes[type(error).__name__] += 1
@@ -304,7 +304,7 @@ class Step:
         self._connections.count.clear()
         self._acknowledged, self._pairs, self._attempted, self._acknowledged_counts = set(), [], Counter(), Counter()
         self.interrupts = self.operations = 0
-        self.left, self._forks_at, self._next = _OF_CHILD, [], (number + 1) * 1_000_000
+        self.remaining_interrupts, self._forks_at, self._next = _OF_CHILD, [], (number + 1) * 1_000_000
         self._interrupt_workers()
         self._wait_for_workers()
         if self.violations:
@@ -313,15 +313,15 @@ class Step:
         if lost := self._acknowledged - present:
             raise Violation(f"acknowledged writes are lost: {sorted(lost)[:10]}")
         check_nothing_in_use(client, self._commands)
-        found = self._connections.faults(sum(stats["total"] for stats in client.pool_stats()) - before)
+        actual = self._connections.faults(sum(stats["total"] for stats in client.pool_stats()) - before)
         client.close()
         if used := self._commands.faults_of_child():
-            found.append(f"sessions and cursors of the parent were used: {used[:5]}")
+            actual.append(f"sessions and cursors of the parent were used: {used[:5]}")
         gevent.sleep(0.01)
         if WorkerObject.alive:
-            found.append(f"{WorkerObject.alive} ended workers have living locals")
-        if found:
-            raise Violation("; ".join(found))
+            actual.append(f"{WorkerObject.alive} ended workers have living locals")
+        if actual:
+            raise Violation("; ".join(actual))
         return {
             "interrupts": self.interrupts, "operations": self.operations, "acknowledged": list(self._acknowledged),
             "pairs": self._pairs, "tried": self._attempted, "done": self._acknowledged_counts,
@@ -385,14 +385,14 @@ class Step:
 
     def _read(self, number: int, worker_object: WorkerObject) -> None:
         expected = number % _FIXED
-        found = self.db.fixed.find_one({"_id": expected})
-        if found != {"_id": expected, "of": expected}:
-            self.violations.append(f"expected {expected}, read {found}")
+        actual = self.db.fixed.find_one({"_id": expected})
+        if actual != {"_id": expected, "of": expected}:
+            self.violations.append(f"expected {expected}, read {actual}")
 
     def _read_all(self, number: int, worker_object: WorkerObject) -> None:
-        found = sorted(each["_id"] for each in self._cursor(number, 7))
-        if found != list(range(_FIXED)):
-            self.violations.append(f"read {found}")
+        actual = sorted(each["_id"] for each in self._cursor(number, 7))
+        if actual != list(range(_FIXED)):
+            self.violations.append(f"read {actual}")
 
     def _cursor(self, number: int, batch_size: int) -> Any:
         """Return a cursor over the unchanged documents.
@@ -453,9 +453,9 @@ class Step:
             self._check_usable(client)
         check_nothing_in_use(client, self._commands)
         total = sum(stats["total"] for stats in client.pool_stats())
-        found = self._connections.faults(total)
-        if found:
-            raise Violation("; ".join(found))
+        actual = self._connections.faults(total)
+        if actual:
+            raise Violation("; ".join(actual))
         present = {each["_id"] for each in self.db.facts.find()}
         lost = self._acknowledged - present
         if lost:
@@ -579,18 +579,18 @@ class Soak:
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
         gc.set_debug(0)
-        found = Counter(type(each).__name__ for each in gc.garbage if isinstance(each, _KEPT_BY_CYCLES))
+        actual = Counter(type(each).__name__ for each in gc.garbage if isinstance(each, _KEPT_BY_CYCLES))
         frames = {f"{each.f_code.co_name}:{each.f_lineno}" for each in gc.garbage if isinstance(each, FrameType)}
         gc.garbage.clear()
         gc.collect()
-        if found:
-            self.findings.violations.append((number, f"in cycles: {dict(found)}, frames {sorted(frames)[:40]}"))
+        if actual:
+            self.findings.violations.append((number, f"in cycles: {dict(actual)}, frames {sorted(frames)[:40]}"))
         for _ in range(150):  # A stopped monitor may still run for a short time.
             gc.collect()  # A reference cycle may be garbage since the previous collection.
-            left = [each for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT)]
-            if not left:
+            remaining = [each for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT)]
+            if not remaining:
                 return
-            names = Counter(type(each).__name__ for each in left)
-            del left
+            names = Counter(type(each).__name__ for each in remaining)
+            del remaining
             gevent.sleep(0.02)
         self.findings.violations.append((number, f"outlives the client: {dict(names)}"))

@@ -93,10 +93,10 @@ def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(transport, "read_beginning", _read_without_request_id)
     # Repeat the campaign until a request reads a late reply, which depends on timing.
     for attempt in range(10):
-        found = LateReplies(SEED + attempt, interrupts_per_step=300).run(300)
-        if any("got the reply to" in what for _, what in found.violations):
+        results = LateReplies(SEED + attempt, interrupts_per_step=300).run(300)
+        if any("got the reply to" in what for _, what in results.violations):
             return
-    pytest.fail(found.report())
+    pytest.fail(results.report())
 
 
 def _read_without_request_id(view: memoryview) -> tuple[int, ...]:

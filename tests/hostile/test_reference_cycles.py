@@ -51,8 +51,8 @@ def test_interrupted_greenlet_releases_local_variables(
         _insert_facts(deployment)
         runs = [run_with_exception_at(scenario, deployment, switch_number, kind) for switch_number in range(4)]
     assert any(thrown for thrown, _gone in runs)
-    left = [switch_number for switch_number, (_thrown, gone) in enumerate(runs) if not gone]
-    assert not left, f"local variables are still alive after interruptions at the switches {left}"
+    leaks = [switch_number for switch_number, (_thrown, released) in enumerate(runs) if not released]
+    assert not leaks, f"local variables are still alive after interruptions at the switches {leaks}"
 
 
 def run_with_exception_at(

@@ -78,10 +78,10 @@ def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServ
     lost = recorder.wait_for("ServerDescriptionChanged Unknown").new_description
     assert lost.round_trip_time is None
     assert lost.min_round_trip_time == 0
-    found = recorder.wait_for("ServerDescriptionChanged Standalone").new_description
-    assert found.round_trip_time > 0
+    description = recorder.wait_for("ServerDescriptionChanged Standalone").new_description
+    assert description.round_trip_time > 0
     if not streams_on:  # the RTT monitor of a streaming server may already have added samples
-        assert found.min_round_trip_time == 0
+        assert description.min_round_trip_time == 0
 
 
 @pytest.mark.requirement("SM-61", "SM-71", "SM-80", "SM-108", "SM-125", "SM-126", "SM-127")

@@ -41,12 +41,12 @@ def test_invalid_file_raises_format_error() -> None:
 
 
 def failing_cases() -> list[Any]:
-    found = [
+    failing = [
         pytest.param(file, index, id=f"{file.id}: {case['description']}", marks=_marks(file))
         for file in valid_fail()
         for index, case in enumerate(file.document["tests"])
     ]
-    return found or [pytest.param(None, 0, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
+    return failing or [pytest.param(None, 0, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 
 def _marks(file: SpecFile) -> list[Any]:

@@ -93,8 +93,8 @@ def test_key_vault_of_library_stores_data_keys(monkeypatch):
     monkeypatch.setattr(MemoryDatabase, "__getitem__", lambda database, name: KeyVault(database, name))
     providers = {"local": {"key": bytes(96)}}
     with ClientEncryption(providers, "keys.vault", DerivedClient(), CodecOptions()) as encryption:
-        made = encryption.create_data_key("local")
-    assert [key["_id"] for key in KeyVault.stored_keys] == [made]
+        key_id = encryption.create_data_key("local")
+    assert [key["_id"] for key in KeyVault.stored_keys] == [key_id]
     with pytest.raises(TypeError, match="key_vault_client must be a MongoClient"):
         ClientEncryption(providers, "keys.vault", MongoClient().keys, CodecOptions())
 

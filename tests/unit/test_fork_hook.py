@@ -50,7 +50,7 @@ def test_all_stateful_objects_are_registered_for_fork(steps: list[str]) -> None:
     from gmongo.wire.ocsp.verifier import Verifier
 
     with MongoClient("mongodb://a/", connect=False) as client:
-        made = [
+        objects = [
             client._topology,
             client._executor,
             Verifier(False, 1.0),
@@ -58,7 +58,7 @@ def test_all_stateful_objects_are_registered_for_fork(steps: list[str]) -> None:
             _object_ids._ObjectIdGenerator(),
             _native_threads._Jobs(),
         ]
-        assert [each in _fork.forkables() for each in made] == [True] * len(made)
+        assert [each in _fork.forkables() for each in objects] == [True] * len(objects)
 
 
 def test_hook_does_nothing_in_parent(steps: list[str]) -> None:

@@ -49,16 +49,16 @@ def imported_modules(path: Path, include_type_imports: bool = False) -> set[str]
     tree = ast.parse(path.read_text(encoding="utf-8"))
     branches = [] if include_type_imports else [node for node in ast.walk(tree) if _for_types_only(node)]
     skipped = {id(node) for branch in branches for node in ast.walk(branch)}
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(tree):
         if id(node) in skipped:
             continue
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path} has a relative import"
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return {_module_of(name) for name in found if name.split(".")[0] == "gmongo"}
+            modules.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return {_module_of(name) for name in modules if name.split(".")[0] == "gmongo"}
 
 
 def _for_types_only(node: ast.AST) -> bool:
@@ -71,11 +71,11 @@ def _module_of(name: str) -> str:
 
 
 def gmongo_modules() -> dict[str, Path]:
-    found = {}
+    modules = {}
     for path in ROOT.rglob("*.py"):
         parts = ("gmongo", *path.relative_to(ROOT).with_suffix("").parts)
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return modules
 
 
 MODULES = gmongo_modules()

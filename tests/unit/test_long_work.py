@@ -89,8 +89,8 @@ def test_long_computation_passes_checkpoint_after_each_piece(
 def test_computation_with_checkpoints_has_complete_result() -> None:
     assert batch_of_50_documents().count() == 50
     assert batch_of_50_documents().raw() == b"".join(DOCUMENTS)
-    found = bson.decode(command_document(insert_message(DOCUMENTS)))
-    assert found == {"insert": "c", "documents": [{"_id": number} for number in range(50)]}
+    decoded = bson.decode(command_document(insert_message(DOCUMENTS)))
+    assert decoded == {"insert": "c", "documents": [{"_id": number} for number in range(50)]}
 
 
 def test_wakeup_set_during_registration_of_sleeper_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,9 +70,9 @@ def test_invalid_number_in_hello_counts_as_missing(invalid_value: Any) -> None:
     assert read_hello({"ok": 1, "setName": "rs", **hello}, 0.5).reply == {"ok": 1, "setName": "rs"}
     for field in HELLO_NUMBERS:  # The other fields are valid.
         good = {other: float(max(least, 1)) for other, (least, _) in HELLO_NUMBERS.items()}
-        found = read_hello({"ok": 1, **good, field: hello[field]}, 0.5).reply
-        assert found == {"ok": 1, **{other: int(value) for other, value in good.items() if other != field}}
-        assert all(type(value) is int for value in found.values())
+        hello_fields = read_hello({"ok": 1, **good, field: hello[field]}, 0.5).reply
+        assert hello_fields == {"ok": 1, **{other: int(value) for other, value in good.items() if other != field}}
+        assert all(type(value) is int for value in hello_fields.values())
 
 
 def test_hello_reply_without_fields_has_defaults() -> None:

@@ -44,13 +44,13 @@ def counts_per_message(hello: Hello, statements: Statements) -> list[int]:
 
 
 def expected_counts(statement_bytes: int, max_statements: int) -> list[int]:
-    counts, left = [], [*SIZES]
-    while left:
+    counts, remaining = [], [*SIZES]
+    while remaining:
         fitting = 1
-        while fitting < min(max_statements, len(left)) and sum(left[: fitting + 1]) <= statement_bytes:
+        while fitting < min(max_statements, len(remaining)) and sum(remaining[: fitting + 1]) <= statement_bytes:
             fitting += 1
         counts.append(fitting)
-        left = left[fitting:]
+        remaining = remaining[fitting:]
     return counts
 
 

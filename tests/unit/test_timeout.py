@@ -160,9 +160,9 @@ def test_timer_of_exchange_does_not_keep_dropped_connection_in_memory():
     limit = connection._limit = TimeLimit(partial(_timeout_error, connection.address, connection._usual_limits))
     limit.begin(60)
     limit.end()
-    gone = weakref.ref(connection)
+    connection_ref = weakref.ref(connection)
     del connection
-    assert gone() is None
+    assert connection_ref() is None
     limit.close()
 
 

@@ -163,9 +163,9 @@ class TestLookup:
         class Reply(list):
             pass
 
-        found = Reply(rrset)
-        found.rrset = rrset
-        return found
+        answer = Reply(rrset)
+        answer.rrset = rrset
+        return answer
 
     def test_lookup_converts_dns_records_of_resolver(self, monkeypatch: pytest.MonkeyPatch) -> None:
         replies = {

@@ -45,7 +45,7 @@ MUTABLE = {
 
 def data_classes() -> dict[str, type]:
     """Return the data classes of all modules, except `gmongo.testing` and `gmongo.as_pymongo`."""
-    found: dict[str, type] = {}
+    data_classes_by_name: dict[str, type] = {}
     for name in MODULES:
         if name.startswith(("gmongo.testing", "gmongo.as_pymongo")):
             continue
@@ -55,8 +55,8 @@ def data_classes() -> dict[str, type]:
             continue
         for each in vars(module).values():
             if isinstance(each, type) and dataclasses.is_dataclass(each) and each.__module__ == module.__name__:
-                found[f"{each.__module__}:{each.__qualname__}"] = each
-    return found
+                data_classes_by_name[f"{each.__module__}:{each.__qualname__}"] = each
+    return data_classes_by_name
 
 
 def is_event(name: str) -> bool:

@@ -143,8 +143,8 @@ class Run:
 
     def _check_next_operations(self) -> None:
         """Check that the next operations succeed, and that the pool still has its full size."""
-        found = [self._call_with_limit(self.client.test.facts.find_one, {"_id": number}) for number in range(2)]
-        if found != [{"_id": number, "of": number} for number in range(2)]:
+        documents = [self._call_with_limit(self.client.test.facts.find_one, {"_id": number}) for number in range(2)]
+        if documents != [{"_id": number, "of": number} for number in range(2)]:
             self.losses.add("the next operation fails")
         elif not any(self._serves_concurrently() for _ in range(4)):
             self.losses.add("the pool serves fewer concurrent operations")
@@ -228,13 +228,13 @@ def main() -> None:
     gc.freeze()  # Later garbage collections skip frozen objects.
     with Deployment.replica_set(members=1) as deployment:
         insert_documents(deployment)
-        found = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}
-        every = [run for runs in found.values() for run in runs]
+        documents = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}
+        every = [run for runs in documents.values() for run in runs]
         gevent.joinall([run.closing for run in every], raise_error=True)
         gc.collect()
         for run in every:
             run.check_connections()
-        print(json.dumps({name: count_losses(runs) for name, runs in found.items()}))
+        print(json.dumps({name: count_losses(runs) for name, runs in documents.items()}))
 
 
 if __name__ == "__main__":

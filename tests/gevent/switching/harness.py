@@ -194,7 +194,7 @@ def run(
             replaced = kind is not None and kind.moment == SPAWN and scenario.is_restarted
             if not becomes_true(lambda: (replaced and tracer.thrown) or scenario.has_ended(run_state, tracer)):
                 faults.append("the scenario does not end")
-            gevent.joinall(run_state.others, timeout=checks.PATIENCE)
+            gevent.joinall(run_state.others, timeout=checks.WAIT_SECONDS)
         run_state.errors = tracer.thrown
         faults += checks.outcome_faults(scenario, run_state, tracer)
         checks.forget_frames(*tracer.thrown, run_state.error)

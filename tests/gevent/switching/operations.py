@@ -86,16 +86,16 @@ class Operation(Scenario):
             "unexpected": now.keys() - before.keys() - self._after.keys(),
             "lost": (before.keys() & self._after.keys()) - now.keys(),
         }
-        return {kind: found for kind, found in faults.items() if found}
+        return {kind: counts for kind, counts in faults.items() if counts}
 
 
 def document_counts(client: Any) -> Counter[str]:
     """Return the number of occurrences of each document and collection name in the database ``operations``."""
-    database, found = client.operations, Counter[str]()
+    database, counts = client.operations, Counter[str]()
     for name in database.list_collection_names():
-        found[name] += 1
-        found.update(_document_text(name, document) for document in database[name].find())
-    return found
+        counts[name] += 1
+        counts.update(_document_text(name, document) for document in database[name].find())
+    return counts
 
 
 def _document_text(name: str, document: Mapping[str, Any]) -> str:
