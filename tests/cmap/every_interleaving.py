@@ -1,13 +1,13 @@
 """Explorer of a pool, which runs the greenlets of the pool in every possible order of steps.
 
 A greenlet of the pool runs only when a step switches to the greenlet. A step runs a callback of the
-event loop, accepts or refuses a connection, or interrupts a check-out. Other steps clear, close or
-fork the pool, or advance the clock.
+event loop, accepts or refuses a connection, or interrupts a check-out. A step can also advance the
+clock, or clear, close or fork the pool.
 
-The explorer checks the invariants after each step. The explorer does not continue
-from a state that equals an earlier state, including the current code lines of all greenlets. After
-the last step, the explorer runs all greenlets to the end. At the end, the pool must have released
-all connections and waiters (*liveness*).
+The explorer checks the invariants after each step. The explorer does not continue from a state that
+equals an earlier state. A state includes the current code lines of all greenlets. After the last
+step, the explorer runs all greenlets to the end. At the end, the pool must have released all
+connections and waiters (*liveness*).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ALL_OPTIONAL_STEPS = frozenset(
 
 
 class PoolLimits(NamedTuple):
-    """The size limits of an explored pool, and the steps that the explorer may execute.
+    """The size limits of an explored pool, and the optional steps of the explorer.
 
     :param steps_allowed: the optional steps, a subset of :data:`ALL_OPTIONAL_STEPS`.
     :param listener_switches: the names of the events whose listeners let other greenlets run.
@@ -57,18 +57,18 @@ class _Listener(ForwardingPoolListener):
 
     def __init__(self, switches: frozenset[str]) -> None:
         self.switches = switches
-        self.counted: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self.state = ""  # the name of the last PoolReady, PoolCleared or PoolClosed event
         self.open: set[int] = set()  # the IDs of the open connections
         self.violations: list[str] = []
 
     def handle(self, event: Any) -> None:
         name = type(event).__name__.removesuffix("Event")
-        self.counted[name] += 1
+        self.counts[name] += 1
         self._check_order(name, getattr(event, "connection_id", 0))
-        me = getcurrent()
-        if name in self.switches and isinstance(me, Task):
-            callback = Scheduler.current.run_callback(me.switch)
+        own_greenlet = getcurrent()
+        if name in self.switches and isinstance(own_greenlet, Task):
+            callback = Scheduler.current.run_callback(own_greenlet.switch)
             try:
                 Scheduler.current.switch()
             finally:
@@ -92,7 +92,7 @@ class _Listener(ForwardingPoolListener):
 
 
 class _RecordingDelivery(Delivery):
-    """A delivery that records the order in which the pool queues events, and the order of delivery."""
+    """A delivery that records the order of queued events and the order of delivered events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class _RecordingDelivery(Delivery):
         self.recorded, self.delivered = 0, []
 
 
-class _IgnoringOwner:
+class _PassiveOwner:
     """A pool owner that ignores established connections and errors."""
 
     def connection_established(self, connection: Connection) -> None:
@@ -124,7 +124,7 @@ class _IgnoringOwner:
 
 
 class PendingEstablishment(NamedTuple):
-    """A connection that a greenlet establishes. ``answers`` has the server's answer: an error, or None for success."""
+    """A pending connection. ``answers`` contains the outcome: an error, or None for success."""
 
     connection: Connection
     answers: list[Exception | None]
@@ -147,7 +147,7 @@ class PoolSystem:
             ),
             ConnectionSettings(),
             PoolEvents(_ADDRESS, (self.listener,), self.delivery, None, silent=False),
-            _IgnoringOwner(),
+            _PassiveOwner(),
         )
         self.delivery.deliver()
         self.check_outs: list[Task] = []
@@ -161,21 +161,21 @@ class PoolSystem:
     current: PoolSystem
 
     def establish(self, connection: Connection, _options: Any, _ref: bool, on_hello: Callable[[], None]) -> None:
-        """Wait for the step that accepts or refuses the connection. The method replaces the function ``establish``."""
+        """Replace ``establish``: wait for the step that accepts or refuses the connection."""
         task = getcurrent()
         assert isinstance(task, Task)
         self._check_queue_order(task)
-        found = self.establishing[task] = PendingEstablishment(connection, [])
+        pending = self.establishing[task] = PendingEstablishment(connection, [])
         try:
             self.scheduler.switch()
         finally:
             del self.establishing[task]
         if connection.error is not None:
             raise connection.error
-        if not found.answers:
+        if not pending.answers:
             self.violations.append("a greenlet that establishes a connection is woken too early")
-        elif found.answers[0] is not None:
-            raise found.answers[0]
+        elif pending.answers[0] is not None:
+            raise pending.answers[0]
         on_hello()
 
     def _check_out(self) -> None:
@@ -274,7 +274,7 @@ class PoolSystem:
             self.check_outs[-1].switch()
         elif name == "fork":
             self.forked = True
-            self.listener.counted.clear()
+            self.listener.counts.clear()
             self.listener.state = ""
             pool.mark_forked(lambda: AutoReconnect("forked"))
         else:
@@ -315,7 +315,7 @@ class PoolSystem:
             yield "the background sleeps, and minPoolSize is not reached"
 
     def state_view(self) -> Any:
-        """Return a value that is equal for systems that behave equally in all later steps."""
+        """Return a value that is equal for two systems if all later steps have equal effects."""
         machine = self.pool.machine
         states = {task: self._state_of_task(task) for task in self.scheduler.tasks if not task.dead}
         self.scheduler.has_ready(), self.scheduler.has_timer()
@@ -375,13 +375,13 @@ class PoolSystem:
         self.violations.append("the greenlets never block")
 
     def _violations_when_blocked(self) -> Iterator[str]:
-        machine, counted = self.pool.machine, self.listener.counted
+        machine, counts = self.pool.machine, self.listener.counts
         yield from self.find_violations()
         if not all(task.dead for task in self.check_outs):
             yield "a check-out waits for ever"
         if not self.forked and (machine.in_use or machine.pending or machine.draining):
             yield "no greenlet will check a connection in"
-        # Let the parent's background greenlet run, so that the greenlet ends.
+        # Let the background greenlet of the parent process run, so that the greenlet ends.
         if self.used_in_child:
             for _ in range(len(self.scheduler.timers)):
                 self.scheduler.advance_to_next_timer()
@@ -393,12 +393,12 @@ class PoolSystem:
         if machine.state is PoolState.READY and machine.total < self.limits.min_pool_size:
             yield "minPoolSize is not reached"
         if not self.forked and not self.limits.listener_switches:
-            started, ended = counted["ConnectionCheckOutStarted"], counted["ConnectionCheckOutFailed"]
-            if started != ended + counted["ConnectionCheckedOut"]:
+            started, ended = counts["ConnectionCheckOutStarted"], counts["ConnectionCheckOutFailed"]
+            if started != ended + counts["ConnectionCheckedOut"]:
                 yield "a check-out lacks its start event or its end event"
-            if counted["ConnectionCheckedOut"] != counted["ConnectionCheckedIn"]:
+            if counts["ConnectionCheckedOut"] != counts["ConnectionCheckedIn"]:
                 yield "a check-in has no event"
-            if counted["ConnectionCreated"] != counted["ConnectionClosed"] + machine.total:
+            if counts["ConnectionCreated"] != counts["ConnectionClosed"] + machine.total:
                 yield "a connection is not closed"
 
 
@@ -437,8 +437,8 @@ def _name_of_callback(callback: Any) -> str:
 def _waiter_of(task: Task) -> Waiter[Connection] | None:
     frame = task.gr_frame
     while frame is not None:
-        found = frame.f_locals.get("self")
-        if isinstance(found, Waiter):
-            return found
+        instance = frame.f_locals.get("self")
+        if isinstance(instance, Waiter):
+            return instance
         frame = frame.f_back
     return None

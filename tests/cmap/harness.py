@@ -20,7 +20,7 @@ NO_BACKGROUND_RUNS = -1.0
 
 
 class PoolOwner:
-    """A replacement of the topology. If `clears_on_failure` is True, a failed handshake clears the pool."""
+    """A pool owner that clears the pool after a failed handshake if `clears_on_failure` is True."""
 
     def __init__(self, clears_on_failure: bool = True) -> None:
         self.pool: Pool
@@ -47,7 +47,7 @@ def make_pool(
     connect_timeout: float | None = 5.0,
     **options: Any,
 ) -> Pool:
-    """Create a pool, by default without background runs. If `recorder` is None, the pool has no listeners."""
+    """Create a pool with the listener `recorder`, by default without background runs."""
     options = {"background_interval": NO_BACKGROUND_RUNS, **options}
     owner = PoolOwner(clears_on_failure)
     connection_options = ConnectionSettings(
@@ -89,7 +89,7 @@ def connection_counts(pool: Pool) -> tuple[int, int, int, int]:
 
 
 def fill_pool(pool: Pool, number: int) -> list[Connection]:
-    """Open `number` connections, check the connections in, and return the connections in the order of the IDs."""
+    """Open and check in `number` connections, and return the connections in order of ID."""
     connections = [pool.check_out() for _ in range(number)]
     for connection in connections:
         pool.check_in(connection)

@@ -61,14 +61,14 @@ def test_check_in_to_another_pool_and_second_check_in_raise_invalid_operation(ne
 
 @pytest.mark.requirement("CMAP-178")
 @pytest.mark.parametrize("how_block_ends", ["return", "exception", "kill", "timeout"])
-def test_each_end_of_with_block_checks_connection_in(
+def test_with_block_checks_in_connection_however_block_ends(
     new_pool: Any, recorder: Any, start_greenlet: Any, how_block_ends: str
 ) -> None:
     pool = new_pool()
 
     def use_connection() -> None:
         limit = gevent.Timeout(0.01 if how_block_ends == "timeout" else None)
-        # `limit` starts its timer after the check-out.
+        # The `with` statement starts the timer of `limit` after the check-out.
         with suppress(gevent.Timeout), checked_out(pool), limit:
             if how_block_ends == "exception":
                 raise ZeroDivisionError

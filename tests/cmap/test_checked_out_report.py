@@ -39,10 +39,10 @@ def test_wait_queue_timeout_error_names_greenlet_and_seconds(server: ScriptedSer
     assert holder["greenlet"] == "reporter (find_slowly)"
     assert (holder["connection"], holder["operation"], holder["purpose"]) == (1, "find", "other operations")
     assert holder["seconds"] >= 0.05
-    shown = "".join(traceback.format_exception(raised.value))
-    assert "hidden" not in shown
+    traceback_text = "".join(traceback.format_exception(raised.value))
+    assert "hidden" not in traceback_text
     if sys.version_info >= (3, 11):
-        assert "by reporter (find_slowly), for other operations; its last command: find" in shown
+        assert "by reporter (find_slowly), for other operations; its last command: find" in traceback_text
 
 
 def test_check_in_removes_reference_of_connection_to_greenlet(new_pool: Any) -> None:

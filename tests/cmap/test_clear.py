@@ -81,10 +81,10 @@ def test_clear_fails_all_waiters_immediately(new_pool: Any, server: Any, recorde
 def test_operation_evicted_from_wait_queue_by_clear_is_retried(
     new_client: Any, server: Any, recorder: Any, start_greenlet: Any, operation: str
 ) -> None:
-    """Check also that the server stays known, and that only one clear occurs."""
-    changes = Recorder()
+    """Check also that the server does not become Unknown, and that the pool is cleared once."""
+    topology = Recorder()
     server.hello_extra = {"msg": "isdbgrid"}
-    client = new_client(maxPoolSize=1, event_listeners=[recorder, changes])
+    client = new_client(maxPoolSize=1, event_listeners=[recorder, topology])
     client.db.c.find_one()
     pool = client._topology.pools()[0]
     connection = pool.check_out()
@@ -97,11 +97,11 @@ def test_operation_evicted_from_wait_queue_by_clear_is_retried(
     pool.check_in(connection)
     task.get(timeout=5)
     assert recorder.lines_starting_with("Failed") == ["Failed connectionError"]
-    assert changes.lines_starting_with("ServerDescriptionChanged") == ["ServerDescriptionChanged Mongos"]
+    assert topology.lines_starting_with("ServerDescriptionChanged") == ["ServerDescriptionChanged Mongos"]
     assert recorder.lines_starting_with("PoolCleared") == ["PoolCleared"]
 
 
-# Tests of a clear with `interruptInUseConnections`
+# Tests of clears that interrupt connections in use
 
 
 @pytest.mark.requirement("CMAP-152", "CMAP-153", "CMAP-154", "CMAP-155", "CMAP-156", "CMAP-159", "CMAP-191")
@@ -131,8 +131,8 @@ def test_interrupting_clear_fails_running_commands(
         assert isinstance(task.exception, PoolClearedError)
         assert str(task.exception) == f"Connection to {server.name} interrupted due to server monitor timeout"
         assert task.exception.address == server.address
-    events_of_first = [words for words in recorder.event_lines if " 1" in words]
-    assert events_of_first == ["CheckedIn 1", "Closed 1 stale"]
+    events_of_first_connection = [words for words in recorder.event_lines if " 1" in words]
+    assert events_of_first_connection == ["CheckedIn 1", "Closed 1 stale"]
     assert recorder.events[0].interrupt_connections is True
     eventually(lambda: not server.peers)
 
@@ -146,11 +146,11 @@ def test_interrupting_clear_keeps_connections_of_new_generation(new_pool: Any, s
     old = pool.check_out()
     new: list[Any] = []
 
-    def check_out_new(_event: Any) -> None:  # the clear has increased the generation, but has interrupted no connection
+    def check_out_during_clear(_event: Any) -> None:  # runs before any interruption
         pool.ready()
         new.append(pool.check_out())
 
-    recorder.hooks["PoolCleared"] = check_out_new
+    recorder.hooks["PoolCleared"] = check_out_during_clear
     pool.clear(interrupt=True)
     recorder.hooks.clear()
     assert [oldest.usable, old.usable, new[0].usable] == [False, False, True]

@@ -37,7 +37,7 @@ def test_connection_has_id_address_and_generation(new_pool: Any, server: Any) ->
 def test_reply_longer_than_hello_limit_raises_protocol_error(new_pool: Any, server: Any, length: int) -> None:
     """Check that the limit is ``maxMessageSizeBytes`` plus 16 KiB.
 
-    The 16 KiB are for the reply fields around the documents.
+    The additional 16 KiB are for the reply fields around the documents.
     """
     server.hello_extra = {"maxMessageSizeBytes": 100_000}
     server.replies["ping"] = {"ok": 1.0, "filling": "x" * length}
@@ -115,7 +115,7 @@ def test_check_out_closes_idle_connections(new_pool: Any, recorder: Any) -> None
 
 
 def test_connection_with_exhaust_reply_in_progress_rejects_other_requests(new_pool: Any, server: Any) -> None:
-    """Check the errors before and after a network error of the connection."""
+    """Check the errors of further requests before and after a network error of the connection."""
     pool = new_pool()
     connection = pool.check_out()
     allowing = encode_op_msg(1, EXHAUST_ALLOWED, bson.encode({"ping": 1}))

@@ -15,7 +15,7 @@ from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-11", "CMAP-82", "CMAP-83", "CMAP-88", "CMAP-89", "CMAP-119", "CMAP-203")
-def test_listener_of_event_sees_connection_counts_after_event(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_connection_counts_change_before_listener_runs(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(clears_on_failure=False)
     seen: list[Any] = []
 
@@ -31,7 +31,7 @@ def test_listener_of_event_sees_connection_counts_after_event(new_pool: Any, ser
         ("ConnectionCreatedEvent", (1, 1, 0, 0), 0),
         ("ConnectionReadyEvent", (1, 1, 0, 0), 1),
         ("ConnectionCheckedOutEvent", (1, 0, 0, 1), 1),
-        # The pool publishes the event when the connection is already available.
+        # When the pool publishes the check-in event, the connection is already available.
         ("ConnectionCheckedInEvent", (1, 0, 1, 0), 1),
         ("ConnectionClosedEvent", (0, 0, 0, 0), 1),
     ]
@@ -84,7 +84,7 @@ def test_wall_clock_changes_do_not_affect_durations_in_pool(
 
 
 @pytest.mark.requirement("CMAP-87", "CMAP-125", "CMAP-126", "CMAP-193", "CMAP-199")
-def test_close_during_handshake_clears_pool_and_fails_check_out(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_failed_handshake_clears_pool_and_fails_check_out(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     server.fail("handshake", cut_reply(5))
     recorder.clear()
@@ -97,7 +97,7 @@ def test_close_during_handshake_clears_pool_and_fails_check_out(new_pool: Any, s
 
 
 @pytest.mark.requirement("CMAP-90")
-def test_close_of_connection_does_not_wait_for_server_that_reads_nothing(new_pool: Any, server: Any) -> None:
+def test_pool_close_does_not_wait_for_stalled_server(new_pool: Any, server: Any) -> None:
     pool = new_pool()
     fill_pool(pool, 5)
     server.reading.clear()

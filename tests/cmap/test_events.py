@@ -17,7 +17,7 @@ KINDS = {
 
 
 def publish_all_events(client: Any, server: Any) -> None:
-    """Run operations and errors that cause each pool event at least once."""
+    """Run operations and cause errors, so that each pool event occurs at least once."""
     client.db.c.find_one()
     server.fail("find", cut_reply(0))
     with pytest.raises(AutoReconnect):

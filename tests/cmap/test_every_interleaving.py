@@ -23,7 +23,7 @@ from tests.support.scheduler import scheduled
 
 @pytest.fixture(autouse=True)
 def critical_sections() -> None:
-    """Disable the fixture, which needs gevent. The explorer runs greenlets without gevent."""
+    """Disable the check of critical sections. The explorer runs greenlets without gevent."""
 
 
 def run_exploration(limits: PoolLimits, depth: int, until_violation: str | None = None) -> Exploration:
@@ -95,8 +95,8 @@ def sleep_although_greenlet_runs(self: Any) -> None:
 
 def deliver_events_out_of_order(self: Any, wait: bool = True) -> None:
     turn = self._events_by_greenlet.get(getcurrent())
-    own = [each for each in self._events if each[0] is turn]
-    for each in own:
+    own_events = [each for each in self._events if each[0] is turn]
+    for each in own_events:
         self._events.remove(each)
         turn.size -= 1
         each[1](*each[2])
@@ -117,7 +117,7 @@ def release_and_keep_checked_out(
         self.available.append(connection)
 
 
-def has_room_for(pending: int, total: int) -> Callable[[StateMachine], bool]:
+def limit_room(pending: int, total: int) -> Callable[[StateMachine], bool]:
     return lambda self: len(self.pending) < pending and self.total < total
 
 
@@ -125,8 +125,8 @@ def return_none(*_arguments: Any) -> None:
     pass
 
 
-def leave_queue(self: StateMachine, found: Any) -> Any:
-    return self.queue.leave(found)
+def only_leave_queue(self: StateMachine, waiter: Any) -> Any:
+    return self.queue.leave(waiter)
 
 
 def take_connection_before_waiters(self: StateMachine) -> Any:
@@ -138,16 +138,16 @@ def take_connection_before_waiters(self: StateMachine) -> Any:
     [
         (StateMachine, "_leave_pending", leave_pending_without_wakeup_of_background_run, PoolLimits(2, 2, 2, 1),
          "minPoolSize is not reached"),
-        (StateMachine, "give_up", leave_queue, SMALL, "no greenlet will check a connection in"),
+        (StateMachine, "give_up", only_leave_queue, SMALL, "no greenlet will check a connection in"),
         (Waiter, "_sleep", sleep_although_greenlet_runs, SMALL,
          "a greenlet that establishes a connection is woken too early"),
         (WaitQueue, "evict", return_none, SMALL, "a check-out waits for ever"),
         (StateMachine, "confirm", return_none, SMALL, "a check-out gets a broken connection"),
         (Delivery, "deliver", deliver_events_out_of_order, SWITCHING_LISTENERS, "events are out of order"),
         (Delivery, "_hand_to_substitute", return_none, SWITCHING_LISTENERS, "events are not delivered"),
-        (StateMachine, "has_room", has_room_for(2, 2), PoolLimits(2, 2, 0, 1),
+        (StateMachine, "has_room", limit_room(2, 2), PoolLimits(2, 2, 0, 1),
          "the pool establishes more connections than maxConnecting"),
-        (StateMachine, "has_room", has_room_for(1, 2), PoolLimits(2, 1, 0, 1),
+        (StateMachine, "has_room", limit_room(1, 2), PoolLimits(2, 1, 0, 1),
          "there are more connections than maxPoolSize"),
         (WaitQueue, "hand_over", hand_over_to_last_waiter, PoolLimits(3, 1, 0, 1), "a check-out is overtaken"),
         (StateMachine, "request", take_connection_before_waiters, TWO_WAITERS, "a check-out is overtaken"),

@@ -21,8 +21,8 @@ def test_check_out_of_available_connection_takes_fast_path(
     with checked_out(pool) as connection:
         pass
     monkeypatch.setattr(Pool, "_obtain", lambda *_: pytest.fail("slow path"))
-    with checked_out(pool) as again:
-        assert again is connection
+    with checked_out(pool) as second_connection:
+        assert second_connection is connection
     pool.close()
     assert len(recorder.events) == (12 if has_listener else 0)
 

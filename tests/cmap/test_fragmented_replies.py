@@ -25,7 +25,7 @@ from tests.support.tls import server_context
 
 REQUEST_ID = 7
 LONGEST = 4_000
-SECONDS = 5  # timeout of an exchange
+SECONDS = 5  # timeout of an exchange of messages
 BODY = bson.encode({"ok": 1, "text": "x" * 100})
 
 
@@ -41,7 +41,7 @@ def reply(
     """Return a reply message. Some arguments make the message malformed.
 
     :param length: the number of bytes by which the length in the header exceeds the true length.
-    :param tail: extra bytes after the message.
+    :param tail: additional bytes after the message.
     """
     payload = struct.pack("<IB", flags, section_kind) + body
     return struct.pack("<iiii", 16 + len(payload) + length, 99, response_to, opcode) + payload + tail
@@ -94,7 +94,7 @@ class FragmentingServer(StreamServer):
                 for piece in self.pieces:
                     sock.sendall(piece)
                     if not self.keep_open:
-                        gevent.sleep(0.002)  # the pause lets the client read each piece separately
+                        gevent.sleep(0.002)  # During the pause, the client reads the piece.
                 if not self.keep_open:
                     break
         except OSError:
@@ -131,11 +131,11 @@ def exchange_outcome(fragmenting_server: FragmentingServer, *pieces: bytes) -> A
     fragmenting_server.pieces = [piece for piece in pieces if piece]
     connection = connect_to_fragmenting_server(fragmenting_server)
     try:
-        found: Any = exchange(connection)
+        result: Any = exchange(connection)
     except Exception as error:
-        found = type(error), str(error)
+        result = type(error), str(error)
     connection.close()
-    return found, connection.mid_message, repr(connection.error), connection.unanswered
+    return result, connection.mid_message, repr(connection.error), connection.unanswered
 
 
 @pytest.mark.parametrize("name", REPLIES)
@@ -143,18 +143,18 @@ def test_reply_in_two_pieces_has_outcome_of_reply_in_one_piece(
     fragmenting_server: FragmentingServer, name: str
 ) -> None:
     whole = REPLIES[name]
-    found = exchange_outcome(fragmenting_server, whole)
+    outcome = exchange_outcome(fragmenting_server, whole)
     for cut in (1, 16, 24, 100):  # the length of the first piece
-        assert exchange_outcome(fragmenting_server, whole[:cut], whole[cut:]) == found
+        assert exchange_outcome(fragmenting_server, whole[:cut], whole[cut:]) == outcome
     if name in ("plain", "with more to come", "with a checksum", "with an optional flag", "a sequence before the body"):
-        assert found[0] == BODY
-        assert found[2] == "None"
+        assert outcome[0] == BODY
+        assert outcome[2] == "None"
     elif name.startswith("with extra"):
-        assert found[0] == BODY
-        assert "data after the reply" in found[2]
+        assert outcome[0] == BODY
+        assert "data after the reply" in outcome[2]
     else:
-        assert isinstance(found[0], tuple)
-        assert found[1] and found[2] != "None"
+        assert isinstance(outcome[0], tuple)
+        assert outcome[1] and outcome[2] != "None"
 
 
 DEVIATION = st.sampled_from([0, 0, 0, 1, -1, 5, -5, 2**31 - 200, -200])
@@ -185,7 +185,7 @@ def test_exchange_reads_already_received_bytes_without_wait(
     fragmenting_server: FragmentingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fragmenting_server, "keep_open", True)
-    fragmenting_server.pieces = [reply(), reply()]  # the second reply is for the second request
+    fragmenting_server.pieces = [reply(), reply()]  # both replies arrive before the second request
     connection = connect_to_fragmenting_server(fragmenting_server)
     assert exchange(connection) == BODY
     fragmenting_server.pieces = []

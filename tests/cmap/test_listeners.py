@@ -27,12 +27,12 @@ EXPECTED: ContextVar[Any] = ContextVar("EXPECTED")
 def test_listener_runs_in_greenlet_and_context_that_caused_event(
     new_pool: Any, recorder: Any, start_greenlet: Any
 ) -> None:
-    pool, faults, contexts = new_pool(max_pool_size=2), [], []
+    pool, wrong_greenlet_events, contexts = new_pool(max_pool_size=2), [], []
 
     def check_greenlet(event: Any) -> None:
         contexts.append(EXPECTED.get())
         if EXPECTED.get() is not getcurrent():
-            faults.append(event)
+            wrong_greenlet_events.append(event)
         gevent.sleep(0)
 
     recorder.hooks = dict.fromkeys(USES, check_greenlet)
@@ -43,7 +43,7 @@ def test_listener_runs_in_greenlet_and_context_that_caused_event(
 
     tasks = [start_greenlet(use_in_context) for _ in range(10)]
     gevent.joinall(tasks, timeout=5, raise_error=True)
-    assert faults == []
+    assert wrong_greenlet_events == []
     assert all(contexts.count(task) in (3, 5) for task in tasks)
 
 

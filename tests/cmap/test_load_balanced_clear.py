@@ -21,8 +21,8 @@ SERVICE, OTHER_SERVICE = ObjectId("0" * 23 + "1"), ObjectId("0" * 23 + "2")
 
 @pytest.fixture
 def pool(new_pool: Any) -> Pool:
-    made: Pool = new_pool(load_balanced=True, clears_on_failure=False)
-    return made
+    pool_of_services: Pool = new_pool(load_balanced=True, clears_on_failure=False)
+    return pool_of_services
 
 
 def check_out_connection_to(service: ObjectId, server: ScriptedServer, pool: Pool) -> Connection:
@@ -103,7 +103,7 @@ def test_clear_of_service_does_not_evict_waiters(
 
 
 @pytest.mark.requirement("CMAP-168")
-def test_connection_gets_generation_at_end_of_handshake(pool: Pool, server: Any, start_greenlet: Any) -> None:
+def test_connection_gets_generation_after_handshake(pool: Pool, server: Any, start_greenlet: Any) -> None:
     check_out_connection_to(SERVICE, server, pool)
     gate = Event()
     server.fail("handshake", hold_reply(gate))

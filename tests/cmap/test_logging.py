@@ -17,7 +17,7 @@ from tests.support.server import cut_reply
 
 LOGGER = "gmongo.connection"
 # For each event, the `message` field of the log record. The keys omit "Connection" and "Event".
-OF_EVENTS = {
+MESSAGES_BY_EVENT = {
     "PoolCreated": "Connection pool created",
     "PoolReady": "Connection pool ready",
     "PoolCleared": "Connection pool cleared",
@@ -40,8 +40,8 @@ def debug_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 def log_records(debug_log: Any, message: str = "") -> list[Any]:
     """Return the log records of the pool whose `message` field has the given text, or all log records."""
-    ours = [record for record in debug_log.records if record.name == LOGGER]
-    return [record for record in ours if message in ("", record.structured["message"])]
+    pool_records = [record for record in debug_log.records if record.name == LOGGER]
+    return [record for record in pool_records if message in ("", record.structured["message"])]
 
 
 def log_fields(record: Any) -> dict[str, Any]:
@@ -71,8 +71,8 @@ def test_each_pool_event_has_a_log_message(new_pool: Any, server: Any, recorder:
         type(event).__name__.removesuffix("Event").removeprefix("Connection").removeprefix("CheckOut")
         for event in recorder.events
     ]
-    assert messages == [OF_EVENTS[kind] for kind in kinds]
-    assert set(messages) == set(OF_EVENTS.values())
+    assert messages == [MESSAGES_BY_EVENT[kind] for kind in kinds]
+    assert set(messages) == set(MESSAGES_BY_EVENT.values())
     assert {record.levelno for record in log_records(debug_log)} == {logging.DEBUG}
     for record in log_records(debug_log):
         assert (record.structured["serverHost"], record.structured["serverPort"]) == server.address
@@ -111,9 +111,9 @@ def test_pool_created_message_has_specified_options(new_client: Any, server: Any
         "waitQueueTimeoutMS": 500,
     }
     new_client(**dict(reversed(specified.items())))
-    shown = ", ".join(f"{name}={value}" for name, value in specified.items())
+    option_text = ", ".join(f"{name}={value}" for name, value in specified.items())
     assert last_log_record(debug_log, "Connection pool created") == (
-        f"Connection pool created for {server.name} using options {shown}",
+        f"Connection pool created for {server.name} using options {option_text}",
         specified,
     )
     new_client()
@@ -217,8 +217,8 @@ def test_connection_closed_message_contains_error(new_pool: Any, server: Any, de
     with checked_out(pool) as connection:
         connection.error = error
     reason = "An error occurred while using the connection"
-    text, found = last_log_record(debug_log, "Connection closed")
-    assert found == {"driverConnectionId": 1, "reason": reason, "error": error}
+    text, fields_of_record = last_log_record(debug_log, "Connection closed")
+    assert fields_of_record == {"driverConnectionId": 1, "reason": reason, "error": error}
     assert text.startswith(
         f"Connection closed: address={server.name}, driver-generated ID=1. Reason: {reason}. Error: "
     )
@@ -237,7 +237,7 @@ def test_check_out_failed_message_contains_error(
     assert isinstance(raised.value, PoolClearedError) is pool_is_paused
     reason = "An error occurred while trying to establish a new connection"
     duration = int(recorder.events_named("Failed")[0].duration * 1000)
-    text, found = last_log_record(debug_log, "Connection checkout failed")
-    assert found == {"reason": reason, "durationMS": duration, "error": raised.value}
+    text, fields_of_record = last_log_record(debug_log, "Connection checkout failed")
+    assert fields_of_record == {"reason": reason, "durationMS": duration, "error": raised.value}
     assert text.startswith(f"Checkout failed for connection to {server.name}. Reason: {reason}. Error: ")
     assert text.endswith(f". Duration: {duration} ms")

@@ -37,7 +37,7 @@ def test_hanging_handshake_of_background_run_does_not_delay_check_out(
     pool = new_pool(min_pool_size=5, max_connecting=2, **SOON)
     server.wait_for("handshake")
     checked_out = start_greenlet(pool.check_out)
-    # The server does not reply to the handshake of connection 1.
+    # Connection 1 is pending, because the server does not reply to its handshake.
     assert checked_out.get(timeout=5).id == 2
     pool.check_in(checked_out.value)
     assert pool.check_out() is checked_out.value

@@ -27,8 +27,8 @@ from tests.gevent.switching.checks import open_descriptors
 from tests.support.server import ScriptedServer
 
 V4, V6 = _socket.AF_INET, _socket.AF_INET6
-LIMIT = 1.0  # the time limit of one connection attempt, in seconds
-TOLERANCE = 0.01  # seconds, because each sleep takes at least 1 ms
+LIMIT = 1.0  # time limit of one connection attempt in seconds
+TOLERANCE = 0.01  # seconds by which a race may exceed its expected duration
 START = ("a0", "a1", "a2", "a3", "a4")
 
 
@@ -75,7 +75,7 @@ class ScriptedTransport:
         self.closed = True
 
 
-def expected_end(responses: list[AddressResponse]) -> tuple[float, bool]:
+def expected_duration_and_success(responses: list[AddressResponse]) -> tuple[float, bool]:
     """Return the expected duration of a race in seconds, and True if a connection succeeds."""
     start, ends, wins = 0.0, [], []
     for kind, delay in responses:
@@ -113,14 +113,14 @@ def test_race_keeps_first_established_connection_and_closes_others(
     race = Race(endpoints, make_transport, LIMIT, order, True)
     virtual: Any = get_hub().loop
     began = virtual.monotonic()
-    end, won = expected_end(responses)
-    foreign = gevent.Timeout(timeout_seconds)
+    end, won = expected_duration_and_success(responses)
+    own_timeout = gevent.Timeout(timeout_seconds)
     winner = None
     try:
-        with foreign:
+        with own_timeout:
             winner = race.run()
     except gevent.Timeout as error:
-        assert error is foreign and timeout_seconds is not None and timeout_seconds < end + TOLERANCE
+        assert error is own_timeout and timeout_seconds is not None and timeout_seconds < end + TOLERANCE
         assert all(transport.closed for transport in opened)
         return
     except TransportError as error:
@@ -155,8 +155,8 @@ def test_address_order_alternates_ipv6_and_ipv4_and_ends_with_failed_addresses()
 
 @pytest.mark.parametrize("name", ["localhost", "LocalHost."])
 def test_localhost_resolves_to_ipv4_first(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [(V6, 1, 6, "", ("::1", 5, 0, 0)), (V4, 1, 6, "", ("127.0.0.1", 5)), (V4, 1, 6, "", ("127.0.0.1", 5))]
-    monkeypatch.setattr(wire, "_look_up", lambda *_: found)
+    resolved = [(V6, 1, 6, "", ("::1", 5, 0, 0)), (V4, 1, 6, "", ("127.0.0.1", 5)), (V4, 1, 6, "", ("127.0.0.1", 5))]
+    monkeypatch.setattr(wire, "_look_up", lambda *_: resolved)
     assert wire.resolve((name, 5), True) == [(V4, ("127.0.0.1", 5)), (V6, ("::1", 5, 0, 0))]
     assert wire.resolve(("db.example", 5), True)[0][0] == V6
 
@@ -167,18 +167,18 @@ def syn_dropping_address(server: ScriptedServer) -> Any:
     listener = socket.socket()
     listener.bind(("127.0.0.2", server.port))
     listener.listen(0)
-    full = [socket.socket() for _ in range(3)]
-    for each in full:
+    pending_sockets = [socket.socket() for _ in range(3)]
+    for each in pending_sockets:
         each.setblocking(False)
         each.connect_ex(("127.0.0.2", server.port))
     yield
-    for each in (listener, *full):
+    for each in (listener, *pending_sockets):
         each.close()
 
 
 @pytest.fixture
 def addresses(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the list of addresses to which db.example resolves. A test may change the list."""
+    """Return the list of addresses of the host name db.example. A test may change the list."""
     chosen = ["127.0.0.2", "127.0.0.1"]
     resolve = wire.resolve
 
@@ -203,8 +203,8 @@ def test_connect_succeeds_if_first_address_drops_packets(
     before = virtual_time.monotonic()
     client = new_client(connect, server, connectTimeoutMS=1000)
     assert client.admin.command("ping")["ok"] == 1
-    # The monitor tried the second address after 0.25 seconds. The connection of the pool did not
-    # wait for the first address.
+    # The monitor tried the second address after 0.25 seconds. The pool connection did not wait for
+    # the first address.
     assert 0.25 <= virtual_time.monotonic() - before < 1
     assert list(client._topology.settings.connection.order._failed) == [("127.0.0.2", server.port)]
 

@@ -1,4 +1,4 @@
-"""The driver sets the socket options for small messages without delay and for keepalive."""
+"""The driver sets the socket options TCP_NODELAY and SO_KEEPALIVE, and the keepalive intervals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def connected_transport(server: ScriptedServer) -> Transport:
     return transports[-1]
 
 
-def test_socket_has_no_delay_and_keepalive() -> None:
+def test_socket_has_tcp_nodelay_and_keepalive() -> None:
     with ScriptedServer() as server:
         transport = connected_transport(server)
         assert socket_option(transport, "TCP_NODELAY") == 1
@@ -34,7 +34,7 @@ def test_socket_has_no_delay_and_keepalive() -> None:
 
 
 @pytest.mark.parametrize("missing_option", PROBES)
-def test_keepalive_option_that_is_lower_or_unknown_stays_unchanged(
+def test_keepalive_option_stays_unchanged_if_lower_or_missing(
     missing_option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class ShortKeepalive(connect._socket.socket):

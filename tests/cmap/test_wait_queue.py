@@ -17,7 +17,7 @@ from tests.support.server import hold_reply
 
 
 class Waiters:
-    """Greenlets that check a connection out and in. ``served`` has their names in the order of the check-outs."""
+    """Greenlets that check out connections. ``served`` lists the names in check-out order."""
 
     def __init__(self, pool: Pool, start_greenlet: Any) -> None:
         self.served: list[Any] = []
@@ -37,12 +37,12 @@ class Waiters:
 def test_waiters_receive_connections_in_order_of_arrival(new_pool: Any, start_greenlet: Any) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
-    crowd = Waiters(pool, start_greenlet)
-    tasks = [crowd.add(number) for number in range(50)]
+    waiters = Waiters(pool, start_greenlet)
+    tasks = [waiters.add(number) for number in range(50)]
     assert pool.stats()["waiting"] == 50
     pool.check_in(connection)
     gevent.joinall(tasks, timeout=10)
-    assert crowd.served == list(range(50))
+    assert waiters.served == list(range(50))
 
 
 @pytest.mark.requirement("CMAP-37", "CMAP-38", "CMAP-44", "CMAP-57", "CMAP-58", "CMAP-63")
@@ -50,19 +50,19 @@ def test_all_of_500_waiters_are_served_within_pool_limits(
     new_pool: Any, server: Any, recorder: Any, start_greenlet: Any
 ) -> None:
     pool = new_pool(max_pool_size=5, max_connecting=2)
-    excesses: list[Any] = []
+    exceeded_counts: list[Any] = []
 
     def check_counts(_event: Any) -> None:
         total, pending, available, in_use = connection_counts(pool)
         if total > 5 or pending > 2 or total != pending + available + in_use or len(server.peers) > 5:
-            excesses.append(connection_counts(pool))
+            exceeded_counts.append(connection_counts(pool))
 
     recorder.hooks = dict.fromkeys(["Created", "Ready", "CheckedOut", "CheckedIn", "Closed"], check_counts)
-    crowd = Waiters(pool, start_greenlet)
-    tasks = [crowd.add(number) for number in range(500)]
+    waiters = Waiters(pool, start_greenlet)
+    tasks = [waiters.add(number) for number in range(500)]
     gevent.joinall(tasks, timeout=20)
-    assert sorted(crowd.served) == list(range(500))
-    assert not excesses
+    assert sorted(waiters.served) == list(range(500))
+    assert not exceeded_counts
     assert (
         len(recorder.events_named("Started"))
         == len(recorder.events_named("CheckedOut"))

@@ -32,10 +32,7 @@ def unlimited_server_checks(quick_checks: None) -> None:
 
 @pytest.fixture
 def backoffs(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Replace the sleep before a retry.
-
-    Return a list that records the backoff of each retry in seconds.
-    """
+    """Replace the sleep before a retry, and return a list that records each backoff in seconds."""
     recorded: list[float] = []
     monkeypatch.setattr("gmongo.execution.executor.sleep", recorded.append)
     return recorded

@@ -1,8 +1,8 @@
 """Compare each retry decision of the driver with the decision of a second implementation of the specifications.
 
 The second implementation covers Retryable Reads, Retryable Writes, Client Backpressure and
-Client-side Operations Timeout. The second implementation knows only the name of an error. The name
-selects the rules in `ERROR_KINDS`.
+Client-side Operations Timeout. The second implementation receives only the names of errors, which
+are keys of `ERROR_KINDS`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SELECTION = ServerSelectionTimeoutError
 
 
 class ErrorKind(NamedTuple):
-    """A kind of error, and the rules of the specifications for this kind."""
+    """A kind of error, and whether the specifications permit a retry after the error."""
 
     make: Any
     labels: tuple[str, ...] = ()
@@ -66,8 +66,8 @@ ERROR_KINDS = {
     "overloaded but not retryable": ErrorKind(_operation_failure(462), ("SystemOverloadedError",)),
     "overloaded network": ErrorKind(lambda details: AutoReconnect("gone", details), _OVERLOADED, read=True, write=True),
 }
-# Flags of each operation: is a write, is retryable, is a generic command, ends a transaction, runs
-# in a transaction.
+# Flags: the operation is a write, is retryable, is a generic command, ends a transaction, runs in a
+# transaction.
 OPERATIONS = {
     "read": (False, True, False, False, False),
     "other read": (False, False, False, False, False),
@@ -96,11 +96,11 @@ class Setting:
 def all_settings() -> Iterator[Setting]:
     """Yield, for each operation, settings with many combinations of retry options, deadlines and tokens."""
     for operation, reads, writes in product(OPERATIONS, (True, False), (True, False)):
-        usual = Setting(operation, reads, writes)
+        default = Setting(operation, reads, writes)
         for retries, seconds, tokens in product((0, 1, 2), (None, 100.0, 0.15, 0.0), (1000, 1, 0)):
-            yield replace(usual, max_retries=retries, seconds=seconds, tokens=tokens)
-        yield replace(usual, sharded=True)
-        yield replace(usual, retargeting=True)
+            yield replace(default, max_retries=retries, seconds=seconds, tokens=tokens)
+        yield replace(default, sharded=True)
+        yield replace(default, retargeting=True)
 
 
 class Outcome(NamedTuple):
@@ -170,7 +170,7 @@ def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
         overloaded, labelled = "SystemOverloadedError" in kind.labels, "RetryableError" in kind.labels
         labelled_and_allowed = labelled and _options_allow_retry(setting)
         if retries and not overloaded:
-            # A retry that ends without an overload error deposits a token.
+            # A retry that fails without an overload error deposits a token.
             tokens = min(1000.0, tokens + 1)
         executed = executed or not labelled
         # The driver raises the newest error, but ignores errors which state that the retry did not

@@ -27,7 +27,7 @@ def fail(
     labels: Iterable[str] | None = BOTH,
     **data: Any,
 ) -> None:
-    """Set a fail point for commands. The default error is the error of an overloaded server."""
+    """Set a fail point for commands, by default with the error of an overloaded server."""
     if code is not None:
         data["errorCode"] = code
     if labels is not None:
@@ -53,12 +53,12 @@ def overload_reply(number: int = 462) -> dict[str, Any]:
 
 
 def reply_in_sequence(server: ScriptedServer, name: str, *replies: Any) -> None:
-    """Let the server answer a command with the given replies in order, and afterwards with the usual reply."""
-    usual = server.replies.get(name, {"ok": 1})
+    """Let the server answer a command with `replies` in order, and then with the usual reply."""
+    usual_reply = server.replies.get(name, {"ok": 1})
     waiting: Iterator[Any] = iter(replies)
 
     def reply(command: dict[str, Any]) -> Any:
-        chosen = next(waiting, usual)
+        chosen = next(waiting, usual_reply)
         return chosen(command) if callable(chosen) else chosen
 
     server.replies[name] = reply
@@ -74,7 +74,7 @@ def set_tokens(client: Client, tokens: float) -> None:
 
 
 def events_of_command(recorder: Recorder, name: str) -> list[str]:
-    """Return the class names, without ``Event``, of the events of the named command, in order."""
+    """Return the kinds of the events of the named command in order, such as ``CommandStarted``."""
     kinds = ("CommandStarted", "CommandSucceeded", "CommandFailed")
     return [
         kind
@@ -103,8 +103,8 @@ def assert_no_resource_in_use(client: Client) -> None:
 
 def no_connection_or_session_in_use(client: Client) -> bool:
     """Return True if the client uses no connection and no session, and reads no batch ahead."""
-    busy = any(stats["in_use"] for stats in client.pool_stats())
-    return not busy and client._executor.sessions.in_use == 0 and not client._cursor_killer.reading
+    uses_connection = any(stats["in_use"] for stats in client.pool_stats())
+    return not uses_connection and client._executor.sessions.in_use == 0 and not client._cursor_killer.reading
 
 
 def run_in_greenlet(action: Callable[[], Any]) -> Any:

@@ -46,7 +46,7 @@ def test_each_retry_draws_a_new_random_jitter(deployment: Deployment, connect: C
     with pytest.raises(OperationFailure):
         client.db.command("ping")
     assert len(set(drawn)) == 5
-    assert backoffs == [pytest.approx(share * 0.1 * 2**turn) for turn, share in enumerate(drawn)]
+    assert backoffs == [pytest.approx(factor * 0.1 * 2**number) for number, factor in enumerate(drawn)]
 
 
 @pytest.mark.requirement("BP-22", "BP-32")
@@ -54,7 +54,7 @@ def test_default_jitter_is_between_0_and_1(deployment: Deployment) -> None:
     with MongoClient[Any](deployment.uri) as client:
         jitter = client._executor.overload.jitter
         drawn = [jitter() for _ in range(1000)]
-    assert all(0 <= share < 1 for share in drawn)
+    assert all(0 <= factor < 1 for factor in drawn)
     assert min(drawn) < 0.1 < 0.9 < max(drawn)
 
 

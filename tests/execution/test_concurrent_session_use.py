@@ -48,6 +48,6 @@ def test_bound_session_applies_only_in_the_greenlet_that_called_bind(deployment:
     with client.start_session().bind() as session:
         client.db.c.insert_one({"_id": 1})
         run_in_greenlet(lambda: client.db.c.insert_one({"_id": 2}))
-        mine, other = [command.body["lsid"] for command in deployment.commands.named("insert")]
-        assert mine == session.session_id != other
+        bound, other = [command.body["lsid"] for command in deployment.commands.named("insert")]
+        assert bound == session.session_id != other
     assert_no_resource_in_use(client)

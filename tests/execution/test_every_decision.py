@@ -1,6 +1,6 @@
 """The retry decisions of the driver equal the decisions of a second implementation (`every_decision.py`).
 
-The comparison detects faults that a test injects into the driver.
+A comparison of decisions detects each fault that a test injects into the driver.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.execution.every_decision import compare_decisions
 @pytest.mark.requirement("BP-12", "BP-13", "BP-14", "BP-15", "BP-16", "BP-19", "BP-31", "BP-33", "BP-34", "BP-35")
 @pytest.mark.requirement("BP-41", "BP-42", "BP-43", "BP-50")
 @pytest.mark.parametrize("max_errors", [2, pytest.param(4, marks=pytest.mark.long)])
-def test_every_retry_decision_equals_the_specifications(max_errors: int, record_property: Callable[..., None]) -> None:
+def test_every_retry_decision_is_correct(max_errors: int, record_property: Callable[..., None]) -> None:
     compared, different = compare_decisions(max_errors)
     record_property("compared", compared)
     assert not different, "\n".join(different)

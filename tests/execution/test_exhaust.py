@@ -25,7 +25,7 @@ EXHAUST = CursorType.EXHAUST
 
 @pytest.fixture
 def many_documents(deployment: Deployment, client: Any) -> Any:
-    """Return a collection whose 2,000 documents are together larger than the buffers of a socket."""
+    """Return a collection of 2,000 documents that do not fit into the buffers of a socket."""
     client.db.c.insert_many([{"_id": number, "text": "x" * 10_000} for number in range(2000)])
     deployment.commands.clear()
     return client.db.c
@@ -52,7 +52,7 @@ TAILABLE, STREAMED = 2, 64
 
 @pytest.mark.parametrize("flags", [STREAMED, STREAMED | TAILABLE], ids=["plain", "tailable"])
 @pytest.mark.parametrize("in_transaction", [False, True], ids=["no transaction", "transaction"])
-def test_exhaust_flag_of_tailable_cursor_or_in_transaction_is_ignored(
+def test_exhaust_flag_is_ignored_for_tailable_cursor_or_in_transaction(
     many_documents: Any, deployment: Deployment, flags: int, in_transaction: bool
 ) -> None:
     client = many_documents.database.client
@@ -145,7 +145,7 @@ def test_dropped_exhaust_cursors_end_although_pool_is_full(connect: Any, pools: 
             next(cursor)
         cursors.clear()
         del cursor  # The loop variable would keep the last exhaust cursor alive.
-        # Let the client begin to kill the plain cursors. The kill waits for a connection.
+        # Let the client start to kill the plain cursors. `killCursors` waits for a connection.
         gevent.idle()
         streams.clear()
         eventually(lambda: no_connection_or_session_in_use(client) and count_open_cursors(deployment) == 0)
@@ -213,24 +213,23 @@ def test_exhaust_support_depends_on_server_version_and_topology(
         client = connect(deployment)
         client.db.c.insert_many([{"_id": number} for number in range(10)])
         try:
-            found: Any = ids_of(client.db.c.find({}, batch_size=3, cursor_type=EXHAUST))
+            documents_read: Any = ids_of(client.db.c.find({}, batch_size=3, cursor_type=EXHAUST))
         except InvalidOperation as error:
-            found = type(error).__name__
-        assert (found, len(deployment.commands.named("getMore"))) == (expected, get_mores)
+            documents_read = type(error).__name__
+        assert (documents_read, len(deployment.commands.named("getMore"))) == (expected, get_mores)
         eventually(lambda: no_connection_or_session_in_use(client))
 
 
 class FaultyServer:
     """Server that answers a getMore with all replies in ``stream``.
 
-    A reply is a tuple of the body, the flags, and ``responseTo`` (None for the correct value).
+    Each reply is a tuple of the body, the flags, and ``responseTo`` (None for the correct ID).
     """
 
     def __init__(self) -> None:
         self.stream: list[tuple[bytes, int, int | None]] = []
         self.tail = b""
-        # True if `responseTo` of each reply is the ID of the getMore. False if `responseTo` is the
-        # ID of the previous reply.
+        # True if `responseTo` of each reply is the ID of the getMore, not of the previous reply.
         self.replies_to_request = False
         self.seen: list[tuple[str, int]] = []
 
@@ -276,7 +275,7 @@ def connect_to_faulty_server(faulty_server: FaultyServer, connect: Any) -> Any:
 def test_exhaust_cursor_accepts_replies_to_the_get_more(faulty_server: FaultyServer, connect: Any) -> None:
     """Check replies whose ``responseTo`` is the ID of the getMore.
 
-    MongoDB sends the ID of the previous reply, but other servers send the ID of the getMore.
+    MongoDB sends the ID of the previous reply. Other server products send the ID of the getMore.
     """
     faulty_server.stream = GOOD
     faulty_server.replies_to_request = True

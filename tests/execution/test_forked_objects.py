@@ -1,6 +1,6 @@
 """Sessions, operations and cursors that a forked child inherits from the parent process.
 
-The tests only simulate the fork.
+The tests simulate a fork without a second process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clients, databases, collections, sessions, transactions and cursors have timeouts, and inherit timeouts."""
+"""Databases, collections, sessions and cursors inherit the timeout of their parent object."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def test_collection_inherits_timeout_of_database_and_client(client, deployment):
     ],
 )
 def test_invalid_timeout_ms_raises_at_creation_of_object(create_object, client, deployment):
-    for wrong in ("1", True, object()):
+    for wrong_timeout in ("1", True, object()):
         with pytest.raises(TypeError, match="timeout_ms must be a number of milliseconds"):
-            create_object(client, wrong)
-    for wrong in (-1, float("nan")):
+            create_object(client, wrong_timeout)
+    for wrong_timeout in (-1, float("nan")):
         with pytest.raises(ValueError, match="timeout_ms must be 0 or more milliseconds"):
-            create_object(client, wrong)
+            create_object(client, wrong_timeout)
     assert has_received_no_operation(deployment)

@@ -29,7 +29,7 @@ LARGE = 200_000
 class DelayingServer(ScriptedServer):
     """Member of a replica set whose fault :meth:`delay` delays a reply until the test calls :meth:`release`.
 
-    Before the delay, the server sends pieces of the reply, whose lengths are in ``pieces``.
+    Before the delay, the server sends pieces of the reply with the lengths in ``pieces``.
     """
 
     def __init__(self) -> None:
@@ -94,13 +94,13 @@ def client(create_client: Callable[..., MongoClient[Any]]) -> MongoClient[Any]:
 
 
 def pool_stats_of(client: MongoClient[Any]) -> dict[str, Any]:
-    (found,) = client.pool_stats()
-    return found
+    (stats,) = client.pool_stats()
+    return stats
 
 
 def connection_counts(client: MongoClient[Any]) -> tuple[int, int, int, int]:
-    found = pool_stats_of(client)
-    return found["total"], found["available"], found["in_use"], found["draining"]
+    stats = pool_stats_of(client)
+    return stats["total"], stats["available"], stats["in_use"], stats["draining"]
 
 
 class CustomError(Exception):
@@ -110,7 +110,7 @@ class CustomError(Exception):
 def interrupt_late_find(client: MongoClient[Any], server: DelayingServer, interruption: str = "kill") -> None:
     """Start a `find` whose reply the server delays.
 
-    After the server has received the command, interrupt the `find`.
+    After the server has received the `find`, interrupt the operation.
     """
     limit = gevent.Timeout(10)
     server.fail("find", server.delay)
@@ -204,7 +204,7 @@ def test_drain_late_replies_bytes_does_not_limit_the_next_reply(create_client, s
     assert pool_recorder.lines_starting_with("Created") == ["Created 1"]
 
 
-# For each cause: client options, and attributes of the server.
+# Cause of the close -> client options, and attributes of the server
 CLOSING: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
     "drainLateRepliesMS": ({"drainLateRepliesMS": 30}, {}),
     "drainLateRepliesBytes": ({"drainLateRepliesBytes": LARGE}, {"filling": bytes(LARGE)}),

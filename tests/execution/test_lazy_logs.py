@@ -1,4 +1,4 @@
-"""gmongo formats the values of a structured log message only when code first reads the message."""
+"""gmongo formats the values of a structured log message at the first access to the message."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer
 
-# For each case, the name of the command, and a function that sends the command.
+# Each row contains the name of a command, and a function that sends the command.
 COMMANDS: dict[str, tuple[str, Callable[[Client], Any]]] = {
     **{case: (name, partial(run, s=None)) for case, (name, run) in WITH_SESSION.items()},
     "aggregate with $out": ("aggregate", lambda client: client.db.c.aggregate([{"$match": {}}, {"$out": "copy"}])),
@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Client], Any]]] = {
 
 
 def restore_documents(deployment: Deployment, client: Client) -> None:
-    """Drop the collections of a command, insert three documents, and clear the log of commands."""
+    """Drop the collections, insert three documents, and clear the command log of the deployment."""
     for name in ("c", "d", "new"):
         client.db.drop_collection(name)
     client.db.c.insert_many([{"_id": number, "x": number} for number in range(3)])
@@ -103,8 +103,7 @@ def test_kill_cursors_and_end_sessions_are_not_retried(
     next(cursor)
     fail(deployment, "killCursors", "endSessions")
     cursor.close()
-    # The client creates a second session, because `killSessions` ends the first session. `close`
-    # ends the second session with `endSessions`.
+    # `killSessions` ends the first session. `close` ends the second session with `endSessions`.
     client.db.c.find_one()
     client.close()
     assert len(deployment.commands.named("killCursors")) == 1

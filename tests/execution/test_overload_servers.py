@@ -10,7 +10,7 @@ from tests.execution.harness import fail, receiving_members
 from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
 
-# If the driver chose between the two servers at random, all rounds would succeed in 1 of 256 runs.
+# With a random choice between two servers, all eight rounds succeed in 1 of 256 runs.
 ROUNDS = 8
 
 

@@ -92,7 +92,7 @@ def test_retried_write_keeps_transaction_number(
 def test_retry_of_rejected_write_may_omit_transaction_number(
     server: ScriptedServer, scripted_client: Client, backoffs: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Let a server reject a write. The server for the retry does not support retryable writes.
+    """Let a server reject a write, and let the retry use a server without retryable writes.
 
     A retry checks the support of retryable writes only if the server may have executed the write (BP-A16).
     """

@@ -61,7 +61,7 @@ def test_4_13_operation_sends_operation_time_of_find_one(
     with client.start_session(causal_consistency=True) as session:
         collection.find_one({}, session=session)
         time = session.operation_time
-        collection.insert_one({})  # increases the server's operation time, but not the session's
+        collection.insert_one({})  # a write outside the session
         run(client, session)
         assert last_command(deployment, name)["readConcern"] == {"afterClusterTime": time}
 

@@ -19,16 +19,16 @@ from tests.support.wait import eventually
 LABEL = "RetryableWriteError"
 
 
-class Kind(NamedTuple):
-    """A read or a write, and the error labels that the server sends with a retryable error."""
+class OperationKind(NamedTuple):
+    """A retryable read or write, and the error labels that the server sends with an error."""
 
     command: str
     run: Callable[[Client], Any]
     labels: list[str] | None
 
 
-READ = Kind("find", lambda client: client.db.c.find_one(), None)
-WRITE = Kind("insert", lambda client: client.db.c.insert_one({}), [LABEL])
+READ = OperationKind("find", lambda client: client.db.c.find_one(), None)
+WRITE = OperationKind("insert", lambda client: client.db.c.insert_one({}), [LABEL])
 read_and_write = pytest.mark.parametrize("kind", [READ, WRITE], ids=["read", "write"])
 
 
@@ -39,8 +39,10 @@ def addresses_of_events(recorder: Recorder, event_name: str) -> list[Any]:
 
 
 @read_and_write
-def test_operation_is_retried_after_pool_cleared_error(connect: Connect, recorder: Recorder, kind: Kind) -> None:
-    """Run test 1 of reads and test 2 of writes."""
+def test_operation_is_retried_after_pool_cleared_error(
+    connect: Connect, recorder: Recorder, kind: OperationKind
+) -> None:
+    """Run test 1 of Retryable Reads and test 2 of Retryable Writes."""
     with Deployment.replica_set(1) as deployment:
         client = connect(deployment, maxPoolSize=1, serverMonitoringMode="poll")
         fail(deployment, kind.command, times=1, code=91, labels=kind.labels, blockConnection=True, blockTimeMS=100)
@@ -55,8 +57,8 @@ def test_operation_is_retried_after_pool_cleared_error(connect: Connect, recorde
 
 
 @read_and_write
-def test_operation_is_retried_on_a_different_mongos(connect: Connect, recorder: Recorder, kind: Kind) -> None:
-    """Run test 2.1 of reads and test 4 of writes."""
+def test_operation_is_retried_on_a_different_mongos(connect: Connect, recorder: Recorder, kind: OperationKind) -> None:
+    """Run test 2.1 of Retryable Reads and test 4 of Retryable Writes."""
     with Deployment.sharded(2) as cluster:
         client = connect(cluster, localThresholdMS=1000)
         eventually(lambda: len(client.nodes) == 2)
@@ -71,8 +73,8 @@ def test_operation_is_retried_on_a_different_mongos(connect: Connect, recorder: 
 
 
 @read_and_write
-def test_operation_is_retried_on_the_only_mongos(connect: Connect, recorder: Recorder, kind: Kind) -> None:
-    """Run test 2.2 of reads and test 5 of writes."""
+def test_operation_is_retried_on_the_only_mongos(connect: Connect, recorder: Recorder, kind: OperationKind) -> None:
+    """Run test 2.2 of Retryable Reads and test 5 of Retryable Writes."""
     with Deployment.sharded(1) as cluster:
         client = connect(cluster, directConnection=False)
         closes = {"closeConnection": True} if kind is WRITE else {}
@@ -95,10 +97,7 @@ def test_only_overload_errors_with_retargeting_are_retried_on_another_member(
     options: dict[str, Any],
     uses_same_member: bool,
 ) -> None:
-    """Check an overload error with retargeting (test 3.1 of reads) and without retargeting (test 3.3).
-
-    Test 3.2 checks a retryable error that has no overload label.
-    """
+    """Run the tests 3.1, 3.2 and 3.3 of Retryable Reads."""
     with Deployment.replica_set(3) as members:
         client = connect(members, readPreference="primaryPreferred", **options)
         eventually(lambda: client.primary and len(client.secondaries) == 2)
@@ -115,7 +114,7 @@ def test_only_overload_errors_with_retargeting_are_retried_on_another_member(
 def test_write_to_storage_engine_without_retryable_writes_raises_hint(
     server: ScriptedServer, scripted_client: Client
 ) -> None:
-    """Run test 1 of writes."""
+    """Run test 1 of Retryable Writes."""
     server.replies["insert"] = {"ok": 0, "code": 20, "errmsg": "Transaction numbers are only allowed on a replica set"}
     with pytest.raises(OperationFailure) as raised:
         scripted_client.db.c.insert_one({})
@@ -129,7 +128,7 @@ def test_write_to_storage_engine_without_retryable_writes_raises_hint(
 def test_write_concern_error_is_raised_if_retry_fails_with_no_writes_performed(
     deployment: Deployment, connect: Connect, recorder: Recorder
 ) -> None:
-    """Run test 3 of writes."""
+    """Run test 3 of Retryable Writes."""
     client = connect(deployment, serverMonitoringMode="poll")
     fail(deployment, "insert", times=1, code=None, labels=[LABEL], writeConcernError={"code": 91, "errmsg": "shutting"})
 
@@ -144,8 +143,7 @@ def test_write_concern_error_is_raised_if_retry_fails_with_no_writes_performed(
     assert len(deployment.commands.named("insert")) == 2
 
 
-# For each case: the labels of the first error, the code and labels of the later errors, and the
-# code of the raised error.
+# Labels of the first error, code and labels of the later errors, and code of the raised error
 WRITE_ERRORS = {
     "case 1": ([], 10107, [], 10107),
     "case 2": ([NO_WRITES], 10107, [NO_WRITES], 91),
@@ -158,7 +156,7 @@ WRITE_ERRORS = {
 def test_last_error_with_writes_is_raised_after_several_errors(
     deployment: Deployment, connect: Connect, recorder: Recorder, backoffs: list[float], case: str
 ) -> None:
-    """Run test 6 of writes."""
+    """Run test 6 of Retryable Writes."""
     first, code, others, expected = WRITE_ERRORS[case]
     client = connect(deployment, serverMonitoringMode="poll", maxAdaptiveRetries=2)
     fail(deployment, "insert", times=1, code=91, labels=[*BOTH, *first])

@@ -32,11 +32,11 @@ def no_session_stays_checked_out(connect: Connect, monkeypatch: Any) -> Iterator
     clients: list[Client] = []
     original = MongoClient.__init__
 
-    def init_and_remember(self: Any, *arguments: Any, **options: Any) -> None:
+    def initialize_and_record(self: Any, *arguments: Any, **options: Any) -> None:
         original(self, *arguments, **options)
         clients.append(self)
 
-    monkeypatch.setattr(MongoClient, "__init__", init_and_remember)
+    monkeypatch.setattr(MongoClient, "__init__", initialize_and_record)
     yield
     for client in clients:
         assert_no_resource_in_use(client)
@@ -81,7 +81,7 @@ def test_3_commands_send_cluster_time_of_the_previous_reply(
     with getattr(Deployment, deployment_kind)() as deployment:
         client = connect(deployment, heartbeatFrequencyMS=1_000_000)
         gossips = deployment_kind == "replica_set"
-        # Let the client receive a cluster time, because heartbeats do not set the cluster time.
+        # Let the client receive a cluster time, because a heartbeat does not set the cluster time.
         client.db.command("ping")
         recorder.clear()
         run_operation(client)

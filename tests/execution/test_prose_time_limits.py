@@ -33,10 +33,7 @@ def standalone() -> Iterator[Deployment]:
 
 @pytest.fixture
 def client_without_timeout(standalone: Deployment) -> Iterator[Client]:
-    """Return a client without a timeout, with which a test prepares data.
-
-    The fixture `recorder` does not record the events of this client.
-    """
+    """Return a client without a timeout and listeners, with which a test inserts its data."""
     with clients_of(Recorder()) as make:
         yield make(standalone)
 

@@ -103,7 +103,7 @@ def test_with_transaction_raises_after_retry_timeout(
     """Let the callback or the commit fail in each attempt of the transaction until the retry
     timeout.
     """
-    times = itertools.count(0, 10)  # The clock advances by 10 seconds at each read.
+    times = itertools.count(0, 10)  # Each call of `monotonic` advances the clock by 10 seconds.
     monkeypatch.setattr("gmongo.engines.transaction._clock", SimpleNamespace(monotonic=lambda: next(times)))
     fail(deployment, command, code=code, labels=[label])
     with client.start_session() as session, pytest.raises(NetworkTimeout) as raised:

@@ -1,4 +1,4 @@
-"""With ``read_ahead``, the client requests the next batches while the application uses the current batch."""
+"""With ``read_ahead``, the client requests batches before the application needs them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.wait import eventually
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    """Start a server whose cursors return endlessly many batches of two documents."""
+    """Start a server whose cursors never end, and return two documents per batch."""
     with ScriptedServer() as server:
         numbers = count()
 
@@ -115,7 +115,7 @@ def test_read_ahead_requests_at_most_given_number_of_batches(
 
 
 def test_read_ahead_requests_at_most_max_bytes(server: ScriptedServer, connect: Any) -> None:
-    """Check `max_bytes` with batches of 30 KB: a fourth batch exceeds the limit of 100 KB.
+    """Check `max_bytes` with batches of 30 KB: a fourth batch would exceed the limit of 100 KB.
 
     The client assumes that the next batch is as large as the previous batch.
     """
@@ -226,7 +226,7 @@ def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: Scrip
     server.wait_for("getMore")
     cursor.close()
     eventually(lambda: no_connection_or_session_in_use(client))
-    assert next(cursor) == {"_id": 1}  # The client has received this document before `close`.
+    assert next(cursor) == {"_id": 1}  # received before the call of `close`
     with pytest.raises(StopIteration):
         next(cursor)
     assert client.pool_stats()[0]["total"] == 2

@@ -76,7 +76,7 @@ def test_cursor_whose_close_times_out_is_killed_in_the_background(deployment, co
         cursor = client.db.c.find({}, batch_size=2)
         next(cursor)
     (pool,) = client._topology.pools()
-    with checked_out(pool):  # leaves no connection for `killCursors`
+    with checked_out(pool):  # `killCursors` finds no connection
         with gmongo.timeout(0.02):
             cursor.close()
         assert deployment.commands.named("killCursors") == []

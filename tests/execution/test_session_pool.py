@@ -15,7 +15,7 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology_description import TopologyDescription
 
-LIFETIME = 30  # the `logicalSessionTimeoutMinutes` of the server
+LIFETIME = 30  # minutes: the `logicalSessionTimeoutMinutes` of the server
 
 
 @pytest.fixture

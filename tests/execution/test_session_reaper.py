@@ -103,7 +103,7 @@ def test_client_close_kills_sessions_a_tenth_of_a_second_after_interruption(depl
 
 
 class QueueWithoutIteration(deque[Any]):
-    """Queue that fails during iteration, as a deque fails if a finaliser appends an element."""
+    """Queue whose iteration fails, as if a finaliser had appended an element to a deque."""
 
     def __iter__(self) -> Iterator[Any]:
         raise RuntimeError("deque mutated during iteration")
@@ -167,7 +167,7 @@ def second_client(deployment: Deployment, connect: Connect) -> Client:
 
 
 def assert_document_unlocked_and_unchanged(second_client: Client) -> None:
-    """Assert that no open transaction locks the document with the `_id` 1, and that no transaction has changed it."""
+    """Assert that the document with the `_id` 1 is neither locked nor changed by a transaction."""
     with gmongo.timeout(1):
         assert second_client.db.c.find_one_and_update({"_id": 1}, {"$set": {"free": True}})["n"] == 0
 
@@ -217,14 +217,14 @@ def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployme
 
 
 def test_client_close_aborts_open_transaction_of_another_greenlet(deployment: Deployment, client: Client) -> None:
-    def transact() -> None:
+    def open_transaction() -> None:
         with client.start_session() as session, session.start_transaction():
             client.db.c.insert_one({"_id": 1}, session=session)
             client_is_closed.wait()
 
     client_is_closed = Event()
     client.db.create_collection("c")
-    greenlet = gevent.spawn(transact)
+    greenlet = gevent.spawn(open_transaction)
     eventually(lambda: open_on_servers(deployment)["transactions"] == 1)
     client.close()
     assert open_on_servers(deployment)["transactions"] == 0

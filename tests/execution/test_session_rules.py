@@ -1,4 +1,4 @@
-"""Rules of explicit sessions: invalid uses, the last use, and read preferences in transactions."""
+"""Explicit sessions reject invalid arguments, and store the time of their last command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_operation_of_other_client_in_bound_session_raises_invalid_operation(
 
 @pytest.mark.parametrize("mode", ["alone", "in a transaction"])
 def test_each_command_updates_last_use_of_session(client: Client, mode: str) -> None:
-    """Check that each command updates the time of the session's last use.
+    """Check that each command updates the time of the last use of its session.
 
     The server expires a session a fixed time after the last command in the session.
     """

@@ -1,4 +1,4 @@
-"""A retry consumes a token of the token bucket, and a success deposits a tenth of a token."""
+"""A retry consumes a token of the token bucket, and a successful attempt deposits 0.1 token."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from tests.support.clients import Client, Connect
 
 
 def bucket_with(tokens: float) -> TokenBucket:
-    new = TokenBucket()
-    while new.tokens > tokens:
-        new.consume()
-    new.deposit(round((tokens - new.tokens) * 10))
-    return new
+    bucket = TokenBucket()
+    while bucket.tokens > tokens:
+        bucket.consume()
+    bucket.deposit(round((tokens - bucket.tokens) * 10))
+    return bucket
 
 
 @pytest.mark.requirement("BP-56", "BP-57")
 def test_new_token_bucket_has_a_thousand_tokens() -> None:
-    new = TokenBucket()
-    assert new.tokens == 1000
-    assert all(new.consume() for _ in range(1000))
-    assert not new.consume()
-    assert new.tokens == 0
+    bucket = TokenBucket()
+    assert bucket.tokens == 1000
+    assert all(bucket.consume() for _ in range(1000))
+    assert not bucket.consume()
+    assert bucket.tokens == 0
 
 
 @pytest.mark.requirement("BP-58", "BP-59", "BP-60")
 @given(st.lists(st.sampled_from([None, 1, 10, 11]), max_size=200), st.integers(0, 10_000))
 def test_any_sequence_of_steps_leaves_exact_number_of_tokens(steps: list[int | None], tenths: int) -> None:
-    new, expected = bucket_with(tenths / 10), tenths
+    bucket, expected = bucket_with(tenths / 10), tenths
     for step in steps:
         if step is None:
-            assert new.consume() == (expected >= 10)
+            assert bucket.consume() == (expected >= 10)
             expected -= 10 if expected >= 10 else 0
         else:
-            new.deposit(step)
+            bucket.deposit(step)
             expected = min(10_000, expected + step)
-        assert new.tokens == expected / 10
+        assert bucket.tokens == expected / 10
 
 
 @pytest.mark.requirement("BP-10", "BP-18")
@@ -53,16 +53,14 @@ def test_unknown_token_option_raises_configuration_error(name: str) -> None:
 
 
 @pytest.mark.requirement("BP-08", "BP-09", "BP-29", "BP-52")
-def test_success_of_first_attempt_deposits_a_tenth_of_a_token(client: Client) -> None:
+def test_successful_first_attempt_deposits_a_tenth_of_a_token(client: Client) -> None:
     set_tokens(client, 10)
     client.db.c.insert_one({})
     assert tokens_of(client) == 10.1
 
 
 @pytest.mark.requirement("BP-11", "BP-29", "BP-52")
-def test_success_of_retry_deposits_1_and_a_tenth_tokens(
-    deployment: Deployment, client: Client, backoffs: list[float]
-) -> None:
+def test_successful_retry_deposits_1_1_tokens(deployment: Deployment, client: Client, backoffs: list[float]) -> None:
     set_tokens(client, 10)
     fail(deployment, "insert", times=1)
     client.db.c.insert_one({})

@@ -113,7 +113,7 @@ WRITES: dict[str, Any] = {
 
 @pytest.mark.parametrize("is_bound", [False, True], ids=["argument", "bound"])
 @pytest.mark.parametrize("write", WRITES)
-def test_write_of_w_0_client_is_acknowledged_in_transaction(deployment: Any, write: str, is_bound: bool) -> None:
+def test_write_in_transaction_ignores_w_0_of_client(deployment: Any, write: str, is_bound: bool) -> None:
     with gmongo.MongoClient(deployment.uri, w=0) as client, client.start_session() as session:
         client.get_database("db", write_concern=gmongo.WriteConcern(1)).c.insert_one({"_id": 1})
         session.start_transaction(write_concern=gmongo.WriteConcern(1))

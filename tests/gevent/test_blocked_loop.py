@@ -1,6 +1,6 @@
 """Tests of a blocked event loop: the driver reads all arrived replies before it reports a timeout.
 
-A blocked loop is no reason to mark a server Unknown.
+A blocked event loop is no reason to mark a server Unknown.
 """
 
 from __future__ import annotations
@@ -94,13 +94,13 @@ def deployment():
 
 @pytest.mark.parametrize("mode", ["poll", "stream"])
 def test_check_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, mode):
-    """Only a check whose reply had not arrived may fail, because a busy server may reply after the time limit."""
+    """A check may fail only if its reply had not arrived."""
     recorder = FailureRecorder()
     options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
     with client_with_connection(deployment, recorder, **options) as client:
         [server] = client._topology.servers.values()
         for round_ in range(6):
-            gevent.sleep(0.1 * round_)  # each round blocks the loop at a different time after a check
+            gevent.sleep(0.1 * round_)  # Block the loop at various times after a check.
             ended = len(recorder.lines_starting_with(*ENDS))
             connection = server.monitor._connection
             awaited = connection is not None and connection.mid_message
@@ -127,16 +127,16 @@ def test_operation_succeeds_if_reply_arrived_while_loop_was_blocked(deployment):
 
 @pytest.mark.parametrize("addresses", [1, 2])
 def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment, monkeypatch, addresses):
-    """The loop is blocked until ``connectTimeoutMS`` has passed, so the driver sends its hello after this time."""
+    """Block the loop for ``connectTimeoutMS``, so that the driver sends its hello later."""
 
     def start_connecting(transport, address):
-        # The new greenlet blocks the loop while this greenlet waits for the TCP connection.
+        # The new greenlet blocks the event loop while this greenlet waits for the TCP connection.
         blockers.append(gevent.spawn(time.sleep, BLOCKED))
         return real(transport, address)
 
-    def say_hello_later(*arguments):
+    def send_hello_later(*arguments):
         gevent.sleep(LIMIT / 3000)  # the network latency of a distant server
-        return say_hello(*arguments)
+        return send_hello(*arguments)
 
     def resolve_again(address, ref):
         [(family, (host, port))] = resolve(address, ref)
@@ -144,9 +144,9 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
 
     real, resolve, blockers, recorder = Transport.start_connecting, wire_connect.resolve, [], FailureRecorder()
     options = {"connectTimeoutMS": LIMIT, "retryReads": False}
-    say_hello = handshake.say_hello
+    send_hello = handshake.say_hello
     with client_with_connection(deployment, recorder, **options) as client, gevent.Timeout(30):
-        monkeypatch.setattr(handshake, "say_hello", say_hello_later)
+        monkeypatch.setattr(handshake, "say_hello", send_hello_later)
         monkeypatch.setattr(Transport, "start_connecting", start_connecting)
         monkeypatch.setattr(wire_connect, "resolve", resolve_again)
         readers = [gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)]
@@ -156,7 +156,7 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
 
 
 def test_operation_succeeds_if_large_reply_is_still_arriving(virtual_time):
-    """When the time limit has passed, the driver still needs several reads for the other parts of the reply."""
+    """At the time limit, the driver has not yet read all bytes of the reply."""
 
     def send_in_pieces(peer, message):
         for start in range(0, len(message), PIECE):

@@ -21,7 +21,7 @@ MIN_ROUNDS, MAX_ROUNDS = 3, 30
 def driver_processes():
     """Start one process for each driver.
 
-    A process measures an activity when the test sends the name of the activity.
+    Each process measures an activity when the test sends the name of the activity.
     """
     with (
         DeploymentProcess("--standalone") as plain,
@@ -35,9 +35,9 @@ def driver_processes():
 
 
 def blocks_less(driver_processes, activity, share):
-    """Return True if gmongo blocks the event loop for less than `share` of the time for which PyMongo blocks the loop.
+    """Return True if gmongo blocks the event loop for less than `share` of the time of PyMongo.
 
-    The function compares the minimum of several rounds, to exclude the effect of other load. The
+    The function compares the minimum of several rounds, because other load increases times. The
     measurements of the drivers alternate, so that other load of the machine affects both drivers.
     """
     least = [float("inf")] * len(driver_processes)
@@ -67,7 +67,7 @@ def measure(driver_process, activity):
         pytest.param("read", 0.75, id="read 15 MB with sleeps"),
         pytest.param("iterate", 0.75, id="read 15 MB"),
         pytest.param("insert", 1, id="insert 10,000 documents"),
-        # OpenSSL causes most of this blocking, so the times of gmongo and PyMongo are nearly equal.
+        # OpenSSL causes most of the blocking, so the times of gmongo and PyMongo are nearly equal.
         pytest.param("connect", 1.5, id="TLS connection"),
     ],
 )

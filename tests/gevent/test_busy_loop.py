@@ -1,7 +1,7 @@
 """Tests of time limits in a busy process: other greenlets compute, and the server does not reply.
 
 With the option ``--mongodb-members 1``, the tests of all public operations stop a real server.
-Without this option, the tests stop a simulated server that runs in another process.
+By default, the tests stop a simulated server that runs in another process.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def compute(seconds: float) -> None:
 
 
 def duration_and_longest_loop_iteration(call: Callable[[], object]) -> tuple[float, float, PyMongoError | None]:
-    """Run a call while other greenlets compute.
+    """Run `call` while other greenlets compute.
 
-    Return the duration of the call, the longest loop iteration, and the error of the call or None.
+    Return the duration of `call`, the longest loop iteration, and the error of `call` or None.
     """
     error = None
     begin = time.monotonic()
@@ -92,7 +92,7 @@ def run_transaction(client: MongoClient[Any]) -> None:
 def test_operation_ends_within_its_limit_and_two_loop_iterations(
     pool_state: int | None, options: dict[str, Any], operation: Callable[[MongoClient[Any]], object]
 ) -> None:
-    """The operation waits for a server, a connection or a reply."""
+    """Run an operation that waits for a server, a connection or a reply."""
     more = {"maxPoolSize": 1, "retryReads": False, "retryWrites": False, "serverMonitoringMode": "poll"}
     with ScriptedServer(member=lambda server: {**MEMBER, "hosts": [server.name], "me": server.name}) as server:
         if pool_state is None:

@@ -1,7 +1,7 @@
 """Tests that run each scenario with gmongo and, for comparison, with PyMongo under monkey-patching.
 
 The tests assert the outcomes of gmongo, and only print the outcomes of PyMongo (``pytest -rP``).
-One test also asserts that gmongo needs less CPU time than PyMongo.
+A test also asserts that gmongo needs less CPU time than PyMongo during an outage.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run_groups(program, driver, *arguments, groups):
 
 
 def test_interruption_at_any_switch_loses_nothing():
-    """The interruptions are a kill, a timeout of the application, and a kill followed by a timeout."""
+    """Interrupt by a kill, by a timeout of the application, and by a kill followed by a timeout."""
     outcomes = run_both(lambda driver: run_groups("interruptions", driver, groups=SCENARIOS))
     for driver, tallies in outcomes.items():
         total = sum((Counter(tally) for tally in tallies.values()), Counter())
@@ -79,8 +79,8 @@ FORK_FUNCTIONS = ("os", "gevent", "multiprocessing")
 def run_fork(driver, fork_function, state):
     """Use a client, fork with `fork_function`, and return the outcomes of the parent and the child.
 
-    ``sent`` are the commands that the child sends on connections of the parent. ``lost`` is the
-    number of connections that the parent loses because of the child.
+    ``sent`` lists the commands of the child on connections of the parent. ``lost`` is the number of
+    parent connections that the child breaks.
     """
     with (
         Deployment.replica_set(members=1) as deployment,
@@ -114,7 +114,7 @@ def run_forks(state):
 
 
 def test_forked_child_sends_nothing_on_connections_of_idle_parent():
-    """The parent sends no commands after the fork, so that each command comes from the child."""
+    """Use an idle parent, so that each command after the fork comes from the child."""
     output = ["child: works", "child ended with 0", {}, "parent: answered"]
     expected = {"output": output, "sent": [], "lost": 0, "warnings_and_tracebacks": {"tracebacks": 0}}
     assert run_forks("quiet") == dict.fromkeys(FORK_FUNCTIONS, expected)

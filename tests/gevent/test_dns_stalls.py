@@ -54,7 +54,7 @@ class SlowNameServer(NameServer):
 class SlowResolver(Resolver):
     """Thread resolver of gevent.
 
-    Each lookup blocks its native thread until the test sets ``gate``, as a lookup by the C library may do.
+    Each lookup blocks its native thread until the test sets ``gate``, like the C library.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ def resolver(monkeypatch):
 
 def add_records(names: SlowNameServer, server: ScriptedServer) -> None:
     """Add the SRV, TXT and address records of a deployment with one server to a name server."""
-    dns.resolver.default_resolver.timeout = 30  # longer than the test, so that no query times out
+    dns.resolver.default_resolver.timeout = 30  # seconds, which is longer than the test
     names.hosts[f"_mongodb._tcp.{CLUSTER}"] = [Host(NAME, server.port)]
     names.texts[CLUSTER] = [["authSource=admin"]]
     names.addresses[NAME] = "127.0.0.1"
@@ -122,7 +122,7 @@ def start_during_lookup(call: Callable[[], Any], delayed: Callable[[], Any]) -> 
 
 
 def open_resources() -> dict[str, int]:
-    """Return the number of open resources, by kind, that an interrupted lookup could leave."""
+    """Return the number of open resources, by kind, that an interrupted lookup could leak."""
     gc.collect()
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
@@ -134,7 +134,7 @@ def open_resources() -> dict[str, int]:
 
 @contextmanager
 def assert_no_leaks() -> Iterator[None]:
-    """Check at the end of the block that the lookups in the block have released all resources."""
+    """Check at the end of the block that all lookups in the block have released their resources."""
     # The first use of the thread pool opens descriptors that stay open.
     get_hub().threadpool.apply(int)
     # `eventually` starts a timer, which must be counted before and after the block.
@@ -166,7 +166,7 @@ def test_srv_and_txt_lookups_do_not_block_loop(names, record_type):
 
 
 def throw_timeout(greenlet: gevent.Greenlet) -> None:
-    """Throw a ``gevent.Timeout`` into the greenlet, and check that the greenlet raises this exception object."""
+    """Throw a ``gevent.Timeout`` into the greenlet, which must raise the same object."""
     timeout = gevent.Timeout(1000)
     greenlet.kill(timeout)
     assert greenlet.exception is timeout

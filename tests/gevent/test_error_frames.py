@@ -1,7 +1,6 @@
 """Tests that Python releases the frames of a handled error without the garbage collector.
 
-No frame in the traceback may refer to the error, because a reference cycle would keep the frames
-alive.
+A frame in the traceback must not refer to the error. A reference cycle would keep the frames alive.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ ERRORS: dict[str, tuple[Callable[[], None], Any]] = {
 
 
 class Request:
-    """An object whose release the tests check. A local variable of the application refers to the object."""
+    """An object in a local variable of the application. The tests check its release."""
 
 
 def releases_locals(call: Callable[[], None], error: Any) -> bool:

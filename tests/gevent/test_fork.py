@@ -14,8 +14,8 @@ from gevent.event import Event
 
 from tests.support.server import ScriptedServer, cursor_reply, hold_reply, send_no_reply
 
-# The beginning of each program. A program calls FORK() to fork. Parent and child print to the
-# output of the parent. If the child fails, the parent also fails.
+# First lines of each program. Parent and child print to one output.
+# If the child fails, the parent also fails.
 PRELUDE = """
 import gc, json, os, sys, gevent, gevent.os
 from gmongo import MongoClient
@@ -54,7 +54,7 @@ def in_child(work):
 
 
 LIBEV, LIBUV = "libev-cext", "libuv-cffi"
-WAYS = [
+FORK_SETUPS = [
     pytest.param(("os", "streaming", LIBEV), id="os-streaming"),
     pytest.param(("gevent", "polled", LIBEV), id="gevent-polled"),
     pytest.param(("os", "polled", LIBEV), id="os-polled", marks=pytest.mark.long),
@@ -64,7 +64,7 @@ WAYS = [
 ]
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=FORK_SETUPS)
 def fork_setup(request):
     """Return the name of the fork function, the kind of monitor, and the event loop of gevent."""
     return request.param
@@ -142,7 +142,7 @@ print("parent has", [pool["total"] for pool in client.pool_stats()], client.pool
 
 
 def test_idle_child_opens_no_socket_for_unfinished_work_of_parent(fork, server):
-    """At the fork, the parent has cursors, late replies, a change stream, and operations that wait."""
+    """Fork while the parent has cursors, late replies, a change stream and operations."""
     program = """
 from gmongo import CursorType
 client._executor.overload.jitter = lambda: 1.0
@@ -256,10 +256,7 @@ until_sent()
     "kill", ["", "    reader.kill()\n    print(type(reader.value).__name__)\n"], ids=["", "killed"]
 )
 def test_pending_operation_of_parent_succeeds_after_fork(fork, server, delayed_find, kill):
-    """The child has a copy of the greenlet that waits for the reply.
-
-    If `kill` is true, the child kills this copy.
-    """
+    """The child has a copy of the waiting greenlet, and kills the copy if `kill` is true."""
     program = f"""
 def work():
 {kill}    print(client.db.c.find_one({{"_id": "child"}})["_id"])
@@ -301,8 +298,8 @@ print(next(cursor))
 def test_child_does_not_remove_sockets_from_epoll_set_of_parent(fork):
     """After ``os.fork``, parent and child share an epoll set.
 
-    Without the driver's fork hook, the event loop of the child would remove from this set each socket that the child
-    does not watch. The parent would then wait forever for events of the socket.
+    Without the fork hook, the event loop of the child would remove sockets of the parent from the
+    epoll set. The parent would wait forever for events.
     """
     program = """
 import socket, gevent.socket

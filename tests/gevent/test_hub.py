@@ -1,4 +1,4 @@
-"""Tests that driver greenlets do not keep the event loop alive, and that they end after their client ends."""
+"""Tests that driver greenlets do not keep the event loop alive, and end after their client."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ print(gevent.get_hub().join(timeout=4))
 
 @pytest.mark.parametrize("loop", ["libev-cext", "libuv-cffi"])
 def test_lookup_does_not_keep_event_loop_alive(monkeypatch, loop):
-    """The process ends while the native thread of the lookup still runs."""
+    """Check that the process ends while the native thread of the lookup still runs."""
     monkeypatch.setenv("GEVENT_LOOP", loop)
     assert output_of_program(LOOKUP) == "True\nTrue\n"
 

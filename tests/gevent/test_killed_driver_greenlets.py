@@ -1,4 +1,4 @@
-"""Tests that the driver replaces its greenlets if the application kills these greenlets with ``gevent.killall``."""
+"""Tests that the driver replaces driver greenlets which the application has killed."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ WAITERS = 1000
 
 @pytest.fixture
 def selection_count(monkeypatch):
-    """Return a list whose only element is the number of times that the client has selected a server."""
+    """Return a list whose only element is the number of server selections of the client."""
     count = [0]
     suitable = ServerSelector._suitable
 
@@ -51,7 +51,7 @@ def test_waiter_times_out_and_selects_server_once_per_check(virtual_time, select
         gevent.joinall(waiters)
         errors = {type(each.exception) for each in waiters}
         assert errors == {ServerSelectionTimeoutError}
-        # A greenlet selects a server twice at the start, and then once after each check. A check runs each half second.
+        # A greenlet selects a server twice at the start, and once after each check (every 0.5 s).
         assert initial <= 2 * WAITERS
         assert selection_count[0] - initial <= 4 * WAITERS
 
@@ -78,7 +78,7 @@ def test_waiters_succeed_in_order_within_max_connecting_handshakes(max_connectin
             member.delay(0.002)
             while not all(each.ready() for each in waiters):
                 handshaking = [each for each in member.connections.values() if not each.operations["find"]]
-                # The result excludes the two connections of the monitor.
+                # The count excludes the two connections of the monitor.
                 most_handshakes[0] = max(most_handshakes[0], len(handshaking) - 2)
                 gevent.sleep(0.0005)
             assert [each.exception for each in waiters if each.exception] == []

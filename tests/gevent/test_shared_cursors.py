@@ -26,7 +26,7 @@ from tests.support.wait import becomes_true
 
 COUNT = 9
 NUMBERS = list(range(COUNT))
-# Documents so large that the driver yields to other greenlets during the decoding of a batch.
+# Large documents, so that the driver yields to other greenlets while it decodes a batch.
 LARGE = "x" * 20_000
 
 
@@ -96,7 +96,7 @@ class InsertStream:
     def __init__(self, collection: Any) -> None:
         self.stream = collection.watch(max_await_time_ms=5, batch_size=2)
         self.left = COUNT
-        self.deadline = time.monotonic() + 10  # a stream that loses changes would never return the last change
+        self.deadline = time.monotonic() + 10  # time limit for the return of all changes
         collection.database.command("insert", collection.name, documents=[{"n": Int64(n)} for n in NUMBERS])
 
     def __iter__(self) -> InsertStream:
@@ -168,7 +168,7 @@ def read_concurrently(
 ) -> bool:
     """Read a cursor in one greenlet.
 
-    At switch `switch_number` of this greenlet, start other greenlets that read the same cursor.
+    At switch `switch_number` of the greenlet, start further greenlets that read the cursor.
     """
     cursor, taken_numbers = KINDS[kind](setup), list[int]()
     iterator = iter(cursor)

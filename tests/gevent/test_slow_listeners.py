@@ -18,7 +18,7 @@ from tests.support.wait import eventually
 
 
 class SlowListener(ForwardingPoolListener):
-    """Listener that blocks one greenlet until the test sets the gate."""
+    """Listener that blocks one greenlet until the test sets the event ``gate``."""
 
     def __init__(self) -> None:
         self.gate = Event()
@@ -78,7 +78,7 @@ def deployment(request: pytest.FixtureRequest, virtual_time: VirtualTime) -> Ite
 
 
 THROWN = {"kill": gevent.GreenletExit, "Timeout": gevent.Timeout(0), "ApplicationTimeout": ApplicationTimeout}
-# After an Exception, the end of a transaction block waits for the abort. The list therefore omits this case.
+# The list omits an Exception, after which the end of a transaction block waits for the abort.
 CASES = [
     (operation, kind)
     for operation in OPERATIONS
@@ -95,7 +95,7 @@ def test_interrupted_greenlet_ends_before_slow_listener_returns(
     kind: str,
     start_greenlet: Callable[..., Any],
 ) -> None:
-    # The driver's time limit for a listener is longer than the test.
+    # The time limit of the driver for a listener is longer than the test.
     monkeypatch.setattr("gmongo.events.delivery._PATIENCE", 60.0)
     monkeypatch.setattr("gmongo.engines.transaction._INTERRUPTED_ABORT_TIMEOUT", 0.1)
     use, command, options = OPERATIONS[operation]

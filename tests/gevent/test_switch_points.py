@@ -1,7 +1,7 @@
 """Tests that the driver loses no resource, reply, event or document if a greenlet is interrupted.
 
-Each test runs a scenario repeatedly. Each run has an interruption of one kind at another switch.
-``tests/gevent/switching/checks.py`` has the checks after each run.
+Each test runs a scenario repeatedly, and interrupts each run at a different switch.
+``tests/gevent/switching/checks.py`` contains the checks after each run.
 """
 
 from __future__ import annotations
@@ -117,16 +117,16 @@ def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deploymen
     if kind.is_from_application:
         assert thrown == switches
     else:
-        assert bool(thrown) == scenario.limited
+        assert bool(thrown) == scenario.has_time_limit
 
 
 # The driver catches and logs an Exception that is thrown in a listener. The following tests
 # therefore throw BaseExceptions.
 @pytest.mark.one_in(3)
 @kinds(KILL, *LONG)
-@scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
+@scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
 def test_interruption_loses_nothing_with_yielding_listeners(scenario, kind, real_deployment):
-    """The listeners switch to the hub in each command, pool, heartbeat and topology event."""
+    """Use listeners that switch to the hub in each command, pool, heartbeat and topology event."""
     _switches, thrown = explore_scenario(scenario, kind, real_deployment, yields_in_events=True)
     assert thrown
 
@@ -149,9 +149,9 @@ class YieldingProcessor(SpanProcessor):
 
 @pytest.mark.one_in(3)
 @kinds(KILL, *LONG)
-@scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
+@scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
 def test_interruption_loses_nothing_with_yielding_span_processor(scenario, kind, monkeypatch, real_deployment):
-    """The driver ends each started span."""
+    """Check that the driver also ends each started span."""
     spans, provider = YieldingProcessor(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(spans)
     observed = TelemetrySettings(traces=True, tracer_provider=provider, slow=60.0)
@@ -171,7 +171,7 @@ def public_names(kind):
 def names_with_scenario(kind):
     """Return the public names of a class for which a scenario exists.
 
-    A scenario of another class also counts if both classes have the same function under this name.
+    A scenario of another class counts if both classes share the function with the name.
     """
     names = set()
     for group, rows in GROUPS.items():

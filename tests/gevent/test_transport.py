@@ -19,14 +19,14 @@ from gmongo.wire.transport import Transport, TransportError
 @pytest.fixture
 def transport_and_peer():
     """Yield a transport, and the non-blocking socket at the other end of its connection."""
-    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    ours.setblocking(False)
-    theirs.setblocking(False)
-    transport = Transport(ours, True)
+    own_socket, peer_socket = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    own_socket.setblocking(False)
+    peer_socket.setblocking(False)
+    transport = Transport(own_socket, True)
     with gevent.Timeout(10):
-        yield transport, theirs
+        yield transport, peer_socket
     transport.close()
-    theirs.close()
+    peer_socket.close()
 
 
 def message(payload, response_to=1, request_id=9, length=None):
@@ -34,7 +34,7 @@ def message(payload, response_to=1, request_id=9, length=None):
 
 
 def send_all(sock, data):
-    """Send all bytes, even if they do not fit into the socket buffer."""
+    """Send all bytes, even if the bytes do not fit into the socket buffer."""
     view = memoryview(data)
     while view:
         try:
@@ -195,19 +195,19 @@ def test_interrupted_request_raises_copy_of_interruption(transport_and_peer, met
 
 def test_released_buffer_does_not_change_received_message(transport_and_peer):
     transport, peer = transport_and_peer
-    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    ours.setblocking(False)
-    other = Transport(ours, True)
+    own_socket, peer_socket = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    own_socket.setblocking(False)
+    other = Transport(own_socket, True)
     send_all(peer, message(b"a" * 30))
     transport.receive(1)
     assert transport.release()
-    send_all(theirs, message(b"b" * 30))
+    send_all(peer_socket, message(b"b" * 30))
     received = other.receive(1)[3]
     send_all(peer, message(b"c" * 30))
     assert bytes(transport.receive(1)[3]) == b"c" * 30
     assert bytes(received) == b"b" * 30
     other.close()
-    theirs.close()
+    peer_socket.close()
 
 
 @pytest.mark.parametrize("count", [1, 3])

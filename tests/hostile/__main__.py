@@ -1,9 +1,9 @@
 """``python -m tests.hostile`` runs long campaigns: a client communicates with servers that send wrong replies or fail.
 
-Without the name of a campaign, all campaigns run one after another. `--cases` is the number of
+Without a campaign name, all campaigns run one after another. `--cases` is the number of
 cases of each campaign, and `--minutes` is the time limit of all campaigns together. `--topology`
-selects the deployment of the campaign ``soak``. To continue an earlier run, pass the seed of this
-run as `--seed`, and the last printed step number as `--first`.
+selects the deployment of the campaign ``soak``. To continue an earlier run, pass its seed as
+`--seed`, and its last printed step number as `--first`.
 """
 
 from __future__ import annotations

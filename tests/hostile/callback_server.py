@@ -1,4 +1,4 @@
-"""A fast server. For each command, the server calls a callback that returns the reply."""
+"""A fast server, which calls a callback for each command. The callback returns the reply."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_command(opcode: int, body: bytes) -> dict[str, Any]:
 
     The command contains the documents that the request sends as document sequences.
     """
-    if opcode == OP_COMPRESSED:  # the client of the test uses only zlib
+    if opcode == OP_COMPRESSED:  # The client of the test uses only zlib.
         return read_command(struct.unpack_from("<i", body)[0], zlib.decompress(body[9:]))
     if opcode == OP_QUERY:
         return bson.decode(body[body.index(0, 4) + 1 + 8 :])
@@ -129,8 +129,8 @@ def good_reply(name: str, command: dict[str, Any]) -> dict[str, Any]:
 
 def _content(name: str, command: dict[str, Any]) -> dict[str, Any]:
     if name == "find":
-        wanted = command["filter"].get("_id", 1)
-        return _cursor([{"_id": wanted}, {"_id": 2}], 0 if "limit" in command else 77)
+        requested = command["filter"].get("_id", 1)
+        return _cursor([{"_id": requested}, {"_id": 2}], 0 if "limit" in command else 77)
     if name == "getMore":
         return _cursor([{"_id": 3}, {"_id": {"_data": "83"}, "operationType": "insert"}], 0, "nextBatch")
     if name == "aggregate":

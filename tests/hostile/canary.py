@@ -94,7 +94,7 @@ class Canary:
         enter(patch("sys.stderr", _SearchedStream(self, "stderr")))
         self._add_log_handler(_SearchingHandler(self))
         gc.collect()
-        # Objects that exist now are not searched, because `gc.get_objects` omits frozen objects.
+        # `gc.get_objects` omits frozen objects, so the canary searches only objects created later.
         gc.freeze()
         watcher = gevent.spawn(self._search_states)
         self._stack.callback(watcher.kill)
@@ -128,7 +128,7 @@ class Canary:
                 self.findings.add(Finding(channel, name, text[max(0, at - _AROUND) : at + len(form) + 20]))
 
     def search_state(self) -> None:
-        """Search the process state, and the tables that show the state in a terminal."""
+        """Search the state of the driver, and the tables that show the state in a terminal."""
         state = process_state(query_text=True)
         self.search("the page", repr(state))
         terminal = io.StringIO()
@@ -142,7 +142,7 @@ class Canary:
 
     def search_objects(self) -> None:
         """Search the repr, the str and the pickle of each living driver object."""
-        # Release unreferenced objects first, because only objects of the driver that stay alive matter.
+        # Release unreferenced objects first, because the search concerns only living objects.
         gc.collect()
         for each in gc.get_objects():
             module = getattr(type(each), "__module__", None)
@@ -170,7 +170,7 @@ class Canary:
 
 
 def error_chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception, its causes and its contexts."""
+    """Yield an exception, and all causes and contexts of the exception."""
     waiting, seen = [error], set()
     while waiting:
         each = waiting.pop()
@@ -183,9 +183,8 @@ def error_chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def locals_of(error: BaseException) -> Iterator[tuple[str, str, Any]]:
-    """Yield the local variables of the traceback's frames, except frames of tests and of ``gmongo.testing``.
-
-    Error reporting services send these variables.
+    """Yield the local variables in a traceback, except in frames of tests and of
+    ``gmongo.testing``. Error reporting services transmit local variables.
     """
     for frame, _line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename

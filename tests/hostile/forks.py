@@ -1,7 +1,7 @@
 """Forks during a soak test, after which the child and the parent continue to use the client.
 
-The parent runs the servers. The child first closes its copies of the servers' sockets, and then connects to the servers
-in the parent.
+The parent runs the servers. A child closes its copies of the server sockets, and connects to the
+servers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _READY = b"."
 class InheritedUseDetector(CommandEventChecker):
     """Listener that records the sessions and cursors in commands.
 
-    In a child, the listener detects sessions and cursors of the parent.
+    In a child, the listener detects the use of sessions and cursors of the parent.
     """
 
     def __init__(self) -> None:
@@ -76,8 +76,8 @@ class Child:
     :param fork: a function in :data:`FORKS`.
     :param close_server_sockets: function that closes the child's copies of the servers' sockets, without a
         switch to the hub.
-    :param run: function that runs in the child. The result of the function, a JSON value, is sent
-        to the parent.
+    :param run: function that runs in the child. The child sends the JSON result of the function to
+        the parent.
     """
 
     def __init__(
@@ -89,15 +89,15 @@ class Child:
         if self.pid == 0:
             _run_in_child(writes, close_server_sockets, run)
         os.close(writes)
-        # Wait until the child has closed its copies of the servers' sockets. An open copy of a
-        # socket could block the port of a restarted member.
+        # Wait until the child has closed its copies of server sockets. An open copy could block the
+        # port of a restarted member.
         select.select([self._reads], [], [], _LONGEST)
         os.read(self._reads, len(_READY))
 
     def end(self) -> dict[str, Any]:
         """Wait for the end of the child, and return the result of `run`.
 
-        :raises Violation: the child reports a violation or another error, or does not end in time.
+        :raises Violation: the child reports an error or a violation, or does not end in time.
         """
         text = b""
         timeout_error = gevent.Timeout(2 * _LONGEST, Violation("a forked child does not end"))
@@ -122,8 +122,7 @@ class Child:
     def _read(self) -> bytes:
         gevent.socket.wait_read(self._reads)
         if os.getpid() != self._parent:
-            # Another child, which was forked later, has a copy of this greenlet. The copy must not
-            # read the pipe of its parent.
+            # A later child has a copy of this greenlet, which must not read the pipe.
             raise GreenletExit
         return os.read(self._reads, 1 << 16)
 
@@ -152,11 +151,8 @@ def _run_in_child(writes: int, close_server_sockets: Callable[[], None], run: Ca
         os._exit(0)
 
 
-def eventually(action: Callable[[], Any]) -> Any:
-    """Repeat an action until the action succeeds.
-
-    Ignore its errors, which faults of the deployment may cause.
-    """
+def repeat_until_success(action: Callable[[], Any]) -> Any:
+    """Repeat an action until the action succeeds without an error of a faulty deployment."""
     while True:
         try:
             return action()

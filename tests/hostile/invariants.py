@@ -64,7 +64,7 @@ def attempt(operation: Any) -> BaseException | None:
 
 
 def check_nothing_in_use(client: MongoClient[Any], commands: CommandEventChecker) -> None:
-    """Check that no connection and no session is in use, and that each command has its end event.
+    """Check that no connection and no session is in use, and that each command has an end event.
 
     :raises Violation: after a wait, a resource is still in use, or an end event is missing.
     """
@@ -90,7 +90,7 @@ def check_nothing_in_use(client: MongoClient[Any], commands: CommandEventChecker
 def silent_stderr() -> Iterator[None]:
     """Check at the end of the block that the code in the block printed nothing to standard error.
 
-    :raises Violation: the code printed a text.
+    :raises Violation: the code in the block printed a text.
     """
     was, sys.stderr = sys.stderr, io.StringIO()
     try:

@@ -1,11 +1,11 @@
 """Campaign of interrupted operations whose replies arrive late.
 
-The client reads these replies to keep its connections (``drainLateReplies``).
+The client reads late replies to keep its connections (``drainLateReplies``).
 
-A reply contains the number of its request, so that the campaign detects if an operation gets the
-reply to another request. The server replies after a random time. The sizes of the reply and of its
-pieces are random. An interruption can occur before the reply arrives, between the pieces of the
-reply, or after the reply.
+A reply contains the number of its request, so that the campaign detects the reply to a wrong
+request. The server replies after a random time. The sizes of the reply and of its pieces are
+random. An interruption can occur before the reply arrives, between the pieces of the reply, or
+after the reply.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Server:
         wait = self.rng.random() * 0.004 - 0.001
         if wait > 0:
             gevent.sleep(wait)
-        return self._compressed(message(bson.encode(self._content(name, command)), number))
+        return self._compress(message(bson.encode(self._content(name, command)), number))
 
     def _content(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
         if name != "find":
@@ -78,14 +78,14 @@ class _Server:
         document = {"_id": command["filter"]["_id"], "filling": filling}
         cursor_id = 0
         if not command.get("singleBatch"):
-            # A larger reply has no cursor, because the client closes the connection without reading
-            # the cursor ID if such a reply is late.
+            # A larger reply has no cursor, because the client does not read the cursor ID of a
+            # large late reply.
             document["filling"] = filling[:30_000]
             cursor_id = next(self.cursors)
             self.open.add(cursor_id)
         return {"ok": 1.0, "cursor": {"id": Int64(cursor_id), "ns": f"{_DATABASE}.c", "firstBatch": [document]}}
 
-    def _compressed(self, plain: bytes) -> bytes:
+    def _compress(self, plain: bytes) -> bytes:
         if not self.compresses:
             return plain
         _, number, response_to, _ = struct.unpack_from("<iiii", plain)
@@ -124,7 +124,7 @@ class _Step:
         self.rng = rng = random.Random(f"{seed}:{number}")
         self.numbers = count(number * 10_000_000)
         self.server = _Server(random.Random(rng.random()), compresses=rng.random() < 0.2)
-        self.left = interrupts
+        self.remaining_interrupts = interrupts
         self.interrupted = self.answered = 0
         self.faults: list[str] = []
         self.patience = rng.choice((_SHORT_WAIT, _LONG_WAIT, _LONG_WAIT))
@@ -150,7 +150,7 @@ class _Step:
             for _ in range(20):
                 self._request()
             workers = [gevent.spawn(self._run_worker) for _ in range(_WORKERS)]
-            while self.left > 0 and not self.faults:
+            while self.remaining_interrupts > 0 and not self.faults:
                 gevent.sleep(self.rng.random() * self._pace)
                 index = self.rng.randrange(_WORKERS)
                 if workers[index].dead:
@@ -162,15 +162,14 @@ class _Step:
             gevent.killall(workers)
             if self.faults:
                 raise Violation("; ".join(self.faults[:3]))
-            self._request()  # this request is not interrupted, and must succeed
+            self._request()  # The request must succeed, because no interruption occurs.
             self._wait_for_late_replies(client)
             check_nothing_in_use(client, self.commands)
 
     def _wait_for_late_replies(self, client: MongoClient[Any]) -> None:
         for _ in range(1000):
-            # If a connection is closed before the client has read a reply, the client cannot kill
-            # the cursor in this reply. With a short wait, each lost connection may leave such a
-            # cursor.
+            # The client cannot kill the cursor in a reply that it has not read before the
+            # connection closes. With a short wait, each lost connection may leave a cursor.
             lost = self.server.peer.lost if self.patience == _SHORT_WAIT else 0
             if len(self.server.open) <= lost and not client.pool_stats()[0]["draining"]:
                 return
@@ -179,14 +178,14 @@ class _Step:
 
     def _run_worker(self) -> None:
         try:
-            while self.left > 0 and not self.faults:
+            while self.remaining_interrupts > 0 and not self.faults:
                 self._request_with_interruption()
         except _Interruption:
             self._count()
 
     def _count(self) -> None:
         self.interrupted += 1
-        self.left -= 1
+        self.remaining_interrupts -= 1
 
     def _request_with_interruption(self) -> None:
         limit = self.rng.random() * 4 * self._pace
@@ -215,23 +214,23 @@ class _Step:
         number = next(self.numbers)
         kind = self.rng.random()
         if kind < 0.5:
-            found = self.collection.find_one({"_id": number})["_id"]
+            reply_number = self.collection.find_one({"_id": number})["_id"]
         elif kind < 0.7:
             with self.collection.find({"_id": number}) as cursor:
-                found = next(cursor)["_id"]
+                reply_number = next(cursor)["_id"]
         else:
-            found = self.collection.database.command("ask", number=number)["number"]
-        if found != number:
-            self.faults.append(f"request {number} got the reply to {found}")
+            reply_number = self.collection.database.command("ask", number=number)["number"]
+        if reply_number != number:
+            self.faults.append(f"request {number} got the reply to {reply_number}")
         self.answered += 1
-        # On a busy machine, the average increases.
+        # The average increases on a busy machine.
         self._pace += (monotonic() - started - self._pace) / 20
 
 
 class LateReplies:
     """Campaign of steps with late replies.
 
-    :param seed: number that determines all random choices. Measured times also affect a run.
+    :param seed: number that determines all random choices. Measured times also affect the run.
     :param interrupts_per_step: the number of interruptions in each step.
     """
 

@@ -26,7 +26,7 @@ LABELS = (
 )  # fmt: skip
 
 
-def nested(depth: int, as_array: bool) -> Any:
+def nested_value(depth: int, as_array: bool) -> Any:
     """Return a document, or an array if `as_array` is true, that is nested to the given depth."""
     value: Any = 1
     for _ in range(depth):
@@ -45,13 +45,13 @@ _PLAIN: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def value(rng: random.Random) -> Any:
+def random_value(rng: random.Random) -> Any:
     """Return a random value whose BSON type is random."""
     kind = rng.random()
     if kind < 0.9:
         return copy.deepcopy(rng.choice(_PLAIN))
     if kind < 0.94:
-        return nested(rng.choice((20, 100, 190)), rng.random() < 0.5)
+        return nested_value(rng.choice((20, 100, 190)), rng.random() < 0.5)
     if kind < 0.96:
         return "x" * rng.choice((1000, 70_000))
     if kind < 0.98:
@@ -61,37 +61,37 @@ def value(rng: random.Random) -> Any:
 
 def value_paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path of each value in a document, including the values in nested documents and arrays."""
-    found: list[tuple[Any, ...]] = []
+    paths: list[tuple[Any, ...]] = []
     items = document.items() if isinstance(document, dict) else enumerate(document)
     for name, each in items:
-        found.append((*prefix, name))
-        if isinstance(each, (dict, list)) and len(found) < 200 and len(prefix) < 20:
-            found += value_paths(each, (*prefix, name))
-    return found
+        paths.append((*prefix, name))
+        if isinstance(each, (dict, list)) and len(paths) < 200 and len(prefix) < 20:
+            paths += value_paths(each, (*prefix, name))
+    return paths
 
 
-def _parent(document: Any, path: tuple[Any, ...]) -> Any:
+def _parent_of_value(document: Any, path: tuple[Any, ...]) -> Any:
     for name in path[:-1]:
         document = document[name]
     return document
 
 
 def _replace_value(document: dict[str, Any], rng: random.Random) -> None:
-    found = value_paths(document)
-    if found:
-        path = rng.choice(found)
-        _parent(document, path)[path[-1]] = value(rng)
+    paths = value_paths(document)
+    if paths:
+        path = rng.choice(paths)
+        _parent_of_value(document, path)[path[-1]] = random_value(rng)
 
 
 def _remove_value(document: dict[str, Any], rng: random.Random) -> None:
-    found = value_paths(document)
-    if found:
-        path = rng.choice(found)
-        del _parent(document, path)[path[-1]]
+    paths = value_paths(document)
+    if paths:
+        path = rng.choice(paths)
+        del _parent_of_value(document, path)[path[-1]]
 
 
 def _add_field(document: dict[str, Any], rng: random.Random) -> None:
-    document[rng.choice(FIELDS)] = value(rng)
+    document[rng.choice(FIELDS)] = random_value(rng)
 
 
 def _replace_by_error(document: dict[str, Any], rng: random.Random) -> None:
@@ -119,7 +119,7 @@ _CHANGES: tuple[Callable[[dict[str, Any], random.Random], None], ...] = (
 _WEIGHTS = (10, 3, 4, 3, 1)
 
 
-def mutated(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+def mutate_document(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     """Return a copy of a document with one to three random changes."""
     result = copy.deepcopy(document)
     for change in rng.choices(_CHANGES, _WEIGHTS, k=rng.choice((1, 1, 1, 2, 3))):
@@ -127,7 +127,7 @@ def mutated(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     return result
 
 
-def encoded(document: dict[str, Any]) -> bytes:
+def encode_document(document: dict[str, Any]) -> bytes:
     """Encode a document. If BSON cannot encode the document, return an encoded error reply instead."""
     try:
         return bson.encode(document)
@@ -135,7 +135,7 @@ def encoded(document: dict[str, Any]) -> bytes:
         return bson.encode({"ok": 1, "unencodable": True})
 
 
-def damaged(message: bytes, rng: random.Random) -> bytes:
+def damage_message(message: bytes, rng: random.Random) -> bytes:
     """Return a copy of a message with changed, missing or repeated bytes, or with a wrong length."""
     data = bytearray(message)
     for _ in range(rng.choice((1, 1, 2, 5))):

@@ -1,6 +1,6 @@
 """Campaign in which a server first sends malformed hello replies and then correct replies.
 
-With the correct replies, the client must recover.
+After the correct replies, the client must recover.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gmongo.errors import ConfigurationError
 from gmongo.read_preferences import Nearest
 from tests.hostile.callback_server import CallbackServer, good_reply, hello, message
 from tests.hostile.invariants import CampaignResults, CommandEventChecker, Violation, attempt, silent_stderr
-from tests.hostile.malformed_documents import damaged, encoded, mutated, value
+from tests.hostile.malformed_documents import damage_message, encode_document, mutate_document, random_value
 from tests.hostile.malformed_replies import hello_message, quick_checks
 from tests.support.greenlets import living_greenlets
 
@@ -48,24 +48,24 @@ class _Case:
 
     def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
         if name != "hello":
-            return message(encoded(good_reply(name, command)), number)
+            return message(encode_document(good_reply(name, command)), number)
         reply = hello(self.peer.name)
         if "topologyVersion" in command and command["topologyVersion"] == reply["topologyVersion"]:
             gevent.sleep(0.01)
         if self.replies_are_correct:
-            # The client must accept this hello reply, because the process ID is new, and electionId
-            # and setVersion are greater than all earlier values.
+            # The client must accept the hello reply, because its process ID is new, and its
+            # electionId and setVersion are the greatest.
             reply["topologyVersion"] = {"processId": ObjectId(b"n" * 12), "counter": Int64(5)}
             reply["electionId"], reply["setVersion"] = ObjectId(b"\xff" * 12), 2**63 - 1
             return hello_message(reply, command, number)
         self.count += 1
         wrong = reply
         if self.count <= self.bad_hellos or self.rng.random() < 0.5:
-            wrong = mutated(reply, self.rng) if self.rng.random() < 0.5 else reply
+            wrong = mutate_document(reply, self.rng) if self.rng.random() < 0.5 else reply
             for _ in range(self.rng.choice((1, 1, 2))):
-                wrong[self.rng.choice(_FIELDS)] = value(self.rng)
+                wrong[self.rng.choice(_FIELDS)] = random_value(self.rng)
         raw = hello_message(wrong, command, number)
-        return damaged(raw, self.rng) if self.damages_bytes else raw
+        return damage_message(raw, self.rng) if self.damages_bytes else raw
 
     def run(self) -> BaseException | None:
         """Run an operation while the server sends malformed hello replies.
@@ -104,7 +104,7 @@ class _Case:
 
     def _recover(self, client: MongoClient[Any]) -> None:
         """Check that an operation succeeds, unless a malformed reply made the client remove or reject the server."""
-        # The limit is long, because connections may time out several times on a busy machine.
+        # The time limit is long, because connections may time out several times on a busy machine.
         end = monotonic() + 20
         address = "127.0.0.1", self.peer.port
         while True:

@@ -1,6 +1,6 @@
 """Campaign in which a server sends malformed replies to all operations.
 
-A seed determines the replies.
+The seed of the campaign determines the replies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.hostile.invariants import (
     check_nothing_in_use,
     silent_stderr,
 )
-from tests.hostile.malformed_documents import damaged, encoded, mutated
+from tests.hostile.malformed_documents import damage_message, encode_document, mutate_document
 
 _RAW: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
 _AT_REST_EVERY = 20
@@ -118,7 +118,7 @@ class MalformedReplies:
     The seed and the case number determine each case, so that a single case can be repeated.
 
     :param seed: the seed of the campaign.
-    :param share_of_damage: the share of malformed replies whose bytes are damaged. The other
+    :param share_of_damage: the share of malformed replies whose bytes are damaged. The remaining
         malformed replies are valid BSON with wrong content.
     """
 
@@ -136,11 +136,11 @@ class MalformedReplies:
             return hello_message(hello(self._peer.name), command, number)
         reply = good_reply(name, command)
         if self._wrong <= 0 or (name in ("endSessions", "killCursors") and self._rng.random() < 0.7):
-            return message(encoded(reply), number)
+            return message(encode_document(reply), number)
         self._wrong -= 1
         if self._rng.random() < self._damage:
-            return damaged(message(encoded(reply), number), self._rng)
-        return message(encoded(mutated(reply, self._rng)), number)
+            return damage_message(message(encode_document(reply), number), self._rng)
+        return message(encode_document(mutate_document(reply, self._rng)), number)
 
     @contextmanager
     def client(self) -> Iterator[tuple[MongoClient[Any], CommandEventChecker]]:
@@ -151,7 +151,7 @@ class MalformedReplies:
             "serverMonitoringMode": "poll", "heartbeatFrequencyMS": 500, "waitQueueTimeoutMS": 3000,
         }  # fmt: skip
         if self._damage:
-            # If the length in a damaged message is too large, the client waits for more bytes until this timeout.
+            # If the length in a damaged message is too large, the client waits until the timeout.
             options["socketTimeoutMS"] = 30
         with MongoClient(self._peer.name, replicaSet="rs", **options) as client:
             yield client, commands
@@ -166,10 +166,10 @@ class MalformedReplies:
                 and (end is None or monotonic() < end)
                 and len(self.findings.violations) < 50
             ):
-                number = self._run_some(number, min(first_number + cases, number + 2000))
+                number = self._run_with_one_client(number, min(first_number + cases, number + 2000))
         return self.findings
 
-    def _run_some(self, number: int, last: int) -> int:
+    def _run_with_one_client(self, number: int, last: int) -> int:
         """Run cases with one client, until a violation occurs or the case `last` is reached.
 
         Return the number of the next case.
@@ -197,8 +197,8 @@ class MalformedReplies:
                 check_nothing_in_use(client, commands)
                 check_correct_reply(client, number)
         except Violation as violation:
-            what = OPERATIONS.index(operation)
-            raise Violation(f"operation {what}: {violation}") from violation
+            operation_index = OPERATIONS.index(operation)
+            raise Violation(f"operation {operation_index}: {violation}") from violation
 
 
 def check_correct_reply(client: MongoClient[Any], number: int) -> None:
@@ -217,7 +217,7 @@ def check_correct_reply(client: MongoClient[Any], number: int) -> None:
 
 
 def hello_message(reply: dict[str, Any], command: dict[str, Any], number: int) -> bytes:
-    body = encoded(reply)
+    body = encode_document(reply)
     if "$db" in command:
         return message(body, number)
     return struct.pack("<iiiiiqii", 36 + len(body), 1, number, 1, 8, 0, 0, 1) + body

@@ -1,4 +1,4 @@
-"""Detect growth of resources in a long run, from measurements after each step and their regression lines."""
+"""Detect growth of resources in a long run, with regression lines of measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gevent import get_hub
 
 from tests.support.greenlets import living_greenlets
 
-_LEAST_STEPS = 12  # Minimum number of steps for which growth is computed.
+_LEAST_STEPS = 12  # Minimum number of steps for a computation of the growth.
 _WARM_UP = 1 / 3  # Share of the steps, at the beginning of a run, that the regression line omits.
 # Permitted rise of each resource on its regression line, from the end of the warm-up to the end of the run.
 _TOLERANCE = {"memory": 0.03, "descriptors": 1.0, "greenlets": 1.0, "watchers": 1.0, "objects": 2000.0}
@@ -51,10 +51,10 @@ class ResourceGrowth:
         self.steps.append(measured)
 
     def rises(self) -> dict[str, tuple[float, float]]:
-        """Return the rise of each resource since the warm-up, and the standard error of this rise.
+        """Return the rise of each resource since the warm-up, and the standard error of the rise.
 
         The rise of memory is relative: a fraction of the memory at the end of the warm-up. The
-        standard error takes the autocorrelation of the residuals into account.
+        standard error includes the autocorrelation of the residuals.
         """
         warm = self.steps[int(len(self.steps) * _WARM_UP) :]
         steps = range(len(warm))

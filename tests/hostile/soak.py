@@ -1,10 +1,10 @@
 """Soak test: operations, interruptions, forks and server faults with the garbage collector off.
 
-Each step has a new simulated deployment and a new client. Greenlets, called workers, run operations
-of each kind. Kills and timeouts interrupt the workers, and the process forks. Faults of the
-deployment are elections, closed connections, malformed replies, frozen or overloaded members, and
-restarts. At the end of each step, all faults end, and the invariants are checked. The seed and the
-step number determine the random choices of a step, so that a run can continue an earlier run.
+Each step has a new simulated deployment and a new client. Greenlets (*workers*) run operations of
+each kind. Kills and timeouts interrupt the workers, and the process forks. Faults of the deployment
+are elections, closed connections, malformed replies, frozen or overloaded members, and restarts. At
+the end of each step, all faults end, and the invariants are checked. The seed and the step number
+determine the random choices of a step, so that a run can continue an earlier run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment
 from gmongo.wire.transport import Transport
-from tests.hostile.forks import FORKS, Child, InheritedUseDetector, eventually
+from tests.hostile.forks import FORKS, Child, InheritedUseDetector, repeat_until_success
 from tests.hostile.invariants import CampaignResults, Violation, check_nothing_in_use, silent_stderr
 from tests.hostile.malformed_hellos import resource_counts
 from tests.hostile.malformed_replies import quick_checks
@@ -63,7 +63,7 @@ _OF_CHILD = 100  # Number of interruptions in a forked child.
 class WorkerObject:
     """An object in the local variables of a worker.
 
-    When the worker has ended, no reference to the object may exist.
+    After the end of the worker, no reference to the object may exist.
     """
 
     alive = 0
@@ -94,14 +94,14 @@ class PoolEventCounter(ForwardingPoolListener):
             ),
             "check-ins": ("ConnectionCheckedOutEvent", "ConnectionCheckedInEvent"),
         }
-        found = [
+        actual = [
             f"{what}: {[count[name] for name in names]}"
             for what, names in equal.items()
             if count[names[0]] != sum(count[name] for name in names[1:])
         ]
         if count["ConnectionCreatedEvent"] != count["ConnectionClosedEvent"] + open_connections:
-            found.append(f"connections: {dict(count)}, open {open_connections}")
-        return found
+            actual.append(f"connections: {dict(count)}, open {open_connections}")
+        return actual
 
 
 class Step:
@@ -119,7 +119,7 @@ class Step:
     def __init__(self, topology: str, seed: int, number: int, interrupts: int) -> None:
         self.topology = topology
         self.rng = random.Random(f"{topology}:{seed}:{number}")
-        self.left = interrupts
+        self.remaining_interrupts = interrupts
         self.interrupts = self.operations = self.faults = self.forks = self.interrupts_of_children = 0
         self.outcomes: Counter[str] = Counter()
         self.violations: list[str] = []
@@ -166,10 +166,10 @@ class Step:
                 except PyMongoError as error:
                     raise Violation(f"an operation fails after the end of all faults: {error!r}") from error
             limit = monotonic() + _CLOSE_GRACE
-            while (found := self._connections.faults(0)) and monotonic() < limit:
+            while (actual := self._connections.faults(0)) and monotonic() < limit:
                 gevent.sleep(0.01)
-            if found or self._commands.open:
-                raise Violation(f"after close(): {found} {self._commands.open}")
+            if actual or self._commands.open:
+                raise Violation(f"after close(): {actual} {self._commands.open}")
         self.db = self.deployment = None  # type: ignore[assignment]
 
     def _start(self) -> Any:
@@ -197,7 +197,7 @@ class Step:
             raise Violation(self.violations[0])
 
     def _interrupt_workers(self) -> None:
-        while self.left > 0 and not self.violations:
+        while self.remaining_interrupts > 0 and not self.violations:
             while len(self._greenlets) < _WORKERS:
                 self._start_worker()
             if self._forks_at and self.interrupts >= self._forks_at[0]:
@@ -219,7 +219,7 @@ class Step:
         delay = min(0.5, rng.expovariate(1) * rng.choice((0.05, 0.2, 0.5, 3)) * self._pace)
         if rng.random() < 0.35:
             limit = delay
-        worker = gevent.Greenlet(self._work, kind, number, limit)
+        worker = gevent.Greenlet(self._run_operations, kind, number, limit)
         self._greenlets[worker] = kind
         worker.link(self._greenlets.pop)
         worker.start()
@@ -229,13 +229,13 @@ class Step:
     def _kill(self, worker: gevent.Greenlet, kills_twice: bool) -> None:
         if not worker.dead:
             self.interrupts += 1
-            self.left -= 1
+            self.remaining_interrupts -= 1
             worker.kill(block=False)
             if kills_twice:
                 gevent.sleep(0)
                 worker.kill(block=False)
 
-    def _work(self, kind: Callable[[int, WorkerObject], None], number: int, limit: float | None) -> None:
+    def _run_operations(self, kind: Callable[[int, WorkerObject], None], number: int, limit: float | None) -> None:
         worker_object, timeout = WorkerObject(), None if limit is None else Timeout(limit)
         self.operations += 1
         started = monotonic()
@@ -251,7 +251,7 @@ class Step:
             if error is not timeout:
                 self.violations.append(f"{kind.__name__}: a foreign timeout was raised: {error!r}")
             self.interrupts += 1
-            self.left -= 1
+            self.remaining_interrupts -= 1
             self.outcomes["timed out"] += 1
         except (PyMongoError, BSONError) as error:
             self.outcomes[type(error).__name__] += 1
@@ -284,9 +284,7 @@ class Step:
             mine.update({int(counter): count for counter, count in of_child.items()})
 
     def _run_child(self, number: int) -> dict[str, Any]:
-        """Run in a forked child: run and interrupt new workers, and check the invariants of the child.
-
-        First, end the copies of the parent's writing workers.
+        """In a forked child, replace the writing workers, and check the invariants.
 
         :raises Violation: an invariant is violated.
         """
@@ -296,8 +294,8 @@ class Step:
         gevent.killall([worker for worker, kind in self._greenlets.items() if kind not in reads], block=False)
         self._commands.mark_forked()
         client = self.db.client
-        eventually(lambda: client.admin.command("ping"))
-        # Copies of the parent's reading workers must continue, with new connections and sessions of the child.
+        repeat_until_success(lambda: client.admin.command("ping"))
+        # Copies of reading workers must continue with new connections and sessions of the child.
         self._wait_for_workers()
         if self.violations:
             raise Violation(f"an inherited reader: {self.violations[0]}")
@@ -306,24 +304,24 @@ class Step:
         self._connections.count.clear()
         self._acknowledged, self._pairs, self._attempted, self._acknowledged_counts = set(), [], Counter(), Counter()
         self.interrupts = self.operations = 0
-        self.left, self._forks_at, self._next = _OF_CHILD, [], (number + 1) * 1_000_000
+        self.remaining_interrupts, self._forks_at, self._next = _OF_CHILD, [], (number + 1) * 1_000_000
         self._interrupt_workers()
         self._wait_for_workers()
         if self.violations:
             raise Violation(self.violations[0])
-        present = {each["_id"] for each in eventually(lambda: list(self.db.facts.find()))}
+        present = {each["_id"] for each in repeat_until_success(lambda: list(self.db.facts.find()))}
         if lost := self._acknowledged - present:
             raise Violation(f"acknowledged writes are lost: {sorted(lost)[:10]}")
         check_nothing_in_use(client, self._commands)
-        found = self._connections.faults(sum(stats["total"] for stats in client.pool_stats()) - before)
+        actual = self._connections.faults(sum(stats["total"] for stats in client.pool_stats()) - before)
         client.close()
         if used := self._commands.faults_of_child():
-            found.append(f"sessions and cursors of the parent were used: {used[:5]}")
+            actual.append(f"sessions and cursors of the parent were used: {used[:5]}")
         gevent.sleep(0.01)
         if WorkerObject.alive:
-            found.append(f"{WorkerObject.alive} ended workers have living locals")
-        if found:
-            raise Violation("; ".join(found))
+            actual.append(f"{WorkerObject.alive} ended workers have living locals")
+        if actual:
+            raise Violation("; ".join(actual))
         return {
             "interrupts": self.interrupts, "operations": self.operations, "acknowledged": list(self._acknowledged),
             "pairs": self._pairs, "tried": self._attempted, "done": self._acknowledged_counts,
@@ -342,13 +340,13 @@ class Step:
             member = rng.choice(self.deployment.members)
             rng.choice(self._fault_kinds())(member)
             gevent.sleep(rng.uniform(0.01, 0.1))
-            if self._is_child:  # only the parent runs the servers, and may end their faults
+            if self._is_child:  # the parent runs the servers and ends their faults
                 return
             self._end_faults()
 
     def _fault_kinds(self) -> list[Callable[[Any], Any]]:
         rng, commands = self.rng, (*_COMMANDS, None)
-        troubles: list[Callable[[Any], Any]] = [
+        kinds: list[Callable[[Any], Any]] = [
             lambda member: member.drop_after(rng.choice((0, 10, 30, 100)), rng.choice(commands)),
             lambda member: member.garbage(rng.choice(commands)),
             lambda member: setattr(self.deployment.network, "loss", rng.choice((0.02, 0.2))),
@@ -360,8 +358,8 @@ class Step:
             self._fail_commands,
         ]
         if self.topology == "replica-set":
-            troubles += [self._step_down] * 3
-        return troubles
+            kinds += [self._step_down] * 3
+        return kinds
 
     def _step_down(self, member: Any) -> None:
         if self.deployment.members.has_primary:
@@ -387,19 +385,19 @@ class Step:
 
     def _read(self, number: int, worker_object: WorkerObject) -> None:
         expected = number % _FIXED
-        found = self.db.fixed.find_one({"_id": expected})
-        if found != {"_id": expected, "of": expected}:
-            self.violations.append(f"expected {expected}, read {found}")
+        actual = self.db.fixed.find_one({"_id": expected})
+        if actual != {"_id": expected, "of": expected}:
+            self.violations.append(f"expected {expected}, read {actual}")
 
     def _read_all(self, number: int, worker_object: WorkerObject) -> None:
-        found = sorted(each["_id"] for each in self._cursor(number, 7))
-        if found != list(range(_FIXED)):
-            self.violations.append(f"read {found}")
+        actual = sorted(each["_id"] for each in self._cursor(number, 7))
+        if actual != list(range(_FIXED)):
+            self.violations.append(f"read {actual}")
 
     def _cursor(self, number: int, batch_size: int) -> Any:
         """Return a cursor over the unchanged documents.
 
-        The argument selects one of three kinds of cursor.
+        `number` selects one of three kinds of cursor.
         """
         kind = number // 8 % 3
         cursor = self.db.fixed.find({}, batch_size=batch_size, cursor_type=CursorType.EXHAUST if kind == 1 else 0)
@@ -455,9 +453,9 @@ class Step:
             self._check_usable(client)
         check_nothing_in_use(client, self._commands)
         total = sum(stats["total"] for stats in client.pool_stats())
-        found = self._connections.faults(total)
-        if found:
-            raise Violation("; ".join(found))
+        actual = self._connections.faults(total)
+        if actual:
+            raise Violation("; ".join(actual))
         present = {each["_id"] for each in self.db.facts.find()}
         lost = self._acknowledged - present
         if lost:
@@ -510,7 +508,7 @@ class Soak:
         first_number: int = 0,
         report: Callable[[str], None] = lambda text: None,
     ) -> CampaignResults:
-        """Run steps until the number of interruptions is `interrupts`, or until the time limit.
+        """Run steps until the time limit, or until the number of interruptions is `interrupts`.
 
         :param first_number: the number of the first step.
         """
@@ -581,18 +579,18 @@ class Soak:
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
         gc.set_debug(0)
-        found = Counter(type(each).__name__ for each in gc.garbage if isinstance(each, _KEPT_BY_CYCLES))
+        actual = Counter(type(each).__name__ for each in gc.garbage if isinstance(each, _KEPT_BY_CYCLES))
         frames = {f"{each.f_code.co_name}:{each.f_lineno}" for each in gc.garbage if isinstance(each, FrameType)}
         gc.garbage.clear()
         gc.collect()
-        if found:
-            self.findings.violations.append((number, f"in cycles: {dict(found)}, frames {sorted(frames)[:40]}"))
+        if actual:
+            self.findings.violations.append((number, f"in cycles: {dict(actual)}, frames {sorted(frames)[:40]}"))
         for _ in range(150):  # A stopped monitor may still run for a short time.
-            gc.collect()  # A reference cycle may have become garbage since the previous collection.
-            left = [each for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT)]
-            if not left:
+            gc.collect()  # A reference cycle may be garbage since the previous collection.
+            remaining = [each for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT)]
+            if not remaining:
                 return
-            names = Counter(type(each).__name__ for each in left)
-            del left
+            names = Counter(type(each).__name__ for each in remaining)
+            del remaining
             gevent.sleep(0.02)
         self.findings.violations.append((number, f"outlives the client: {dict(names)}"))

@@ -1,4 +1,4 @@
-"""Tests of the client's exceptions and resources if a server violates the protocol, refuses commands, or stops."""
+"""Tests of a client whose server violates the protocol, refuses commands, or stops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.server import (
 )
 from tests.support.wait import eventually
 
-BROKEN = {  # name: (fault, exception, message)
+BROKEN = {  # Name of a fault -> fault, exception class, and message.
     "closed before the reply": (cut_reply(0), AutoReconnect, "connection closed by the server"),
     "closed inside the header": (cut_reply(10), AutoReconnect, "connection closed by the server"),
     "closed inside the body": (cut_reply(30), AutoReconnect, "connection closed by the server"),
@@ -92,7 +92,7 @@ def check_resources(client, server, sessions_lost):
 
 @pytest.mark.real_time
 def test_error_of_timeout_before_send_contains_no_negative_limit(server):
-    """A slow listener runs until the time limit has passed. The client has not sent the command yet."""
+    """A slow listener runs until the time limit has passed, before the client sends the command."""
     listener = Recorder()
     with MongoClient(server.name, event_listeners=[listener], retryReads=False) as client:
         client.db.command("ping")
@@ -107,9 +107,8 @@ def test_error_of_timeout_before_send_contains_no_negative_limit(server):
 )
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
 def test_bytes_after_reply_close_connection_without_failing_operation(extra_bytes, write):
-    """The additional bytes arrive when the connection is already available.
-
-    The next operation detects these bytes, closes the connection, and uses a new connection.
+    """The additional bytes arrive while the connection is available. The next operation detects the
+    bytes, closes the connection, and uses a new connection.
     """
     with (
         ScriptedReplicaSet(1) as replica_set,
@@ -155,7 +154,7 @@ def test_operation_on_silent_server_raises_network_timeout_after_socket_timeout(
         with pytest.raises(NetworkTimeout, match=f"{server.name}: timed out .*100 ms") as caught:
             client.db.c.find_one()
         assert caught.value.timeout
-        # A network timeout has not cleared the pool.
+        # A network timeout does not clear the pool.
         assert client.pool_stats()[0]["generation"] == 0
         check_resources(client, server, 0)
 
@@ -163,7 +162,7 @@ def test_operation_on_silent_server_raises_network_timeout_after_socket_timeout(
 def open_cursor(client, server):
     """Return a cursor that has returned its first document.
 
-    The other documents of the cursor are still on the server.
+    The remaining documents of the cursor are on the server.
     """
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     cursor = client.db.c.find()

@@ -73,7 +73,7 @@ def test_command_line_runs_campaign_and_soak(capsys: pytest.CaptureFixture[str])
     assert "soak standalone: 1 cases, seed 5, 0 violations" in capsys.readouterr().out
 
 
-# Each of the following tests adds a defect to the driver, and checks that a campaign detects the defect.
+# The following tests add defects to the driver, and check that a campaign detects the defects.
 
 
 def test_campaign_detects_unchecked_reply(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,12 +91,12 @@ def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> 
         transport, "decode_header", lambda view, at, most, *request_ids: message._HEADER.unpack_from(view, at)
     )
     monkeypatch.setattr(transport, "read_beginning", _read_without_request_id)
-    # The timing decides whether the next request reads a late reply, so several runs may be needed.
+    # Repeat the campaign until a request reads a late reply, which depends on timing.
     for attempt in range(10):
-        found = LateReplies(SEED + attempt, interrupts_per_step=300).run(300)
-        if any("got the reply to" in what for _, what in found.violations):
+        results = LateReplies(SEED + attempt, interrupts_per_step=300).run(300)
+        if any("got the reply to" in what for _, what in results.violations):
             return
-    pytest.fail(found.report())
+    pytest.fail(results.report())
 
 
 def _read_without_request_id(view: memoryview) -> tuple[int, ...]:

@@ -72,7 +72,7 @@ ALLOWED: tuple[tuple[str, str, str], ...] = (
 
 @pytest.fixture(scope="module", autouse=True)
 def _freeze_existing_objects() -> Iterator[None]:
-    """Exclude objects that exist before the tests from the searches of the canary, which would be slow otherwise."""
+    """Exclude objects that exist before the tests, so that the searches are fast."""
     yield
     freeze_living_objects()
 
@@ -145,9 +145,8 @@ def aws_answer(command: Any) -> dict[str, Any]:
 
 
 def first_reply(mechanism: str) -> Any:
-    """Return the server's first reply in an authentication with `mechanism`.
-
-    With this reply, the client continues and sends the secret in the second step of the mechanism.
+    """Return the first reply of the server in an authentication with `mechanism`. After this reply,
+    the client sends the secret in the second step of the mechanism.
     """
     if mechanism == "MONGODB-AWS":
         return aws_answer
@@ -177,7 +176,7 @@ def reply_malformed(server: ScriptedServer, mechanism: str) -> None:
     server.replies["saslContinue"] = lambda command: {"ok": 1, "done": "x", "payload": [], "errorLabels": command}
 
 
-def continue_for_ever(server: ScriptedServer, mechanism: str) -> None:
+def continue_forever(server: ScriptedServer, mechanism: str) -> None:
     server.replies["saslStart"] = server.replies["saslContinue"] = lambda command: {
         "ok": 1, "conversationId": 1, "done": False, "payload": command["payload"],
     }  # fmt: skip
@@ -194,9 +193,8 @@ def with_fault(fault: Any) -> Callable[[ScriptedServer, str], None]:
 
 
 def authenticate(server: ScriptedServer, mechanism: str) -> None:
-    """Make the server accept the authentication.
-
-    For SCRAM, an `AuthServer`, which knows the password, computes the reply.
+    """Make the server accept the authentication. For SCRAM, an `AuthServer` with the password
+    computes the reply.
     """
     server.replies["saslStart"] = first_reply(mechanism)
     done = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
@@ -211,7 +209,7 @@ BEHAVIOURS: dict[str, Callable[[ScriptedServer, str], None]] = {
     "echo": echo_sasl,
     "echo in hello": echo_in_hello,
     "malformed reply": reply_malformed,
-    "endless conversation": continue_for_ever,
+    "endless conversation": continue_forever,
     "cut": with_fault(cut_reply(10)),
     "silence": with_fault(send_no_reply),
     "garbage": with_fault(send_malformed_reply),
@@ -237,7 +235,7 @@ def test_authentication_discloses_no_secret(
             **CREDENTIALS[mechanism],
         )
         with client:
-            # Without a limit, the driver waits minutes for an OIDC login of a human.
+            # Without a timeout, the driver waits minutes for the OIDC login of a human.
             with gmongo.timeout(0.6):
                 for _ in range(2):  # The second operation uses the cached token.
                     collect_error(canary, client.d.c.find_one)
@@ -248,10 +246,7 @@ def test_authentication_discloses_no_secret(
 
 
 def collect_interruption_errors(canary: Canary, use: Callable[[], object]) -> None:
-    """Call `use` three times.
-
-    Interrupt the calls by a gevent timeout, a driver time limit, and a kill.
-    """
+    """Interrupt calls of `use` by a gevent timeout, by a driver time limit, and by a kill."""
 
     def use_with_timeout() -> None:
         with gevent.Timeout(0.02):
@@ -477,8 +472,8 @@ def schema(deployment: Deployment) -> dict[str, Any]:
     return {"shop.people": {"bsonType": "object", "properties": {"ssn": {"encrypt": rule}}}}
 
 
-def use_encrypted_field(canary: Canary, people: Any) -> None:
-    """Run operations with an encrypted field. Some of the operations fail."""
+def operate_on_encrypted_field(canary: Canary, people: Any) -> None:
+    """Run operations with an encrypted field. Some operations fail."""
     plain = SECRETS["plaintext"]
     collect_error(canary, lambda: people.insert_one({"ssn": plain}))
     collect_error(canary, lambda: people.insert_many([{"ssn": plain}, {"ssn": plain}]))
@@ -519,7 +514,7 @@ def test_automatic_encryption_discloses_no_secret(
         client = stack.enter_context(encrypting_client(deployment, schema, mongocryptd_uri=uri))
         limit = gmongo.timeout(0.5) if cause_fault is MONGOCRYPTDS["stopped"] else ExitStack()
         with limit:
-            use_encrypted_field(canary, client.shop.people)
+            operate_on_encrypted_field(canary, client.shop.people)
         canary.search_objects()
 
 

@@ -15,7 +15,7 @@ from tests.support.recorder import Recorder
 
 
 class Clocks:
-    """The seconds that the test adds to the times of the monotonic clock and of the wall clock."""
+    """Seconds that the test adds to the monotonic clock and to the wall clock."""
 
     def __init__(self) -> None:
         self.monotonic = self.wall = 0.0
@@ -67,7 +67,7 @@ def test_client_continues_after_clock_jump(
             deployment.network.latency = 0.05
             busy = [gevent.spawn(client.t.t.find_one, {"_id": number}) for number in range(6)]
             gevent.sleep(0.06)
-            jump(clocks)  # at this moment, some operations wait for a reply, others for a connection
+            jump(clocks)  # operations wait for replies and connections
             gevent.joinall(busy, timeout=10)
             assert [each.value for each in busy if each.successful()]
             assert all(each.ready() for each in busy)
@@ -75,7 +75,7 @@ def test_client_continues_after_clock_jump(
             attempt(session.commit_transaction)
         attempt(lambda: list(cursor))
         cursor.close()
-        jump(clocks)  # at this moment, all connections are available
+        jump(clocks)  # all connections are available
         for number in range(5):
             assert client.t.t.find_one({"_id": number}) == {"_id": number}
         check_nothing_in_use(client, commands)

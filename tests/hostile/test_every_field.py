@@ -26,7 +26,7 @@ from gmongo.errors import PyMongoError
 from gmongo.gridfs import GridFS, GridFSBucket
 from gmongo.operations import SearchIndexModel
 from tests.hostile.callback_server import TIMES, CallbackServer, good_reply, hello, message
-from tests.hostile.malformed_documents import encoded, value_paths
+from tests.hostile.malformed_documents import encode_document, value_paths
 from tests.hostile.malformed_replies import hello_message, quick_checks
 
 MISSING = "missing"
@@ -63,8 +63,7 @@ def _upload(client: Any) -> None:
         stream.write(b"abc")
 
 
-# Each key is the name of a public method, and each value is a function that calls the method. LOCAL
-# contains the methods that need no server.
+# Public method -> function that calls the method. LOCAL lists methods that need no server.
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "Collection.aggregate": lambda c: list(c.d.c.aggregate([])),
     "Collection.aggregate_raw_batches": lambda c: list(c.d.c.aggregate_raw_batches([])),
@@ -189,7 +188,7 @@ class FaultyServer:
     """A server that changes one field of one reply. All other replies of the server are correct.
 
     :ivar change: the number of the reply to change, the path of the field, and the wrong value.
-        If the tuple is empty, the server changes no reply.
+        With an empty tuple, the server changes no reply.
     :ivar replies: the command name and the correct reply of each command since :meth:`begin`.
     """
 
@@ -213,11 +212,11 @@ class FaultyServer:
         if name == "createSearchIndexes":
             reply["indexesCreated"] = [{"id": "1", "name": "default"} for _ in command["indexes"]]
         if name in _BACKGROUND:
-            return message(encoded(reply), number)
+            return message(encode_document(reply), number)
         self.replies.append((name, copy.deepcopy(reply)))
         if self.change and self.change[0] == len(self.replies) - 1:
             _set_value(reply, *copy.deepcopy(self.change[1:]))
-        return message(encoded(reply), number)
+        return message(encode_document(reply), number)
 
 
 def _set_value(document: Any, path: tuple[Any, ...], value: Any) -> None:

@@ -19,7 +19,7 @@ from tests.support.cases import with_cases
 PROTECTIVE = sorted(
     name for option in OPTIONS if option.protects for name in (option.name, *option.aliases) if "_" not in name
 )
-# Functions that misspell the name of an option: with typing errors, with encodings, and in the style of other drivers.
+# Functions that misspell an option name: typing errors, encodings, and styles of other drivers.
 MISSPELLINGS: dict[str, Callable[[str, random.Random], str]] = {
     "missing letter": lambda name, rng: _with_letter_replaced(name, rng, lambda letter: ""),
     "doubled letter": lambda name, rng: _with_letter_replaced(name, rng, lambda letter: letter + letter),
@@ -46,7 +46,7 @@ def test_invalid_value_of_protective_option_in_uri_raises_configuration_error(na
 def test_misspelled_protective_option_in_uri_raises_error(name: str, misspelling: str) -> None:
     rng = random.Random(f"{name} {misspelling}")
     for misspelled in {MISSPELLINGS[misspelling](name, rng) for _ in range(20)}:
-        if find_option(misspelled) is None:  # the misspelled name may be the name of another option
+        if find_option(misspelled) is None:  # a misspelled name may be the name of another option
             with pytest.raises(ConfigurationError, match="Unknown option"):
                 MongoClient(f"mongodb://example.com/?{misspelled}=true", connect=False)
 

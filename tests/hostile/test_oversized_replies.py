@@ -93,8 +93,8 @@ assert grown < LIMIT, f"{grown // 2**20} MB"
 """
 
 
-# `limit` is the permitted growth of the process of client and server in MB. The limit is higher if
-# the client needs memory for the decompressed reply.
+# `limit` is the permitted memory growth of client and server in MB. `limit` is higher if the client
+# needs memory for the decompressed reply.
 @with_cases
 def test_malformed_reply_does_not_exceed_memory_limit(name: str, limit: int, outcome: str) -> None:
     command = [sys.executable, "-c", PROGRAM, name, str(limit)]

@@ -1,8 +1,8 @@
 """Tests that Python releases the local variables of an ended greenlet without the garbage collector.
 
 A greenlet refers to the exception that ended the greenlet, and the exception refers to the frames
-of its traceback. If one of these frames refers to the greenlet or to the exception, a reference
-cycle exists. A cycle keeps the local variables of the application, and perhaps a connection, alive.
+of its traceback. If a frame refers to the greenlet or to the exception, a reference cycle exists.
+The cycle keeps local variables of the application, and perhaps a connection, alive.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ pytestmark = pytest.mark.usefixtures("collector_off")
 
 
 class Request:
-    """An object whose release the tests check. A local variable of the application refers to the object."""
+    """An object in a local variable of the application. The tests check its release."""
 
 
 @pytest.mark.one_in(6)
-# A function of this file raises the errors of other kinds, so the traceback would contain the frame of this function.
+# For the omitted kinds, the traceback contains the frame of a test function.
 @pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind.moment == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
 )
 @pytest.mark.parametrize(
     "scenario",
-    [each for each in SCENARIOS if not each.survives and not each.closes],
+    [each for each in SCENARIOS if not each.is_restarted and not each.closes_client],
     ids=lambda scenario: scenario.name.replace(" ", "-"),
 )
 def test_interrupted_greenlet_releases_local_variables(
@@ -51,8 +51,8 @@ def test_interrupted_greenlet_releases_local_variables(
         _insert_facts(deployment)
         runs = [run_with_exception_at(scenario, deployment, switch_number, kind) for switch_number in range(4)]
     assert any(thrown for thrown, _gone in runs)
-    left = [switch_number for switch_number, (_thrown, gone) in enumerate(runs) if not gone]
-    assert not left, f"local variables are still alive after interruptions at the switches {left}"
+    leaks = [switch_number for switch_number, (_thrown, released) in enumerate(runs) if not released]
+    assert not leaks, f"local variables are still alive after interruptions at the switches {leaks}"
 
 
 def run_with_exception_at(
@@ -60,7 +60,7 @@ def run_with_exception_at(
 ) -> tuple[bool, bool]:
     """Run a scenario, and throw an exception at one switch.
 
-    Return whether the exception was thrown, and whether the local variables were released.
+    Return two flags: the exception was thrown, and the local variables were released.
     """
     request = Request()
     watched = weakref.ref(request)

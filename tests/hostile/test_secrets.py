@@ -42,10 +42,7 @@ def captured_logs() -> Iterator[io.StringIO]:
 
 
 def texts_about(uri: str) -> str:
-    """Create a client.
-
-    Return the texts of the exceptions, warnings, log records and reprs that result.
-    """
+    """Create a client, and return the texts of its exceptions, warnings, log records and reprs."""
     with captured_logs() as text:
         try:
             client: Any = MongoClient(uri, connect=False)
@@ -107,6 +104,6 @@ def test_malformed_uri_discloses_no_part_of_password(uri: str) -> None:
 
 def test_pickle_of_client_or_credential_raises_type_error() -> None:
     client: MongoClient[Any] = MongoClient(f"mongodb://ann:{ENCODED}@h", connect=False)
-    for thing in (client, client.options, client.options.credential):
+    for public_object in (client, client.options, client.options.credential):
         with pytest.raises(TypeError, match="pickle"):
-            pickle.dumps(thing)
+            pickle.dumps(public_object)

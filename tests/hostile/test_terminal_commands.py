@@ -24,8 +24,7 @@ from gmongo.wire.address import parse_address
 from tests.status.test_page import send_wsgi_request
 from tests.support.server import ScriptedServer
 
-# Text of a server with terminal commands that set the title, clear the screen, end the line, and
-# change the writing direction.
+# Terminal commands set the title, clear the screen, end the line, and change the direction.
 EVIL = "\x1b]0;owned\x07\x1b[2J\r\nERROR forged\u202e\x9b31m"
 LISTENERS = (
     event_loggers.CommandLogger,

@@ -18,7 +18,7 @@ time_limit = virtual_time_limit_of(20)
 
 @pytest.fixture
 def deployment() -> Iterator[Deployment]:
-    """Start two services behind a load balancer. The collection ``db.c`` has ten documents."""
+    """Start two services behind a load balancer. The collection ``db.c`` contains ten documents."""
     with Deployment.load_balanced(2) as deployment:
         client: Client = MongoClient(deployment.uri)
         client.db.c.insert_many([dict(document) for document in DOCUMENTS])
@@ -45,5 +45,5 @@ def client(deployment: Deployment, connect: Callable[..., Client]) -> Client:
 
 @pytest.fixture
 def head_start() -> float:
-    """Return the seconds for which `go` waits, so that the started greenlet has sent its command."""
+    """Return the seconds that `go` waits until the started greenlet has sent its command."""
     return 0.03

@@ -64,14 +64,14 @@ def _started(port: int, services: list[str], folder: Path) -> Iterator[None]:
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen([BINARY, "-db", "-f", str(file)], **quiet) as process:
         try:
-            eventually(lambda: process.poll() is not None or _listens(port))
+            eventually(lambda: process.poll() is not None or _is_listening(port))
             assert process.poll() is None, "HAProxy did not start"
             yield
         finally:
             process.terminate()
 
 
-def _listens(port: int) -> bool:
+def _is_listening(port: int) -> bool:
     try:
         gsocket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:

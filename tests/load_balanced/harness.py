@@ -28,7 +28,7 @@ def load_balanced_uri(server: ScriptedServer) -> str:
 def connection_uses(client: Client) -> dict[str, int]:
     """Return the number of checked-out connections by purpose.
 
-    Purposes without a connection are omitted.
+    The result omits purposes without a connection.
     """
     (pool,) = client.pool_stats()
     return {purpose: number for purpose, number in pool["in_use_by"].items() if number}

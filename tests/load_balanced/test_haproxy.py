@@ -1,4 +1,4 @@
-"""The application ``examples/load_balanced_app.py`` works behind the load balancer HAProxy."""
+"""The application ``examples/load_balanced_app.py`` runs behind the load balancer HAProxy."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_kill_of_service_clears_only_connections_to_service(
     assert before and _connections_to(shop, lost)
     lost.kill()
     gevent.joinall(customers, raise_error=True)
-    assert len(shop.order_numbers()) == 60  # no order is lost or stored twice
+    assert len(shop.order_numbers()) == 60  # each order is stored exactly once
     assert shop.stock.find_one() == {"_id": "piece", "left": 940}
     assert {event.service_id for event in recorder.events_named("PoolCleared")} == {lost.service_id}
     assert before <= _connections_to(shop, kept)

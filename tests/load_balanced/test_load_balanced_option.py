@@ -16,8 +16,8 @@ from tests.support.dns import Host, Network
 from tests.support.pools import service_counts
 from tests.support.server import ScriptedServer
 
-NAME = "shop.example.test"
-SRV = f"_mongodb._tcp.{NAME}"
+SRV_NAME = "shop.example.test"
+SRV = f"_mongodb._tcp.{SRV_NAME}"
 
 
 @pytest.fixture
@@ -71,10 +71,10 @@ def test_databases_and_collections_reject_load_balanced_option(service: Scripted
 
 @pytest.mark.requirement("LB-10", "LB-86")
 def test_txt_record_selects_load_balanced_mode(dns: Network, connect: Any) -> None:
-    uri = f"mongodb+srv://{NAME}/?tls=false"
+    uri = f"mongodb+srv://{SRV_NAME}/?tls=false"
     before = connect(uri)
     before.db.c.find_one()
-    dns.names.texts[NAME] = [["loadBalanced=true"]]
+    dns.names.texts[SRV_NAME] = [["loadBalanced=true"]]
     after = connect(uri)
     after.db.c.find_one()
     assert (topology_type_of(before), topology_type_of(after)) == ("Sharded", "LoadBalanced")
@@ -89,16 +89,16 @@ def test_load_balanced_client_does_not_poll_srv_records(
     monkeypatch.setattr("gmongo.sdam.srv_monitor.SrvMonitor.start", lambda monitor: scans.append(1))
     option = "&loadBalanced=true" if option_source == "uri" else ""
     if option_source == "txt":
-        dns.names.texts[NAME] = [["loadBalanced=true"]]
-    client = connect(f"mongodb+srv://{NAME}/?tls=false{option}")
+        dns.names.texts[SRV_NAME] = [["loadBalanced=true"]]
+    client = connect(f"mongodb+srv://{SRV_NAME}/?tls=false{option}")
     client.db.c.find_one()
     gevent.sleep(0.05)
     assert topology_type_of(client) == "LoadBalanced"
     assert not scans
     assert dns.names.questions.count((SRV, "SRV")) == 1
-    connect(f"mongodb+srv://{NAME}/?tls=false&loadBalanced=false").db.c.find_one()
+    connect(f"mongodb+srv://{SRV_NAME}/?tls=false&loadBalanced=false").db.c.find_one()
     if option_source == "uri":
-        assert scans  # this client polls, so the test has patched the right method
+        assert scans  # A client without a load balancer polls with the patched method.
 
 
 @pytest.mark.requirement("LB-87", "LB-71")

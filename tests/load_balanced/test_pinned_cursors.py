@@ -1,4 +1,4 @@
-"""A cursor pins a connection until the cursor is exhausted, closed, dropped or failed.
+"""A cursor pins a connection until the cursor ends, fails, is closed or is dropped.
 
 ``WaitQueueTimeoutError`` reports the purposes of checked-out connections.
 """
@@ -38,10 +38,7 @@ OPENERS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.fixture
 def cursor(client: Any) -> Any:
-    """Return an open cursor that has returned its first two documents.
-
-    Eight documents remain on the server.
-    """
+    """Return a cursor that has returned two documents, and has eight documents on the server."""
     cursor = client.db.c.find(batch_size=2)
     assert (next(cursor), next(cursor)) == ({"_id": 0}, {"_id": 1})
     return cursor
@@ -64,7 +61,7 @@ def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: An
     name = "find" if method == "raw" else method
     assert deployment.commands.named("getMore")
     assert len(set(connections_of_commands(deployment, name, "getMore"))) == 1
-    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN  # the connection was checked in once
+    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN  # only one check-in
     assert deployment.commands.named("killCursors") == []
     assert connection_uses(client) == {}
 
@@ -89,7 +86,7 @@ def test_dropped_pinned_cursor_is_killed_on_pinned_connection(deployment: Any, c
     next(cursor)
     pinned_connection = connections_of_commands(deployment, "find")
     recorder.clear()
-    del cursor  # runs the finaliser of the cursor
+    del cursor  # collect the cursor
     assert recorder.events == []
     assert connection_uses(client) == {"cursors": 1}
     collect_garbage()

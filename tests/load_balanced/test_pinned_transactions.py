@@ -1,7 +1,4 @@
-"""A transaction pins a connection.
-
-In a sharded cluster, a transaction pins and unpins a mongos at the same steps.
-"""
+"""A load-balanced transaction pins a connection, as a sharded transaction pins a mongos."""
 
 from __future__ import annotations
 
@@ -89,14 +86,14 @@ def test_dropped_session_with_transaction_releases_pinned_connection(client: Any
     session.start_transaction()
     client.db.c.insert_one({}, session=session)
     recorder.clear()
-    del session  # runs the finaliser of the session
+    del session  # collect the session
     assert recorder.events == []
     eventually(lambda: (collect_garbage(), connection_uses(client) == {})[1])
     assert recorder.lines_starting_with(*PINNING) == ["ConnectionCheckedIn"]
 
 
 @pytest.mark.requirement("LB-82", "LB-83")
-def test_close_of_pinned_connection_by_service_aborts_transaction(deployment: Any, client: Any, session: Any) -> None:
+def test_service_aborts_transaction_whose_pinned_connection_closes(deployment: Any, client: Any, session: Any) -> None:
     for member in deployment.members:
         member.drop_connections()
     with pytest.raises(AutoReconnect) as caught:

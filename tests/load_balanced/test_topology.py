@@ -53,7 +53,7 @@ def test_load_balanced_topology_has_one_server_without_hello_fields(connect: Any
     assert (dict(server.tags), server.all_hosts, server.replica_set_name) == ({}, frozenset(), None)
     assert (server.me, server.primary, server.election_tuple) == (None, None, (None, None))
     assert (server.set_version, server.election_id, server.last_write_date) == (None, None, None)
-    # The wire version has the default of a new server description.
+    # The wire version equals the default of a new server description.
     assert server.max_wire_version == type(server)(server.address).max_wire_version
     description.check_compatible()
 
@@ -64,7 +64,7 @@ def test_load_balanced_topology_stays_unchanged_after_errors(deployment: Any, cl
     before = client.topology_description
     for command, cause_error in (("find", close_connection_at), ("insert", partial(refuse, code=91))):
         cause_error(deployment, command)
-        with pytest.raises(AutoReconnect):  # both services fail, so the retry also fails
+        with pytest.raises(AutoReconnect):  # the retry also fails, because both services fail
             client.db.c.find_one() if command == "find" else client.db.c.insert_one({})
     for member in deployment.members:
         member.kill()

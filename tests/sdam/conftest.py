@@ -14,7 +14,7 @@ time_limit = virtual_time_limit_of(15)
 
 @pytest.fixture
 def long_minimum_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the minimum pause between two checks of a monitor to 60 seconds, longer than any test."""
+    """Set the minimum pause between two checks to 60 seconds, which is longer than any test."""
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 60)
 
 

@@ -18,7 +18,7 @@ from tests.support.server import ScriptedServer
 def topology_with(
     *servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs&localThresholdMS=15"
 ) -> TopologyDescription:
-    """Return a topology description after checks with these results."""
+    """Return the topology description after checks with the results `servers`."""
     topology = initial_description(ClientOptions(uri, None, {}).topology())
     for server in servers:
         topology = updated(topology, server)
@@ -55,5 +55,5 @@ def newer_version(version: dict[str, Any], increment: int = 1) -> dict[str, Any]
 
 
 def wait_for_absent_events(seconds: float = 0.03) -> None:
-    """Wait for a short time, after which the calling test checks that no event has occurred."""
+    """Wait for a short time before a test checks that no event has occurred."""
     gevent.sleep(seconds)

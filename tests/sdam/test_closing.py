@@ -48,7 +48,7 @@ def count_resources() -> tuple[int, int, int, int]:
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
 @pytest.mark.parametrize("closes_clients", [True, False], ids=["closed", "dropped"])
 def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes_clients: bool) -> None:
-    """Half of the clients run an operation. The other clients end during discovery."""
+    """Half of the clients run an operation. The remaining clients end during discovery."""
 
     def use_new_client(number: int) -> None:
         client: Any = MongoClient(replica_set.members[0].name, replicaSet="scripted", minPoolSize=1)
@@ -106,8 +106,8 @@ def test_close_publishes_all_events_without_greenlet_switch(connect: Any, stream
 def test_close_during_check_publishes_last_events_in_order(
     connect: Any, stream_server: ScriptedServer, recorder: Any, stage: str
 ) -> None:
-    """Check the order: the end event of the cancelled check, the closed pool, the closed server, the closed
-    topology."""
+    """Check the order of the last events: end of the cancelled check, close of the pool, close of
+    the server, close of the topology."""
     stream_server.fail("handshake", *[send_no_reply] * (stage == "handshake"))
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     if stage == "hello":
@@ -164,7 +164,7 @@ def test_idle_monitor_greenlets_are_not_resumed(connect: Any, server: ScriptedSe
         idle = [each for each in resumed if "Monitor" in each]
         server.changed()
         client._topology.request_checks()
-        # Prove that the trace function detects a resumed monitor greenlet.
+        # Check that the trace function detects a resumed monitor greenlet.
         eventually(lambda: [each for each in resumed if "Monitor" in each])
     finally:
         greenlet.settrace(before)

@@ -1,4 +1,4 @@
-"""Fields of server descriptions and topology descriptions have values and defaults, and determine the equality."""
+"""Server descriptions and topology descriptions: values, defaults and equality of their fields."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def test_hello_determines_server_type(hello: dict[str, Any], server_type: str) -
     assert with_sessions.retryable_writes_supported == (server_type in {"Mongos", "RSPrimary"})
 
 
-# For each case: the hello field, the attribute of the server description, the values of the field
-# and the attribute, and the attribute's default.
+# Rows: a hello field, an attribute of the server description, their values, and the default.
 FIELDS: list[tuple[str, str, Any, Any, Any]] = [
     ("tags", "tags", {"dc": "x"}, {"dc": "x"}, {}),
     ("setName", "replica_set_name", "rs", "rs", None),
@@ -85,7 +84,7 @@ def test_server_description_has_round_trip_times_and_error() -> None:
     assert "rtt: 0.5, error=OSError('gone')" in repr(server) and "error" not in repr(ServerDescription(A))
 
 
-# Hello fields. A difference in one of the fields makes server descriptions unequal.
+# Hello fields that make server descriptions unequal.
 DIFFERENT_FIELDS = [row["fields"] for row in rows(__file__, "different fields")]
 
 

@@ -1,9 +1,8 @@
 """Effects of an error in each step of connection establishment on the server description and the pool.
 
-The SDAM specification defines two groups of errors. Network errors before the end of the hello are
-overload errors, and change neither the server description nor the pool. All other errors of a
-server mark the server Unknown and clear the pool. Timeouts of the application have no effect on the
-server.
+Network errors before the end of the hello are overload errors, and change neither the server
+description nor the pool. All later errors of a server mark the server Unknown and clear the pool.
+Timeouts of the application change neither the server description nor the pool.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ def fail_hello_with_overload_error(server: ScriptedServer) -> None:
     server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 462, "errmsg": "busy", "errorLabels": labels}
 
 
-# For each step and fault: the function that causes the fault, and the class of the raised error. The
-# first flag is True if the error has overload labels, the second if the server becomes Unknown.
+# For each step and fault: the function that causes the fault, and the class of the raised error.
+# The flags are True if the error has overload labels, and if the server becomes Unknown.
 FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool, bool]] = {
     "connect: refused": (lambda server: server.stop(), AutoReconnect, True, False),
     "hello: closed": (lambda server: server.fail("handshake", cut_reply(0)), AutoReconnect, True, False),
@@ -64,7 +63,7 @@ FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool
 
 
 def client_with_known_server(connect: Any, server: ScriptedServer, recorder: Recorder, **options: Any) -> Client:
-    """Return a client that knows the server, and whose pool has no connections."""
+    """Return a client that has discovered the server, and whose pool has no connections."""
     options = {"heartbeatFrequencyMS": 60_000, "maxAdaptiveRetries": 0, "retryReads": False, **LOGIN, **options}
     client: Client = connect(server, **options)
     recorder.wait_for("PoolReady")

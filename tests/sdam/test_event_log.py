@@ -1,4 +1,4 @@
-"""The event log of a topology records changes of servers and failed checks in readable form."""
+"""The event log of a topology describes server changes and failed checks."""
 
 from __future__ import annotations
 

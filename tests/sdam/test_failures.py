@@ -89,7 +89,7 @@ def test_known_server_is_checked_immediately_after_network_error_of_check(
 def test_server_description_listener_can_run_operation_on_server(
     connect: Any, server: ScriptedServer, recorder: Any
 ) -> None:
-    found: list[Any] = []
+    documents: list[Any] = []
     states: list[tuple[str, str]] = []
     client = connect(server, heartbeat_interval=0.1, retryReads=False)
     recorder.wait_for("PoolReady")
@@ -98,14 +98,14 @@ def test_server_description_listener_can_run_operation_on_server(
         kind = event.new_description.server_type_name
         states.append((kind, pool_stats_of(client, server)["state"]))
         if kind != "Unknown":
-            found.append(client.db.c.find_one({"_id": 1}))
+            documents.append(client.db.c.find_one({"_id": 1}))
 
     recorder.hooks["ServerDescriptionChanged"] = use_server
     server.fail("hello", *[cut_reply(0)] * 4)
     if server.streams:
         server.changed()
-    eventually(lambda: found)
-    assert found[0] == {"_id": 1}
+    eventually(lambda: documents)
+    assert documents[0] == {"_id": 1}
     assert {*states} == {("Unknown", "paused"), ("Standalone", "ready")}
 
 

@@ -34,9 +34,9 @@ def test_each_check_publishes_started_event_and_end_event(
     poll_server.fail("hello", cut_reply(0))
     recorder.wait_for("HeartbeatFailed")
     recorder.wait_for("HeartbeatSucceeded", 5)
-    story = recorder.lines_starting_with(*HEARTBEATS)
-    assert story[0::2] == ["HeartbeatStarted"] * len(story[0::2])
-    assert {*story[1::2]} == {"HeartbeatSucceeded", "HeartbeatFailed"}
+    event_order = recorder.lines_starting_with(*HEARTBEATS)
+    assert event_order[0::2] == ["HeartbeatStarted"] * len(event_order[0::2])
+    assert {*event_order[1::2]} == {"HeartbeatSucceeded", "HeartbeatFailed"}
     requests = len(poll_server.commands("handshake")) + len(poll_server.commands("hello"))
     assert requests - len(recorder.events_named("HeartbeatStarted")) in (0, 1)
 
@@ -163,7 +163,7 @@ def test_each_seed_has_one_monitor(connect: Any, recorder: Any) -> None:
 @pytest.mark.requirement("SM-14", "SM-16")
 def test_monitors_follow_replica_set_members(connect: Any, replica_set: ScriptedReplicaSet) -> None:
     before = -1
-    while count_monitors() != before:  # wait until the monitors of earlier tests have ended
+    while count_monitors() != before:  # Wait until the monitors of earlier tests have ended.
         before = count_monitors()
         gevent.sleep(0.2)
     client = connect(replica_set.members[1], replicaSet="scripted")

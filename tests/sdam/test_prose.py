@@ -1,4 +1,4 @@
-"""Prose tests of the SDAM specification. ``test_round_trip_times.py`` has the prose tests of round trip times."""
+"""Prose tests of the SDAM specification, except the tests of round trip times."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_monitor_waits_half_a_second_after_failed_checks(
     gevent.get_hub().loop.update_now()
     assert gevent.get_hub().loop.now() - started >= 0.95
     assert len(recorder.events_named("HeartbeatFailed")) == 2
-    assert poll_server.connection_count == 4  # three connections of the monitor, and one connection of the operation
+    assert poll_server.connection_count == 4  # 3 for the monitor, 1 for the operation
 
 
 @pytest.mark.requirement("SM-95", "SM-99")
@@ -71,16 +71,16 @@ def test_heartbeat_started_event_precedes_tcp_connection(connect: Any, recorder:
     """Run heartbeat test 1 of the specification."""
     from gevent.server import StreamServer
 
-    story: list[str] = []
+    event_order: list[str] = []
 
     def accept(sock: Any, _address: Any) -> None:
-        story.append("client connected")
+        event_order.append("client connected")
         sock.recv(1)
-        story.append("client hello received")
+        event_order.append("client hello received")
         sock.close()
 
-    recorder.hooks["HeartbeatStarted"] = lambda _event: story.append("serverHeartbeatStartedEvent")
-    recorder.hooks["HeartbeatFailed"] = lambda _event: story.append("serverHeartbeatFailedEvent")
+    recorder.hooks["HeartbeatStarted"] = lambda _event: event_order.append("serverHeartbeatStartedEvent")
+    recorder.hooks["HeartbeatFailed"] = lambda _event: event_order.append("serverHeartbeatFailedEvent")
     listener = StreamServer(("127.0.0.1", 0), accept)
     listener.start()
     try:
@@ -91,7 +91,7 @@ def test_heartbeat_started_event_precedes_tcp_connection(connect: Any, recorder:
             client.db.c.find_one()
     finally:
         listener.stop(timeout=0)
-    assert story[:4] == [
+    assert event_order[:4] == [
         "serverHeartbeatStartedEvent",
         "client connected",
         "client hello received",

@@ -1,4 +1,4 @@
-"""The driver measures round trip times with checks and with a second connection."""
+"""Checks and a second monitor connection measure round trip times."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServ
     lost = recorder.wait_for("ServerDescriptionChanged Unknown").new_description
     assert lost.round_trip_time is None
     assert lost.min_round_trip_time == 0
-    found = recorder.wait_for("ServerDescriptionChanged Standalone").new_description
-    assert found.round_trip_time > 0
+    description = recorder.wait_for("ServerDescriptionChanged Standalone").new_description
+    assert description.round_trip_time > 0
     if not streams_on:  # the RTT monitor of a streaming server may already have added samples
-        assert found.min_round_trip_time == 0
+        assert description.min_round_trip_time == 0
 
 
 @pytest.mark.requirement("SM-61", "SM-71", "SM-80", "SM-108", "SM-125", "SM-126", "SM-127")
@@ -161,7 +161,7 @@ def test_rtt_monitor_errors_keep_server_description_and_samples(
         return {"ok": 0, "code": 91, "errmsg": "going down"}
 
     stream_server.hello_edit = fail_rtt_hello
-    # The handshakes prove that the RTT monitor reconnected.
+    # The number of handshakes shows that the RTT monitor reconnected.
     eventually(lambda: len(stream_server.commands("handshake")) >= 4)
     assert {*recorder.event_lines} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
     known = description_of(client, stream_server)

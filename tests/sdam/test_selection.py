@@ -127,7 +127,6 @@ def test_slow_mongos_receives_fewer_operations() -> None:
 
             slow.replies["find"] = reply_late
             assert run_finds(10, 10)[slow.address] < 25
-            # If both servers delay replies equally, each server receives about half of the
-            # operations.
+            # With equal delays, each server receives about half of the operations.
             slow.replies["find"] = other.replies["find"] = lambda command: gevent.sleep(0.0005) or cursor_reply([])
             assert 400 <= run_finds(10, 100)[slow.address] <= 600

@@ -1,4 +1,4 @@
-"""Simulated servers fulfil the requirements that the SDAM specification has on servers."""
+"""Simulated servers satisfy the requirements of the SDAM specification."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_monitor_repeats_hello_if_server_sends_only_one_reply(
         assert awaitable_hellos(stream_server)[-1]["topologyVersion"] == stream_server.topology_version
         stream_server.changed()
     recorder.wait_for("HeartbeatSucceeded awaited", 4)
-    assert len(stream_server.commands("handshake")) == 2  # from the monitor and the RTT monitor
+    assert len(stream_server.commands("handshake")) == 2  # by the monitor and the RTT monitor
 
 
 @pytest.mark.requirement("SM-63", "SM-114")
@@ -142,7 +142,7 @@ def test_streamed_replies_in_one_packet_are_processed_in_order(
     ]
 
 
-def command_error(stream_server: ScriptedServer) -> None:
+def return_command_error(stream_server: ScriptedServer) -> None:
     stream_server.hello_edit = lambda command, reply: {"ok": 0, "code": 91, "errmsg": "going down"}
     stream_server.changed()
 
@@ -153,7 +153,7 @@ def close_connection(stream_server: ScriptedServer) -> None:
 
 @pytest.mark.requirement("SM-64")
 @pytest.mark.usefixtures("quick_checks")
-@pytest.mark.parametrize("cause_failure", [command_error, close_connection])
+@pytest.mark.parametrize("cause_failure", [return_command_error, close_connection])
 def test_monitor_streams_on_new_connection_after_failure(
     connect: Any, stream_server: ScriptedServer, recorder: Any, cause_failure: Any
 ) -> None:

@@ -29,7 +29,7 @@ class CheckTimes(ForwardingHeartbeatListener):
     def handle(self, event: Any) -> None:
         (self.begun if short_name(event) == "HeartbeatStarted" else self.ended).append(_clock.monotonic())
 
-    def pauses(self, count: int) -> list[float]:
+    def wait_for_pauses(self, count: int) -> list[float]:
         """Wait for `count` pauses. Return the seconds from the end of each check to the start of the next check."""
         eventually(lambda: len(self.begun) > count)
         return [begin - end for end, begin in zip(self.ended, self.begun[1:], strict=False)]
@@ -63,7 +63,7 @@ def test_polling_monitor_starts_check_one_interval_after_previous_check(
 ) -> None:
     clock = CheckTimes()
     connect(poll_server, heartbeat_interval=0.06, event_listeners=[clock])
-    assert min(clock.pauses(3)) >= 0.055
+    assert min(clock.wait_for_pauses(3)) >= 0.055
 
 
 @pytest.mark.requirement("SM-36")
@@ -75,7 +75,7 @@ def test_heartbeat_interval_starts_at_end_of_slow_check(connect: Any, poll_serve
     poll_server.wait_for("hello")
     gevent.sleep(0.1)
     gate.set()
-    assert min(clock.pauses(3)) >= 0.055
+    assert min(clock.wait_for_pauses(3)) >= 0.055
 
 
 @pytest.mark.requirement("SM-05", "SM-24", "SM-120")
@@ -109,7 +109,7 @@ def test_request_for_check_during_check_is_ignored(connect: Any, poll_server: Sc
     assert len(recorder.events_named("HeartbeatStarted")) == 2
     gate.set()
     recorder.wait_for("HeartbeatSucceeded", 2)
-    wait_for_absent_events(0.1)  # ten times the minimum pause, in which a further check would start
+    wait_for_absent_events(0.1)  # ten times the minimum pause between checks
     assert len(poll_server.commands("hello")) == 1
     client._topology.request_checks()
     poll_server.wait_for("hello", 2)
@@ -126,7 +126,7 @@ def test_requested_checks_are_at_least_500_ms_apart(connect: Any, poll_server: S
             gevent.sleep(0.01)
 
     requests = gevent.spawn(request_checks_repeatedly)
-    pauses = clock.pauses(3)
+    pauses = clock.wait_for_pauses(3)
     requests.kill()
     assert 0.5 <= min(pauses) <= max(pauses) < 0.6
 
@@ -180,7 +180,7 @@ def test_socket_timeout_does_not_apply_to_monitors(connect: Any, poll_server: Sc
 def test_awaited_reply_times_out_after_connect_timeout_plus_interval(
     connect: Any, stream_server: ScriptedServer, recorder: Any, server_streams: bool
 ) -> None:
-    """Let only the first awaited reply arrive, after 100 ms."""
+    """Let the first awaited reply arrive after 100 ms, and no further reply."""
     stream_server.exhausts = server_streams
     connect(stream_server, heartbeat_interval=0.1, connectTimeoutMS=100)
     event = recorder.wait_for("HeartbeatSucceeded awaited")

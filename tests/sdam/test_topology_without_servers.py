@@ -47,7 +47,7 @@ def open_topology(uri: str) -> Topology:
 
 
 class MonitorOwner:
-    """The owner of a monitor: an object to which a monitor can have a weak reference."""
+    """The owner of a monitor. A monitor can have a weak reference to the owner."""
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ FIELD_NAMES = {"connection_id": "connectionId", "interrupt_connections": "interr
 
 
 class EventRecorder(ForwardingPoolListener):
-    """Listener that records pool events as documents in the format of the official tests."""
+    """Listener that records pool events as documents of the official cmap format."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -52,7 +52,7 @@ class EventRecorder(ForwardingPoolListener):
         self._changed.set()
 
     def wait_for(self, kind: str, count: int, timeout: float) -> None:
-        """Wait until `count` events of this kind are recorded."""
+        """Wait until `count` events of kind `kind` are recorded."""
         with gevent.Timeout(timeout, AssertionError(f"no {count} events {kind} in {self.events}")):
             while sum(event["type"] == kind for event in self.events) < count:
                 self._changed.clear()
@@ -131,8 +131,8 @@ class CmapTest:
             return error
         return None
 
-    # One method for each operation. After the prefix `_op_`, a method name is the name of the
-    # operation in the official files.
+    # Each method runs one operation of the official files. After `_op_`, its name is the operation
+    # name.
 
     def _op_start(self, target: str) -> None:
         self._threads[target] = Thread()
@@ -163,7 +163,7 @@ class CmapTest:
     def _op_ready(self) -> None:
         self._pool.ready()
 
-    # Comparison with the expected error and events
+    # Comparison with the expected error and with the expected events
 
     def _check(self, error: PyMongoError | None) -> None:
         expected = self._case.get("error")

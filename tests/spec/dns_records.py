@@ -1,8 +1,8 @@
 """DNS records of the official tests of initial DNS seedlist discovery and SRV polling.
 
-Each line of the data file has a queried name, and one of three values. ``ports`` are the ports of SRV records whose
-target is `LOCAL`. ``targets`` are the targets of SRV records with the port 27017. ``texts`` are TXT records. A TXT
-record is a list of strings.
+Each line of the data file contains a queried name, and one of three values. ``ports`` are the ports
+of SRV records whose target is `LOCAL`. ``targets`` are the targets of SRV records with the port
+27017. ``texts`` are TXT records. A TXT record is a list of strings.
 
 For ``_customname._tcp.test22``, the specification lists only one of the records, but its tests expect both.
 """

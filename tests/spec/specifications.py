@@ -1,8 +1,9 @@
 """Find the files of the official JSON tests of the MongoDB driver specifications, and the runner for each file.
 
-The content of a file determines its kind, and the kind determines the runner. If a specification adds a file of a known
-kind, the runner of this kind also runs the new file. If a file has an unknown kind, a test of this repository fails.
-Unified tests in the folders ``invalid`` and ``valid-fail`` have their own kinds, because these tests must fail.
+The content of a file determines its kind, and the kind determines the runner. If a specification
+adds a file of a known kind, the runner of the kind also runs the new file. If a file has an unknown
+kind, a test fails. Unified tests in the folders ``invalid`` and ``valid-fail`` have their own
+kinds, because these tests must fail.
 """
 
 from __future__ import annotations
@@ -32,9 +33,7 @@ CONTRADICTED: dict[tuple[str, str], str] = {
         "Valid options specific to single-threaded drivers are parsed correctly",
     ): "serverSelectionTryOnce: the Server Selection specification forbids it to drivers with many threads",
 }
-"""Cases whose expected outcome differs from gmongo's outcome, as (file, case), with the reason.
-
-These cases must fail.
+"""Cases that must fail, as (file, case), and the reason for their different outcome in gmongo.
 """
 
 DATA = (
@@ -58,7 +57,7 @@ DATA = (
 The last file tests that a runner rejects a file without ``schemaVersion``.
 """
 
-_BESIDE = Path(__file__).parents[3] / "shared"
+_LOCAL_CLONE = Path(__file__).parents[3] / "shared"
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,26 +117,25 @@ KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], bool]] = {
     "pool": _document_has("version", "style"),
     "seedlist": _document_has("uri"),
 }
-"""Kind of file -> function that receives the content and the first case, and returns True if the file has this kind.
-
-The first kind whose function returns True applies.
+"""Kind of file -> predicate of the content and the first case. The kind of a file is the first kind
+whose predicate is true.
 """
 
 
-def root() -> Path | None:
+def specifications_folder() -> Path | None:
     """Return the folder of the official tests, or None.
 
     The folder contains one folder for each specification.
     """
     variable = os.environ.get("GMONGO_SPEC_TESTS")
-    folders = [Path(variable)] if variable else [_BESIDE / "specifications-full", _BESIDE / "specifications"]
+    folders = [Path(variable)] if variable else [_LOCAL_CLONE / "specifications-full", _LOCAL_CLONE / "specifications"]
     return next((folder for folder in folders if folder.is_dir()), None)
 
 
 @cache
 def all_files() -> tuple[SpecFile, ...]:
     """Return all files of the official tests, sorted by path."""
-    folder = root()
+    folder = specifications_folder()
     if folder is None:
         return ()
     paths = sorted(folder.rglob("*.json"))
@@ -153,11 +151,11 @@ def files_of_kind(kind: str) -> tuple[SpecFile, ...]:
 
 
 def path_of(name: str) -> Path:
-    """Return the path of the only file with this name.
+    """Return the path of the only file with the given name.
 
     Skip the current test if the official tests do not exist.
     """
-    if root() is None:
+    if specifications_folder() is None:
         pytest.skip(HOW_TO_GET_THEM)
     (path,) = (file.path for file in all_files() if file.path.name == name)
     return path

@@ -76,19 +76,19 @@ def test_seeds_and_options_equal_official_case(records: Network, case: dict[str,
         assert result[PARSED[name]] == value
 
 
-def member(port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
-    """Return a function that returns the hello fields of the replica set member with this port."""
+def member_hello(port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
+    """Return a function that returns the hello fields of the replica set member with the port."""
     me = f"localhost:{port}"
     fields = {"setName": "repl0", "setVersion": 1, "hosts": MEMBERS, "me": me, "primary": MEMBERS[0]}
     role = {"isWritablePrimary": me == MEMBERS[0], "ismaster": me == MEMBERS[0], "secondary": me != MEMBERS[0]}
     return lambda _server: fields | role
 
 
-def mongos(_port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
+def mongos_hello(_port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
     return lambda _server: {"msg": "isdbgrid"}
 
 
-def mongos_behind_load_balancer(_port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
+def load_balanced_hello(_port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
     """Return a function that returns the hello fields of a mongos behind a load balancer."""
     service = ObjectId()
     return lambda _server: {"msg": "isdbgrid", "serviceId": service}
@@ -97,10 +97,10 @@ def mongos_behind_load_balancer(_port: int) -> Callable[[ScriptedServer], dict[s
 def servers_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], Any]]:
     """Return the ports of a case's SRV records, and a function that creates the hello fields of a server."""
     if case["options"].get("loadBalanced"):
-        return (8000,), mongos_behind_load_balancer
+        return (8000,), load_balanced_hello
     if MEMBERS[-1] in case.get("hosts", ()):
-        return (27017, 27018, 27019), member
-    return (27017, 27018), mongos
+        return (27017, 27018, 27019), member_hello
+    return (27017, 27018), mongos_hello
 
 
 @contextmanager
@@ -175,11 +175,11 @@ def test_srv_host_equal_to_name_of_three_parts_is_accepted(records: Network, nam
 
 
 @pytest.mark.parametrize(("name", "target"), [(BLOGS, "blogs.evil.com"), ("mongo.local", "mongo.local")])
-def test_5_host_validator_can_accept_host_outside_of_domain(network: Network, name: str, target: str) -> None:
+def test_5_host_validator_may_accept_host_outside_of_domain(network: Network, name: str, target: str) -> None:
     assert hosts_of(add_records(network, name, target), srv_host_validator=lambda _host: True) == [target]
 
 
-def test_6_host_validator_can_reject_host_in_domain(network: Network) -> None:
+def test_6_host_validator_may_reject_host_in_domain(network: Network) -> None:
     with pytest.raises(ConfigurationError, match="srv_host_validator does not allow"):
         hosts_of(add_records(network, BLOGS, "cluster.mongodb.com"), srv_host_validator=lambda _host: False)
 
@@ -195,11 +195,11 @@ def test_7_host_validator_receives_normalized_host(network: Network) -> None:
 def test_8_error_of_host_validator_is_cause_of_configuration_error(network: Network) -> None:
     error = RuntimeError("no idea")
 
-    def fails(_host: str) -> bool:
+    def reject_host(_host: str) -> bool:
         raise error
 
     with pytest.raises(ConfigurationError, match="no idea") as raised:
-        hosts_of(add_records(network, BLOGS, "cluster.mongodb.com"), srv_host_validator=fails)
+        hosts_of(add_records(network, BLOGS, "cluster.mongodb.com"), srv_host_validator=reject_host)
     assert raised.value.__cause__ is error
 
 
@@ -250,9 +250,8 @@ NAME = "db.mongodb.com"
 
 @pytest.fixture
 def lazy_client(network: Network) -> Iterator[Callable[..., MongoClient[dict[str, Any]]]]:
-    """Yield a function that creates clients of a standalone.
-
-    A client connects at its first operation.
+    """Yield a function that creates clients, which connect to a standalone at their first
+    operation.
     """
     uri = add_records(network, BLOGS, NAME)
     network.names.addresses[NAME] = "127.0.0.1"
@@ -268,7 +267,7 @@ def lazy_client(network: Network) -> Iterator[Callable[..., MongoClient[dict[str
 class DelayedQueries:
     """Replacement of the DNS query function.
 
-    Each query waits until the test sets `gate`, and its record type is added to `record_types`.
+    Each query appends its record type to `record_types`, and waits until the test sets `gate`.
     """
 
     def __init__(self) -> None:

@@ -72,8 +72,8 @@ def test_sdam_events_equal_official_case(case: dict[str, Any]) -> None:
                     for key in ("previousDescription", "newDescription"):
                         description = fields.get(key, {})
                         for server in description.get("servers", [description]):
-                            # The official tests contain PossiblePrimary, but only single-threaded
-                            # drivers have this server type.
+                            # The official tests contain the server type PossiblePrimary of
+                            # single-threaded drivers.
                             if server.get("type") == "PossiblePrimary":
                                 server["type"] = "Unknown"
             published, transcript.events = transcript.events, []

@@ -1,7 +1,7 @@
 """Prose tests and other requirements of the specification "Polling SRV Records for mongos Discovery".
 
 A name server and scripted servers run in the test process. The fixture `polling_timer` replaces the timer of the
-polling greenlet, and records the sleep times. A test with this fixture decides when the polling greenlet wakes up.
+polling greenlet, and records the sleep times. The test decides when the polling greenlet wakes up.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ def test_polling_interval_is_shortest_ttl_and_at_least_60_seconds(
 def test_operation_succeeds_during_dns_query_of_polling_greenlet(
     connect: Any, network: Network, polling_timer: PollingTimer
 ) -> None:
-    # Longer than the test, so that the query does not time out.
+    # The timeout is longer than the test, so that the query does not time out.
     client = connect(connectTimeoutMS=60_000)
     network.names.silent = True
     query_count = len(network.names.questions)

@@ -1,8 +1,8 @@
 """Official tests in the unified test format on simulated deployments.
 
-The default tier runs each case on one topology. A hash of the case's name selects this topology.
-The default tier runs only half of the cases of slow suites. The long tier runs the case on the
-other topologies. ``tests/spec/unified/skips.py`` lists the cases that do not pass.
+The default tier runs each case on one topology. A hash of the case name selects the topology.
+The default tier runs only half of the cases of slow suites. The long tier runs each case on all
+remaining topologies. ``tests/spec/unified/skips.py`` lists the cases that do not pass.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, RULES, CaseOnTopo
 from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 from tests.support.tiers import tiers_of
 
-# Cases that contain waits or time limits run in virtual time. In real time, they would fail on a
-# busy machine: in some cases, an operation that needs 50 ms has a timeout of 75 ms. Cases with
-# encryption need real time, because the key management server and mongocryptd are not part of the
-# simulation.
+# Cases that contain waits or time limits run in virtual time. In real time, such cases fail on a
+# busy machine: an operation of 50 ms may have a timeout of 75 ms. Cases with encryption need real
+# time, because the key management server and mongocryptd are not part of the simulation.
 _WAITS = frozenset({"timeoutMS", "connectTimeoutMS", "heartbeatFrequencyMS", "blockTimeMS"})
 _WAITS |= frozenset({"wait()", "waitForEvent()"})
 _COSTLY = ("client-side-encryption/", "client-side-operations-timeout/")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gmongo.testing.virtual_time import VirtualTime
-from tests.spec.specifications import HOW_TO_GET_THEM, SpecFile, root
+from tests.spec.specifications import HOW_TO_GET_THEM, SpecFile, specifications_folder
 from tests.spec.unified.deployments import Deployments
 from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.requirements import Setting, settings
@@ -35,18 +35,18 @@ def is_rejected(file: SpecFile) -> bool:
     return False
 
 
-@pytest.mark.skipif(root() is None, reason=HOW_TO_GET_THEM)
+@pytest.mark.skipif(specifications_folder() is None, reason=HOW_TO_GET_THEM)
 def test_invalid_file_raises_format_error() -> None:
     assert [file.id for file in invalid() if not is_rejected(file)] == []
 
 
 def failing_cases() -> list[Any]:
-    found = [
+    failing = [
         pytest.param(file, index, id=f"{file.id}: {case['description']}", marks=_marks(file))
         for file in valid_fail()
         for index, case in enumerate(file.document["tests"])
     ]
-    return found or [pytest.param(None, 0, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
+    return failing or [pytest.param(None, 0, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 
 def _marks(file: SpecFile) -> list[Any]:

@@ -70,7 +70,7 @@ def assert_credentials(result: dict[str, Any], expected: dict[str, Any]) -> None
 
 
 # Default mechanism properties of gmongo, which the official cases do not contain.
-_OWN_DEFAULTS = {"ALLOWED_HOSTS"}
+_GMONGO_DEFAULTS = {"ALLOWED_HOSTS"}
 
 
 def credential_in(uri: str) -> Credential | None:
@@ -97,7 +97,7 @@ def test_credential_in_uri_equals_official_case(case: dict[str, Any]) -> None:
     assert credential.password == expected["password"]
     assert credential.source == expected["source"]
     assert credential.mechanism == (expected["mechanism"] or "DEFAULT")
-    own = {name: value for name, value in credential.properties.items() if name not in _OWN_DEFAULTS}
+    own = {name: value for name, value in credential.properties.items() if name not in _GMONGO_DEFAULTS}
     assert own == (expected["mechanism_properties"] or {})
 
 
@@ -111,8 +111,8 @@ def make_write_concern(description: dict[str, Any]) -> WriteConcern:
     return WriteConcern(**{PARAMETERS[name]: value for name, value in description.items()})
 
 
-# For a negative number, these official tests expect an error. The official tests of the URI Options specification
-# expect a warning.
+# For a negative number, the tests of the Read and Write Concern specification expect an error, the
+# tests of the URI Options specification a warning.
 @pytest.mark.parametrize("case", cases("concerns in a uri"))
 def test_concerns_of_uri_equal_official_case(case: dict[str, Any]) -> None:
     if not case["valid"]:

@@ -48,9 +48,9 @@ def crc32c_by_definition(data: bytes) -> int:
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 63, 8191, 8192, 8193, 20_000])
 def test_crc32c_equals_definition_for_any_length_and_split(size: int) -> None:
-    choose = random.Random(size)
-    data = choose.randbytes(size)
-    cut = choose.randrange(size)
+    rng = random.Random(size)
+    data = rng.randbytes(size)
+    cut = rng.randrange(size)
     assert crc32c(data) == crc32c_by_definition(data)
     assert crc32c(data[cut:], crc32c(data[:cut])) == crc32c_by_definition(data)
     assert crc32c(memoryview(bytearray(data))) == crc32c_by_definition(data)
@@ -72,7 +72,7 @@ class ChecksumServer:
         message = struct.pack("<iiiiIB", 25 + len(body), 9, number, OP_MSG, CHECKSUM_PRESENT, 0) + body
         sealed = bytearray(with_checksum(message))
         if name in self.damaged_commands:
-            sealed[-6] ^= 1  # damages one byte near the end of the document
+            sealed[-6] ^= 1  # Damage one byte near the end of the document.
         return bytes(sealed)
 
 

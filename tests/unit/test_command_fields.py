@@ -37,21 +37,21 @@ def cluster_time_of(seconds: int) -> dict[str, Any]:
 
 def operation_with(**attributes: Any) -> Operation:
     context = attributes.pop("context", OperationContext("db", "c"))
-    made: type[Operation] = type("Kind", (Operation,), {"name": "kind", **attributes})
-    return made(context)
+    operation_class: type[Operation] = type("Kind", (Operation,), {"name": "kind", **attributes})
+    return operation_class(context)
 
 
 def attempt_to_run(operation: Operation, **fields: Any) -> Any:
-    usual = {
+    defaults = {
         "operation": operation, "deadline": None, "session": None, "server_session": None, "transaction": None,
         "is_retryable_write": False, "selector": operation.context.selector,
     }  # fmt: skip
-    return SimpleNamespace(**{**usual, **fields})
+    return SimpleNamespace(**{**defaults, **fields})
 
 
 def connection_with_hello(**hello_attributes: Any) -> Any:
-    usual = {"sessions_supported": True, "is_standalone": False, "is_mongos": False}
-    return SimpleNamespace(address=ADDRESS, hello=SimpleNamespace(**{**usual, **hello_attributes}))
+    defaults = {"sessions_supported": True, "is_standalone": False, "is_mongos": False}
+    return SimpleNamespace(address=ADDRESS, hello=SimpleNamespace(**{**defaults, **hello_attributes}))
 
 
 def make_command_fields(
@@ -150,16 +150,16 @@ def test_max_time_ms_equals_remaining_time_minus_round_trip_time(
         takes_max_time=takes_max_time, waits_for_documents=waits_for_documents, takes_session=False
     )
     command = {} if own_max_time is None else {"maxTimeMS": own_max_time}
-    found = command_with_fields(
+    fields_of_command = command_with_fields(
         make_command_fields(round_trip_time=round_trip_time)[0],
         attempt_to_run(operation, deadline=deadline),
         connection_with_hello(),
         **command,
     )
     if takes_max_time:
-        assert found == {"maxTimeMS": remaining_time}
+        assert fields_of_command == {"maxTimeMS": remaining_time}
     else:
-        assert found == (
+        assert fields_of_command == (
             {"maxTimeMS": min(own_max_time, remaining_time)} if own_max_time is not None and waits_for_documents else {}
         )
     assert (

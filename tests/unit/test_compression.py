@@ -69,7 +69,7 @@ def test_decompression_restores_compressed_message(name, fields, documents):
 @pytest.mark.parametrize("step", ["compressing", "decompressing"])
 @pytest.mark.parametrize("size", [10_000, 10_000_000])
 def test_long_message_is_compressed_in_thread(monkeypatch, step, size):
-    """A native thread compresses a long message, while the event loop runs. A short message needs no thread."""
+    """Check that the event loop runs while a native thread compresses a long message."""
     gate, threads = threading.Event(), []
 
     def fake_codec(data, *_size):

@@ -121,10 +121,10 @@ def test_cursor_dropped_while_killer_greenlet_ends_is_ended():
         second_cursor = [make_dropped_cursor(2)]
 
         def __bool__(self):
-            found = len(self) > 0
-            if not found and self.second_cursor:
+            has_items = len(self) > 0
+            if not has_items and self.second_cursor:
                 cursor_killer.take(self.second_cursor.pop())
-            return found
+            return has_items
 
     executor, cursor_killer = make_cursor_killer()
     cursor_killer._unpinned = QueueWithFinalizer()

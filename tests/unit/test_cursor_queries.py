@@ -34,8 +34,8 @@ def test_where_adds_condition_to_filter() -> None:
 
 
 def test_legacy_query_operators_become_command_fields() -> None:
-    old = {"$query": {"a": 1}, "$orderby": {"b": 1}, "$hint": "_id_", "$comment": "why", "$maxTimeMS": 3}
-    filter, fields = COLLECTION.find(old, skip=2)._query()
+    legacy = {"$query": {"a": 1}, "$orderby": {"b": 1}, "$hint": "_id_", "$comment": "why", "$maxTimeMS": 3}
+    filter, fields = COLLECTION.find(legacy, skip=2)._query()
     assert filter == {"a": 1}
     assert fields == {"sort": {"b": 1}, "hint": "_id_", "comment": "why", "maxTimeMS": 3, "skip": 2}
 

@@ -52,7 +52,7 @@ def spawn(function: Any, *arguments: Any) -> gevent.Greenlet[..., Any]:
 
 
 class BlockingListener:
-    """A listener that blocks until the gate is open."""
+    """A listener that blocks until the test opens the gate."""
 
     def __init__(self) -> None:
         self.received: list[Any] = []
@@ -71,8 +71,8 @@ class BlockingListener:
 def test_killed_substitute_is_replaced(delivery: Delivery, kills: int, kill_point: str) -> None:
     listener, known = BlockingListener(), set(living_greenlets())
     first = spawn(queue_and_deliver, delivery, (listener.block, 0))
-    doomed = spawn(queue_and_deliver, delivery, *[(listener.block, number) for number in range(1, 6)])
-    doomed.kill()
+    victim = spawn(queue_and_deliver, delivery, *[(listener.block, number) for number in range(1, 6)])
+    victim.kill()
     gate_of_first, listener._event = listener._event, Event()
     gate_of_first.set()
     first.join()
@@ -106,7 +106,7 @@ def test_stuck_listener_delays_no_greenlet_and_no_event_is_lost(
     virtual_time: VirtualTime, delivery: Delivery, short_listener_limit: None, caplog: Any, how_listener_ends: str
 ) -> None:
     listener = BlockingListener()
-    hung = spawn(queue_and_deliver, delivery, (listener.block, 0))
+    blocked_greenlet = spawn(queue_and_deliver, delivery, (listener.block, 0))
     waited = spawn(queue_and_deliver, delivery, (listener.received.append, 1))
     waited.get(timeout=5)
     assert "a listener has not returned" in caplog.text
@@ -116,7 +116,7 @@ def test_stuck_listener_delays_no_greenlet_and_no_event_is_lost(
         assert virtual_time.monotonic() == before
     assert listener.received == [0]
     if how_listener_ends == "killed":
-        hung.kill()
+        blocked_greenlet.kill()
     listener.open()
     assert eventually(lambda: not delivery.pending)
     assert listener.received == list(range(50))
@@ -129,13 +129,13 @@ def test_events_above_limit_are_dropped(
 ) -> None:
     monkeypatch.setattr(delivery_module, "_MAX_UNDELIVERED", 20)
     listener = BlockingListener()
-    hung = spawn(queue_and_deliver, delivery, (listener.block, 0))
+    blocked_greenlet = spawn(queue_and_deliver, delivery, (listener.block, 0))
     spawn(queue_and_deliver, delivery, (listener.received.append, 1)).get(timeout=5)
     for number in range(2, 100):
         queue_and_deliver(delivery, (listener.received.append, number))
     assert len(delivery._events) <= 22
     listener.open()
-    hung.join()
+    blocked_greenlet.join()
     assert eventually(lambda: not delivery.pending)
     assert listener.received == list(range(21))
     assert "79 events were not delivered" in caplog.text
@@ -151,7 +151,7 @@ def test_blocked_event_loop_does_not_count_as_stuck_listener(
     first = spawn(queue_and_deliver, delivery, (listener.block, 1))
     second = spawn(queue_and_deliver, delivery, (listener.received.append, 2))
     # The event loop is blocked until the listener's limit and the timer that opens the gate have
-    # both expired. The event loop then runs the timer of the limit first.
+    # both expired. The event loop runs the timer of the limit first.
     gevent.spawn_later(0.05, listener.open)
     time.sleep(0.1)
     gevent.joinall([first, second])
@@ -160,7 +160,7 @@ def test_blocked_event_loop_does_not_count_as_stuck_listener(
 
 
 def test_forked_child_delivers_no_events_of_parent(delivery: Delivery) -> None:
-    """Check that the child delivers only its own events, and that the inherited greenlets end."""
+    """Check that the child delivers only events of the child, and that inherited greenlets end."""
     listener, received = BlockingListener(), []
     inherited = [
         spawn(queue_and_deliver, delivery, (listener.block, 0), (received.append, 1)),
@@ -194,7 +194,7 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
     delivery, random = Delivery(), Random(seed)
     recorded: list[int] = []
     received: list[list[int]] = [[], []]
-    inside = 0
+    running_listeners = 0
 
     def cause_events() -> None:
         for _ in range(random.randint(1, 3)):
@@ -202,9 +202,9 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
             delivery.record(publish, recorded[-1])
 
     def publish(number: int) -> None:
-        nonlocal inside
-        inside += 1
-        assert inside == 1
+        nonlocal running_listeners
+        running_listeners += 1
+        assert running_listeners == 1
         try:
             for each in received:
                 try:
@@ -214,7 +214,7 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
                     if each is received[-1]:
                         raise
         finally:
-            inside -= 1
+            running_listeners -= 1
 
     def yield_or_cause_events() -> None:
         draw = random.random()

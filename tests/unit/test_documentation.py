@@ -30,7 +30,7 @@ MODULES = (
     ),
     "gmongo.gridfs.errors",
 )
-# Public classes whose objects gmongo returns to applications. Applications do not import these classes.
+# Public classes that applications do not import, because gmongo returns their objects.
 INDIRECT = (
     "gmongo.testing.command.Request",
     "gmongo.testing.deployment.Members",
@@ -100,7 +100,7 @@ CASES: dict[str, tuple[Any, str | None]] = {
 
 
 def documented_object(public_object: Any, member: str | None) -> tuple[Any, str]:
-    """Return a public object, or the given member of the object, together with the docstring."""
+    """Return a public object, or the member `member` of the object, and its docstring."""
     if member is None:
         return public_object, inspect.getdoc(public_object) or ""
     return public_members(public_object)[member], inspect.getdoc(getattr(public_object, member)) or ""
@@ -132,7 +132,7 @@ def public_parameters(public_object: Any) -> list[str]:
 
 
 def has_own_docstring(documented: Any, public_object: Any, text: str) -> bool:
-    """Return True if `text`, the docstring of a public object or member, is from the source code and not from
+    """Return True if the docstring `text` is in the source code, and is not inherited from
     Python."""
     if type(public_object) is type and text.startswith(f"{public_object.__name__}("):
         return False
@@ -140,7 +140,7 @@ def has_own_docstring(documented: Any, public_object: Any, text: str) -> bool:
 
 
 def documents_parameters(documented: Any, text: str) -> bool:
-    """Return True if a docstring describes exactly the parameters, in the order of the signature."""
+    """Return True if a docstring describes all parameters in the order of the signature."""
     found = PARAMETER.findall(text)
     return (not found and is_documented_by_base(documented)) or found == public_parameters(documented)
 

@@ -27,8 +27,8 @@ LISTENER, REGISTRY = CommandListener(), TypeRegistry(fallback_encoder=str)
 HOST = "mongodb://h.example.com/"
 SRV = "mongodb+srv://h.example.com/"
 
-# For each option, a value other than the default. REQUIRED_OPTIONS lists the other options that an
-# option needs.
+# For each option, a value other than the default. REQUIRED_OPTIONS lists the options that an option
+# needs.
 VALUES: dict[str, Any] = {
     **{row["option"]: row["value"] for row in rows(__file__, "values")},
     "srv_host_validator": lambda host: host.startswith("b"), "server_selector": list, "driver": DriverInfo("x"),
@@ -38,8 +38,8 @@ VALUES: dict[str, Any] = {
 }  # fmt: skip
 LOGIN = {"username", "password"}
 REQUIRED_OPTIONS = {row["option"]: row["requires"] for row in rows(__file__, "required options")}
-# Other test files test the options that name files or configure encryption. `authMechanismProperties` is exempt because
-# a repr never shows this option.
+# Other test files test the options that name files or configure encryption.
+# `authMechanismProperties` is exempt because a repr never shows the option.
 TESTED_ELSEWHERE = {
     "authMechanismProperties", "tlsCAFile", "tlsCRLFile", "tlsCertificateKeyFile",
     "tlsCertificateKeyFilePassword", "auto_encryption_opts",
@@ -81,20 +81,20 @@ def client_state(host: str, options: dict[str, Any]) -> dict[str, object]:
     """Return all settings of a client: the options of its parts, the metadata, the credential and the seeds."""
     made = ClientOptions(host, None, options)
     names = [name for name, _ in inspect.getmembers(ClientOptions, lambda each: isinstance(each, property))]
-    found = {
+    settings = {
         name: _comparable(getattr(made, name)) for name in names if name not in ("pool_options", "event_listeners")
     }
     for name in ("execution", "topology", "telemetry"):
-        found[name] = _comparable(getattr(made, name)())
+        settings[name] = _comparable(getattr(made, name)())
     pool = made.pool_options
-    found["pool_options"] = {name: repr(value) for name, value in pool._asdict().items() if name != "metadata"}
+    settings["pool_options"] = {name: repr(value) for name, value in pool._asdict().items() if name != "metadata"}
     metadata = {name: value for name, value in made.metadata().items() if name != "env"}
-    return {**found, "metadata": metadata, "credential": repr(made.credential), "seeds": made.seeds}
+    return {**settings, "metadata": metadata, "credential": repr(made.credential), "seeds": made.seeds}
 
 
 @pytest.fixture(autouse=True)
 def dns_queries(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Let DNS return two hosts of `example.com`. Return the list in which the fixture records the DNS queries."""
+    """Let DNS return two hosts of `example.com`, and return the list of recorded DNS queries."""
     queries: list[tuple[Any, ...]] = []
 
     def lookup(name: str, kind: str, *arguments: Any) -> srv.Answer:
@@ -122,21 +122,21 @@ def test_option_changes_client_by_keyword_and_in_uri(option: Option) -> None:
         pytest.importorskip("OpenSSL")
     host = SRV if option.name.lower().startswith("srv") else HOST
     required = REQUIRED_OPTIONS.get(option.name, {})
-    given = {**required, option.name: VALUES[option.name]}
+    client_arguments = {**required, option.name: VALUES[option.name]}
     without = client_state(host, {name: value for name, value in required.items() if value != "other"})
     try:
-        found: object = client_state(host, given)
-    except Exception as error:  # for example, because the host is outside the allowed domain
-        found = str(error)
-    assert found != without
+        settings: object = client_state(host, client_arguments)
+    except Exception as error:  # for example, for a host outside of the domain
+        settings = str(error)
+    assert settings != without
     if option.source is Source.ANYWHERE and option.name not in ("username", "password"):
-        texts = [f"{name}={_uri_text(value)}" for name, value in given.items() if name not in LOGIN]
-        login = {name: value for name, value in given.items() if name in LOGIN}
+        texts = [f"{name}={_uri_text(value)}" for name, value in client_arguments.items() if name not in LOGIN]
+        login = {name: value for name, value in client_arguments.items() if name in LOGIN}
         try:
             in_uri: object = client_state(f"{host}?{'&'.join(texts)}", login)
         except Exception as error:
             in_uri = str(error)
-        assert in_uri == found
+        assert in_uri == settings
 
 
 def _uri_text(value: Any) -> str:
@@ -196,13 +196,13 @@ DEFAULTS: dict[str, Any] = {
 def test_client_without_options_has_defaults_of_its_parts() -> None:
     chosen = ClientOptions("mongodb://h/", None, {})
     topology = chosen.topology()
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for part in (topology, topology.pool, topology.connection, chosen.execution(), chosen.telemetry()):
         defaults = {each.name: each.default for each in dataclasses.fields(part)}
         named = {name: default for name, default in defaults.items() if default is not dataclasses.MISSING}
         assert {name: getattr(part, name) for name in named} == named
-        found |= named
-    assert {name: default for name, default in found.items() if default is not None} == DEFAULTS
+        settings |= named
+    assert {name: default for name, default in settings.items() if default is not None} == DEFAULTS
 
 
 @pytest.mark.parametrize("value", [0, 2**63 - 1])

@@ -13,7 +13,7 @@ from tests.extras import programs
 from tests.support.cases import rows, with_cases
 from tests.support.programs import ROOT, run_python
 
-# The beginning of a test program. Each later import of a hidden package fails.
+# First lines of a test program, after which each import of a hidden package fails.
 _HIDE = """
 import sys
 
@@ -28,7 +28,7 @@ class Hiding:
 
 sys.meta_path[:] = [Hiding({hidden!r})]
 """
-# These extras only install packages for the examples and for the development of gmongo.
+# Extras that only install packages for the examples and for the development of gmongo.
 TOOL_EXTRAS = {"examples", "dev"}
 WITHOUT_PACKAGES = {"aws"}
 # Pairs of an extra and a package of the extra.

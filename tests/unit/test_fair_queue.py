@@ -25,7 +25,7 @@ def returned_items():
 
 
 def wait_like_check_out(queue, seconds, returned_items, make_error=WaitTimeout):
-    """Wait for an item. An interrupted waiter appends its unused item to `returned_items`."""
+    """Wait for an item. An interrupted waiter adds its unused item to `returned_items`."""
     waiter = queue.join()
     try:
         return waiter.sleep(seconds, make_error)
@@ -62,11 +62,11 @@ def test_hand_over_to_all_keeps_order_of_waiters_that_already_woke(queue, times)
     queue.hand_over_to_all("1")
     gevent.idle()
     assert order == ["a1", "b1", "b2", "a2", "c2", "d2"]
-    # Waiter "b" takes the second item before waiter "a", because "b" woke before "a" waited again.
+    # Waiter "b" receives the second item before "a", because "b" woke before "a" waited again.
     assert len(queue.waiters) == 2
     queue.hand_over_to_all("3")
     gevent.joinall(waiters)
-    gevent.sleep(0)  # raises an error if the queue wakes a waiter a second time
+    gevent.sleep(0)  # raises an error if the queue wakes a waiter twice
     assert order[6:] == ["c3", "d3"]
 
 

@@ -1,7 +1,6 @@
 """gmongo's databases and collections accept a foreign client.
 
-A foreign client is an object of the client class of a library that keeps documents in memory, like
-Ming.
+A foreign client is a client object of a library that stores documents in memory, like Ming.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NAMES = ("codec_options", "read_preference", "write_concern", "read_concern")
 
 
 class MongoClient:
-    """A foreign client with options. Any other attribute name selects a database."""
+    """A foreign client. An attribute name that is no option selects a database."""
 
     codec_options = CodecOptions(tz_aware=True)
     read_preference = Nearest()
@@ -41,7 +40,7 @@ class MongoClient:
 
 
 class DerivedClient(MongoClient):
-    """A client whose base class is named ``MongoClient``. gmongo recognizes a foreign client by this name."""
+    """A client whose base class has the name ``MongoClient``, as gmongo requires for clients."""
 
 
 class MemoryDatabase(Database):
@@ -94,14 +93,14 @@ def test_key_vault_of_library_stores_data_keys(monkeypatch):
     monkeypatch.setattr(MemoryDatabase, "__getitem__", lambda database, name: KeyVault(database, name))
     providers = {"local": {"key": bytes(96)}}
     with ClientEncryption(providers, "keys.vault", DerivedClient(), CodecOptions()) as encryption:
-        made = encryption.create_data_key("local")
-    assert [key["_id"] for key in KeyVault.stored_keys] == [made]
+        key_id = encryption.create_data_key("local")
+    assert [key["_id"] for key in KeyVault.stored_keys] == [key_id]
     with pytest.raises(TypeError, match="key_vault_client must be a MongoClient"):
         ClientEncryption(providers, "keys.vault", MongoClient().keys, CodecOptions())
 
 
 class CollectionWithoutIndexes(PlainCollection):
-    """A collection without the indexes of GridFS. ``list_indexes`` returns an index key as a list of pairs."""
+    """A collection without GridFS indexes, whose index keys are lists of pairs."""
 
     created_indexes: ClassVar[list] = []
 

@@ -1,6 +1,6 @@
 """An operation on a foreign client raises an error if the library does not override the method.
 
-A foreign client is an object of the client class of another library, like Ming.
+A foreign client is a client object of another library, like Ming.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ ARGUMENTS = {
     "name": "a", "name_or_collection": "a", "new_filename": "b", "new_name": "b", "pipeline": [],
     "replacement": {}, "requests": [InsertOne({})], "source": b"x", "update": {"$set": {"a": 1}},
 }  # fmt: skip
-# Values of parameters that select another code path of an operation.
+# Parameter values that select an alternative code path of an operation.
 CHOICES = {"check_exists": False, "encrypted_fields": {"fields": []}, "pipeline": [{"$out": "b"}], "timeout_ms": 5}
 CHOICES_OF_OPTIONS = {
     "create_collection": {"encryptedFields": {"fields": []}},

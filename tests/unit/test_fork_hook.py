@@ -1,4 +1,4 @@
-"""The hook that runs first in a child process after a fork."""
+"""Tests of the fork hook, the first code that runs in a child process after a fork."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return steps
 
 
-def test_child_marks_objects_before_it_reinitializes_loop(steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_child_marks_objects_before_loop_starts_again(steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     living_greenlets, dropped = RecordingForkable(steps), RecordingForkable(steps)
     for each in (living_greenlets, dropped):
         _fork.register_after_fork(each)
     del dropped, each
     assert _fork.forkables() == [living_greenlets]
-    # The hook detects a fork by this changed process ID.
+    # The hook detects a fork by the changed process ID.
     monkeypatch.setattr(_fork, "_process", -1)
     _fork._mark_inherited_objects()
     assert steps == ["marked", "loop reinitialized"]
-    _fork._mark_inherited_objects()  # a second call has no effect
+    _fork._mark_inherited_objects()  # the second call of the hook has no effect
     assert steps == ["marked", "loop reinitialized"]
     assert _fork._process == os.getpid()
 
@@ -50,7 +50,7 @@ def test_all_stateful_objects_are_registered_for_fork(steps: list[str]) -> None:
     from gmongo.wire.ocsp.verifier import Verifier
 
     with MongoClient("mongodb://a/", connect=False) as client:
-        made = [
+        objects = [
             client._topology,
             client._executor,
             Verifier(False, 1.0),
@@ -58,7 +58,7 @@ def test_all_stateful_objects_are_registered_for_fork(steps: list[str]) -> None:
             _object_ids._ObjectIdGenerator(),
             _native_threads._Jobs(),
         ]
-        assert [each in _fork.forkables() for each in made] == [True] * len(made)
+        assert [each in _fork.forkables() for each in objects] == [True] * len(objects)
 
 
 def test_hook_does_nothing_in_parent(steps: list[str]) -> None:

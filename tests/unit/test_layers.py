@@ -10,9 +10,10 @@ import gmongo
 
 ROOT = Path(gmongo.__file__).parent
 
-# The layers, from top to bottom. A module that is in none of the listed packages belongs to the layer `api`.
+# The layers, from top to bottom. A module outside of the listed packages belongs to the layer
+# `api`.
 LAYERS = ("api", "engines", "operations", "execution", "sdam", "cmap", "auth", "wire")
-# Any layer may import these modules. These modules import only each other and `bson`.
+# Modules that any layer may import. The modules import only each other and `bson`.
 LEAVES = frozenset(
     {
         "_background", "_random", "_clock", "_documents", "_fork", "_parameter_docs",
@@ -24,7 +25,7 @@ LEAVES = frozenset(
 )  # fmt: skip
 # Packages that belong to no layer.
 BESIDE_LAYERS = frozenset({"options", "testing"})
-# The permitted imports that break the rule of the layers, each with its reason.
+# Permitted import that violates the rule of the layers -> reason for the import.
 ALLOWED = {
     ("events", "cmap"): "an event of a command shows the connection of the command",
     ("events", "sdam"): "an event of discovery shows descriptions",
@@ -48,16 +49,16 @@ def imported_modules(path: Path, include_type_imports: bool = False) -> set[str]
     tree = ast.parse(path.read_text(encoding="utf-8"))
     branches = [] if include_type_imports else [node for node in ast.walk(tree) if _for_types_only(node)]
     skipped = {id(node) for branch in branches for node in ast.walk(branch)}
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(tree):
         if id(node) in skipped:
             continue
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path} has a relative import"
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return {_module_of(name) for name in found if name.split(".")[0] == "gmongo"}
+            modules.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return {_module_of(name) for name in modules if name.split(".")[0] == "gmongo"}
 
 
 def _for_types_only(node: ast.AST) -> bool:
@@ -70,11 +71,11 @@ def _module_of(name: str) -> str:
 
 
 def gmongo_modules() -> dict[str, Path]:
-    found = {}
+    modules = {}
     for path in ROOT.rglob("*.py"):
         parts = ("gmongo", *path.relative_to(ROOT).with_suffix("").parts)
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return modules
 
 
 MODULES = gmongo_modules()
@@ -98,8 +99,7 @@ def test_modules_import_only_lower_layers():
     assert wrong == set()
 
 
-# Groups of modules that import each other, if imports under `TYPE_CHECKING` count. The value is the
-# reason for the cycle.
+# Groups of modules with an import cycle, including imports under `TYPE_CHECKING`, and the reason
 CYCLES = {
     ("errors", "results"): "PyMongo's names: an exception has a partial result, and a result raises an exception",
     (

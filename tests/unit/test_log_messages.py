@@ -1,6 +1,6 @@
 """Log messages of a topology and of server selection have the text and fields of the Logging specification.
 
-Each module has a documented logger name (docs/events.md). Applications use the name to set levels and handlers.
+Each module has a documented logger name (docs/events.md), with which applications set levels.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check_log_message(
     message_text: str,
     message_fields: dict[str, Any],
 ) -> None:
-    """Check that an action logs one message, but no message at higher log levels or with ``action(True)``."""
+    """Check that `action` logs one message, but none at higher levels or with ``action(True)``."""
     for level in (logging.DEBUG, logging.INFO, logging.WARNING):
         caplog.set_level(level, logger.name)
         for silent in (False, True):
@@ -92,7 +92,7 @@ def test_server_selection_step_is_logged_with_text_and_fields(
 
 
 @with_cases
-def test_document_text_is_cut_between_escape_sequences(
+def test_truncated_document_text_ends_between_escape_sequences(
     value: str, length: int, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MONGODB_LOG_MAX_DOCUMENT_LENGTH", str(length))

@@ -1,4 +1,4 @@
-"""Long computations, and the sleep of background greenlets.
+"""Tests of long computations, and of the sleep of background greenlets.
 
 `Wakeup` ends the sleep of a background greenlet. Another native thread may set a wakeup at any moment.
 
@@ -80,24 +80,24 @@ def insert_message(documents: Iterable[bytes]) -> list[bytes]:
 def test_long_computation_passes_checkpoint_after_each_piece(
     monkeypatch: pytest.MonkeyPatch, computation: Callable[[], Any], checkpoints: int
 ) -> None:
-    passed: list[LongWork] = []
-    monkeypatch.setattr(LongWork, "checkpoint", lambda self: passed.append(self))
+    checkpoint_calls: list[LongWork] = []
+    monkeypatch.setattr(LongWork, "checkpoint", lambda self: checkpoint_calls.append(self))
     computation()
-    assert len(passed) == checkpoints
+    assert len(checkpoint_calls) == checkpoints
 
 
 def test_computation_with_checkpoints_has_complete_result() -> None:
     assert batch_of_50_documents().count() == 50
     assert batch_of_50_documents().raw() == b"".join(DOCUMENTS)
-    found = bson.decode(command_document(insert_message(DOCUMENTS)))
-    assert found == {"insert": "c", "documents": [{"_id": number} for number in range(50)]}
+    decoded = bson.decode(command_document(insert_message(DOCUMENTS)))
+    assert decoded == {"insert": "c", "documents": [{"_id": number} for number in range(50)]}
 
 
 def test_wakeup_set_during_registration_of_sleeper_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     wakeup = Wakeup()
 
     def set_by_another_thread() -> object:
-        wakeup.set()  # requests no callback of the event loop, because no greenlet sleeps yet
+        wakeup.set()  # No callback of the event loop is requested, because no greenlet sleeps yet.
         return gevent.getcurrent()
 
     monkeypatch.setattr(_background, "getcurrent", set_by_another_thread)
@@ -110,7 +110,7 @@ def test_wakeup_callback_after_end_of_sleep_wakes_no_greenlet() -> None:
     sleeper = gevent.spawn(wakeup.sleep, None)
     gevent.sleep(0)
     wakeup.set()
-    wakeup.set()  # requests a second callback, which may run after the end of the sleep
+    wakeup.set()  # This call requests a second callback, which may run after the end of the sleep.
     assert sleeper.get(timeout=5)
     gevent.sleep(0)
     assert sleeper.ready()

@@ -72,7 +72,7 @@ def test_metadata_names_application_driver_platform_and_os() -> None:
 def test_oversized_metadata_drops_fields_in_specified_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver first drops the fields of `env` except `env.name`, then the fields of `os` except `os.type`.
 
-    Then the driver drops `env`, and finally cuts the end of `platform`.
+    Finally, the driver drops `env`, and truncates `platform`.
     """
     monkeypatch.setenv("VERCEL", "1")
     monkeypatch.setattr(os.path, "exists", lambda path: False)
@@ -84,7 +84,7 @@ def test_oversized_metadata_drops_fields_in_specified_order(monkeypatch: pytest.
         if stage not in stages:
             stages.append(stage)
         assert len(bson.encode(document)) <= 512
-        if not stage[2]:  # the driver cuts `platform` only as far as necessary
+        if not stage[2]:  # the driver truncates `platform` only as far as necessary
             assert len(bson.encode(document)) == 512
     name = {"name": "vercel"}
     assert stages == [
@@ -128,7 +128,7 @@ def test_version_of_library_has_position_of_library_name() -> None:
 
 
 @pytest.mark.parametrize("length", range(300, 304))
-def test_cut_platform_ends_at_character_boundary(length: int) -> None:
+def test_truncated_platform_ends_at_character_boundary(length: int) -> None:
     document = client_metadata("a" * 100, (DriverInfo("A", None, "\u2603" * length),))
     assert 510 <= len(bson.encode(document)) <= 512
     assert document["platform"].endswith("\u2603")

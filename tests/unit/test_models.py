@@ -106,10 +106,10 @@ FIELDS = {
     ("model_class", "argument"), [(kind, name) for kind, fields in FIELDS.items() for name in fields]
 )
 def test_each_argument_affects_equality_and_repr(model_class, argument):
-    given = {each: values[0] for each, values in FIELDS[model_class].items()}
-    other = {**given, argument: FIELDS[model_class][argument][1]}
-    assert model_class(**given) == model_class(**given) != model_class(**other)
-    assert repr(model_class(**given)) == repr(model_class(**given)) != repr(model_class(**other))
+    arguments = {each: values[0] for each, values in FIELDS[model_class].items()}
+    other = {**arguments, argument: FIELDS[model_class][argument][1]}
+    assert model_class(**arguments) == model_class(**arguments) != model_class(**other)
+    assert repr(model_class(**arguments)) == repr(model_class(**arguments)) != repr(model_class(**other))
 
 
 @with_cases

@@ -66,9 +66,9 @@ class PoolReadyListener(monitoring.ConnectionPoolListener):
 
 def test_error_of_listener_is_logged_and_next_listener_runs(caplog):
     event = monitoring.PoolReadyEvent(ADDRESS)
-    failing, next_one = PoolReadyListener(RuntimeError("my fault")), PoolReadyListener()
-    monitoring.publish((failing, next_one), "pool_ready", event)
-    assert failing.events == next_one.events == [event]
+    failing, next_listener = PoolReadyListener(RuntimeError("my fault")), PoolReadyListener()
+    monitoring.publish((failing, next_listener), "pool_ready", event)
+    assert failing.events == next_listener.events == [event]
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("gmongo.monitoring", logging.ERROR)
     assert "PoolReadyListener.pool_ready failed on PoolReadyEvent" in record.getMessage()

@@ -85,7 +85,7 @@ def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyP
     def raise_error(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    # Let gevent's pool start a thread before the test prevents new threads.
+    # Let the thread pool of gevent start a thread before the test prevents new threads.
     get_hub().threadpool.apply(int)
     monkeypatch.setattr(_native_threads, "_start_new_thread", raise_error)
     before = count_active_watchers()

@@ -9,7 +9,7 @@ import pytest
 import gmongo
 from tests.support.programs import run_program
 
-# The test does not import these modules: a program, and the module that replaces pymongo.
+# Modules that the test does not import: a program, and the module that replaces pymongo.
 EXCLUDED = ("gmongo.testing.__main__", "gmongo.as_pymongo")
 MODULES = sorted(
     found.name for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.") if not found.name.startswith(EXCLUDED)

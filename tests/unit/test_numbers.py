@@ -1,7 +1,7 @@
 """The constants of the core modules equal the table in `numbers.tsv`.
 
 The constants are limits, sizes, times and values of the wire protocol. Many constants have no effect that a test can
-observe. Because of the table, a change of such a constant must change two files.
+observe. Because of the table, each change of a constant must change two files.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ def contains_only_numbers_and_names(value: object) -> bool:
 def constants_with_numbers(module: str) -> dict[str, object]:
     """Return the values of module-level assignments that contain a number."""
     there = importlib.import_module(f"gmongo.{module}")
-    found = {}
+    constants = {}
     for statement in ast.parse(inspect.getsource(there)).body:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and any(
             isinstance(each, ast.Constant) and type(each.value) in (int, float) for each in ast.walk(statement)
         ):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             names = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
-            found.update(
+            constants.update(
                 {name: vars(there)[name] for name in names if contains_only_numbers_and_names(vars(there)[name])}
             )
-    return found
+    return constants
 
 
 def test_module_constants_match_table() -> None:
-    found = {}
+    constants = {}
     for name in MODULES:
         module = name.removeprefix("gmongo.")
         if module.partition(".")[0] in CORE:
             try:
-                found[module] = constants_with_numbers(module)
+                constants[module] = constants_with_numbers(module)
             except ImportError:  # the package of an extra is not installed
-                found[module] = NUMBERS.get(module, {})
-    assert {module: numbers for module, numbers in found.items() if numbers} == NUMBERS
+                constants[module] = NUMBERS.get(module, {})
+    assert {module: numbers for module, numbers in constants.items() if numbers} == NUMBERS

@@ -17,17 +17,17 @@ def parts_of(object_id):
 
 
 def test_object_ids_of_one_process_share_random_part_and_count_up():
-    made = [parts_of(new_object_id()) for _ in range(1000)]
-    assert len({random for _, random, _ in made}) == 1
-    first = made[0][2]
-    assert [number for _, _, number in made] == [(first + n) % 2**24 for n in range(1000)]
+    generated = [parts_of(new_object_id()) for _ in range(1000)]
+    assert len({random for _, random, _ in generated}) == 1
+    first = generated[0][2]
+    assert [number for _, _, number in generated] == [(first + n) % 2**24 for n in range(1000)]
 
 
 def test_object_id_counter_starts_randomly_and_wraps_to_zero(monkeypatch):
     assert len({parts_of(_object_ids._ObjectIdGenerator().make())[2] for _ in range(10)}) == 10
     monkeypatch.setattr(_object_ids._random, "urandom", lambda size: b"\xff" * size)
-    maker = _object_ids._ObjectIdGenerator()
-    assert [parts_of(maker.make())[1:] for _ in range(2)] == [(b"\xff" * 5, 0xFFFFFF), (b"\xff" * 5, 0)]
+    generator = _object_ids._ObjectIdGenerator()
+    assert [parts_of(generator.make())[1:] for _ in range(2)] == [(b"\xff" * 5, 0xFFFFFF), (b"\xff" * 5, 0)]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_time_of_object_id_is_unsigned(monkeypatch, seconds, stored_seconds):
 
 
 def test_forked_child_has_own_random_part():
-    mine = new_object_id()
+    own_id = new_object_id()
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -49,6 +49,6 @@ def test_forked_child_has_own_random_part():
     os.waitpid(child, 0)
     with os.fdopen(reader, "rb") as pipe:
         os.close(writer)
-        its = ObjectId(pipe.read(12))
-    assert parts_of(its)[1] != parts_of(mine)[1]
-    assert parts_of(new_object_id())[1] == parts_of(mine)[1]
+        child_id = ObjectId(pipe.read(12))
+    assert parts_of(child_id)[1] != parts_of(own_id)[1]
+    assert parts_of(new_object_id())[1] == parts_of(own_id)[1]

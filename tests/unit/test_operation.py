@@ -65,13 +65,13 @@ def test_decrypted_result_is_computed_from_decrypted_reply(has_encrypted_fields:
     inner.reset_mock()
     inner.decode.side_effect, inner.result.side_effect = lambda body: (body,), lambda reply, address: (reply, address)
     inner.pinned.side_effect = lambda result, pin: (result, pin)
-    found = operation.decrypted(first)
+    actual = operation.decrypted(first)
     operation._encrypter.decrypt.assert_called_once_with(body, None)
     if not has_encrypted_fields:
-        assert found is first
+        assert actual is first
     else:
         expected: Any = ((plain,), ("h", 1))
-        assert found == ((expected, pin) if is_pinned else expected)
+        assert actual == ((expected, pin) if is_pinned else expected)
 
 
 def test_result_without_reply_is_not_decrypted() -> None:
@@ -87,7 +87,7 @@ def test_end_sessions_ends_10000_sessions_per_command_on_any_server() -> None:
 
 
 (DEFAULTS,) = rows(__file__, "defaults")
-# For each class of operations, the class attributes whose values differ from the defaults. Properties are not listed.
+# Operation class -> class attributes whose values differ from the defaults, except properties.
 OVERRIDES = {row["operation"]: set(row["attributes"]) for row in rows(__file__, "overrides")}
 
 
@@ -105,7 +105,7 @@ def test_operation_classes_override_exactly_listed_defaults() -> None:
     assert {
         name: getattr(Operation, name) for name in Operation.__annotations__ if hasattr(Operation, name)
     } == DEFAULTS
-    found = {
+    actual = {
         name: {
             each
             for each in DEFAULTS
@@ -114,4 +114,4 @@ def test_operation_classes_override_exactly_listed_defaults() -> None:
         for name, kind in operation_classes().items()
         if not name.startswith("_")
     }
-    assert found == OVERRIDES
+    assert actual == OVERRIDES

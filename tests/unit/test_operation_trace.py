@@ -43,7 +43,7 @@ def trace(clock: AdjustableClock) -> OperationTrace:
 
 
 def nonzero_durations(trace: OperationTrace) -> dict[str, float]:
-    """Return the durations that are not 0."""
+    """Return the durations of a trace that are not 0."""
     return {name: getattr(trace, name) for name in TIMES if getattr(trace, name)}
 
 

@@ -19,9 +19,9 @@ TYPE, VALUE = InvalidOptionType, InvalidOption
 LISTENER = CommandListener()
 TRACER, METER = SimpleNamespace(get_tracer=print), SimpleNamespace(get_meter=print)
 
-# For each accepted value: the value, and the converted value unless the option keeps the value unchanged.
+# An accepted value, and the converted value if the option converts the value.
 Accepted = list[list[Any]]
-# For each rule: the text of the rule, the error class, and the values that break the rule.
+# The text of a rule, the error class, and the values that violate the rule.
 Rejected = list[tuple[str, type, list[Any]]]
 
 

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# ``tox -e floors`` installs neither tools that no test runs nor packages that need a system library.
+# Packages that ``tox -e floors`` does not install: unused tools, and users of system libraries.
 NOT_TESTED = {"gssapi", "mypy", "ruff", "tox"}
 
 

@@ -1,7 +1,7 @@
 """The public names and their parameters equal the record in ``public_api.txt``.
 
-A change of a public name needs an entry in `CHANGELOG.md` and in `docs/upgrading.md`. After such a
-change, ``python -m tests.unit.test_public_api`` updates the record.
+A change of a public name needs an entry in `CHANGELOG.md` and in `docs/upgrading.md`. ``python -m
+tests.unit.test_public_api`` updates the record.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def constants_of(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def names_of(name: str, public_object: Any) -> Iterator[str]:
-    """Yield a line for an object, and a line for each member of a class that no public base class defines."""
+    """Yield a line for an object, and for each member that no public base class defines."""
     yield f"{name}{signature_of(public_object)}"
     if inspect.isclass(public_object):
         bases = {base for base in public_object.__mro__[1:] if base in PUBLIC_OBJECTS.values()}

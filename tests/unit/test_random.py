@@ -9,11 +9,11 @@ import gmongo
 from gmongo import _random
 
 ROOT = Path(gmongo.__file__).parent
-# Only `gmongo._random` may import the generators. Other modules may import `uuid`, `os` and `bson`, but must not call
-# the random functions of these modules.
+# Only `gmongo._random` may import the generators. Other modules may import `uuid`, `os` and `bson`,
+# but must not call their random functions.
 _GENERATORS = {"random", "secrets", "numpy"}
 _DRAWN = {("os", "urandom"), ("uuid", "uuid1"), ("uuid", "uuid4"), ("bson", "ObjectId")}
-# These modules may use the random generator that a test passes to a simulated network.
+# Modules that may use the random generator that a test passes to a simulated network.
 _GIVEN = {"testing/simulation/network.py", "testing/simulation/control.py", "testing/remote.py"}
 
 
@@ -21,26 +21,26 @@ def test_only_random_module_imports_generators() -> None:
     sources = {path.relative_to(ROOT).as_posix(): path for path in ROOT.rglob("*.py")}
     del sources["_random.py"]
     assert len(sources) > 300
-    found = {name: random_sources(path.read_text(encoding="utf-8")) for name, path in sources.items()}
-    assert {name: random_values for name, random_values in found.items() if random_values} == {
+    results = {name: random_sources(path.read_text(encoding="utf-8")) for name, path in sources.items()}
+    assert {name: random_values for name, random_values in results.items() if random_values} == {
         name: {"random"} for name in _GIVEN
     }
 
 
 def random_sources(code: str) -> set[str]:
     """Return the sources of random values that a module uses: imported generators, and random functions of modules."""
-    found = set()
+    results = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
-            found |= {name.name for name in node.names} & _GENERATORS
+            results |= {name.name for name in node.names} & _GENERATORS
         elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
-            found |= {node.module} & _GENERATORS
-            found |= {name.name for name in node.names if (node.module, name.name) in _DRAWN - {("bson", "ObjectId")}}
+            results |= {node.module} & _GENERATORS
+            results |= {name.name for name in node.names if (node.module, name.name) in _DRAWN - {("bson", "ObjectId")}}
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            found |= {node.attr} if (node.value.id, node.attr) in _DRAWN else set()
+            results |= {node.attr} if (node.value.id, node.attr) in _DRAWN else set()
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ObjectId":
-            found |= set() if node.args or node.keywords else {"ObjectId"}
-    return found
+            results |= set() if node.args or node.keywords else {"ObjectId"}
+    return results
 
 
 def test_random_source_in_code_is_found() -> None:

@@ -70,18 +70,18 @@ def test_lazily_decoded_batch_equals_eagerly_decoded_batch(batch, field):
     body = reply_with(batch, field, operationTime=Timestamp(1, 1))
     eager = bson.decode(body, PLAIN)
     lazy = cut_batch(body, PLAIN)
-    cut = lazy["cursor"][field]
-    assert cut.raw() == b"".join(bson.encode(each) for each in batch)
-    lazy["cursor"][field] = decode_all(cut)
+    lazy_batch = lazy["cursor"][field]
+    assert lazy_batch.raw() == b"".join(bson.encode(each) for each in batch)
+    lazy["cursor"][field] = decode_all(lazy_batch)
     assert lazy == eager
 
 
 @given(batches)
 def test_batch_keeps_documents_after_reuse_of_receive_buffer(batch):
     buffer = bytearray(reply_with(batch))
-    cut = cut_batch(memoryview(buffer), PLAIN)["cursor"]["firstBatch"]
+    lazy_batch = cut_batch(memoryview(buffer), PLAIN)["cursor"]["firstBatch"]
     buffer[:] = b"\xff" * len(buffer)
-    assert decode_all(cut) == [bson.decode(bson.encode(each)) for each in batch]
+    assert decode_all(lazy_batch) == [bson.decode(bson.encode(each)) for each in batch]
 
 
 @given(documents)

@@ -1,4 +1,4 @@
-"""The driver creates errors from failed replies, and ProtocolError for replies that it cannot read."""
+"""The driver creates errors from failed replies, and ProtocolError from unreadable replies."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ def test_unreadable_reply_raises_protocol_error_except_codec_error(
 ) -> None:
     failure = error_raised_in(module)
     context = OperationContext("db", "c", **({} if options is None else {"codec_options": options}))
-    found = reply_errors.malformed_reply_error(failure, SimpleNamespace(name="find", context=context))  # type: ignore[arg-type]
+    raised_error = reply_errors.malformed_reply_error(failure, SimpleNamespace(name="find", context=context))  # type: ignore[arg-type]
     if is_unchanged:
-        assert found is failure
+        assert raised_error is failure
     else:
-        assert type(found) is ProtocolError and found.__cause__ is failure
-        assert str(found) == "the reply to find cannot be read: KeyError: 'x'"
+        assert type(raised_error) is ProtocolError and raised_error.__cause__ is failure
+        assert str(raised_error) == "the reply to find cannot be read: KeyError: 'x'"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The schema of reply fields accepts the boundary values of each field, and rejects values outside the boundaries."""
+"""The schema of reply fields accepts valid values of each field, and rejects invalid values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def signed_cluster_time(hash_value: Any = b"x", key: Any = 1) -> dict[str, Any]:
 
 # The maximum number of bytes for unknown fields of a cluster time.
 ROOM = 1024 - len(bson.encode(cluster_time_document(more="")))
-# For each table and field: values that the schema accepts, and values that the schema rejects.
+# Values of each field in each schema table: accepted values, and rejected values.
 OTHERS: list[tuple[Mapping[str, schema.Check], str, list[Any], list[Any]]] = [
     (getattr(schema, table), field, row["accepted"], row["rejected"])
     for row in rows(__file__, "other fields")
@@ -68,11 +68,11 @@ def test_invalid_number_in_hello_counts_as_missing(invalid_value: Any) -> None:
         for field, (lowest, highest) in HELLO_NUMBERS.items()
     }
     assert read_hello({"ok": 1, "setName": "rs", **hello}, 0.5).reply == {"ok": 1, "setName": "rs"}
-    for field in HELLO_NUMBERS:  # only this field is invalid
+    for field in HELLO_NUMBERS:  # The other fields are valid.
         good = {other: float(max(least, 1)) for other, (least, _) in HELLO_NUMBERS.items()}
-        found = read_hello({"ok": 1, **good, field: hello[field]}, 0.5).reply
-        assert found == {"ok": 1, **{other: int(value) for other, value in good.items() if other != field}}
-        assert all(type(value) is int for value in found.values())
+        hello_fields = read_hello({"ok": 1, **good, field: hello[field]}, 0.5).reply
+        assert hello_fields == {"ok": 1, **{other: int(value) for other, value in good.items() if other != field}}
+        assert all(type(value) is int for value in hello_fields.values())
 
 
 def test_hello_reply_without_fields_has_defaults() -> None:
@@ -140,9 +140,9 @@ def test_schema_error_truncates_long_value() -> None:
 
 
 def test_ordinary_cluster_time_is_checked_without_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that a cluster time with usual fields needs no encoding. Each reply of a replica set has a cluster time."""
+    """Check that a cluster time with usual fields, which most replies have, is not encoded."""
     encoded = []
     monkeypatch.setattr(schema.bson, "encode", lambda value: encoded.append(value) or b"")
-    usual = cluster_time_document(signature={"hash": b"\0" * 20, "keyId": Int64(7)})
-    assert first_violation({"$clusterTime": usual}, schema.HELLO) is None and not encoded
-    assert first_violation({"$clusterTime": {**usual, "more": 1}}, schema.HELLO) is None and len(encoded) == 1
+    cluster_time = cluster_time_document(signature={"hash": b"\0" * 20, "keyId": Int64(7)})
+    assert first_violation({"$clusterTime": cluster_time}, schema.HELLO) is None and not encoded
+    assert first_violation({"$clusterTime": {**cluster_time, "more": 1}}, schema.HELLO) is None and len(encoded) == 1

@@ -1,4 +1,4 @@
-"""A program that `_run_program` runs inside this process has the environment of a program that `python` runs."""
+"""`_run_program` runs a program inside the current process with the environment of `python`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ import sys
 sys.reports.append(([*sys.argv], sys.path[0], __name__, sys.modules["__main__"].__dict__ is globals()))
 """
 
-Reports = list[tuple[list[str], str, str, bool]]
+ReportList = list[tuple[list[str], str, str, bool]]
 
 
 @pytest.fixture
-def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reports:
+def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ReportList:
     """Return the list to which the test programs append reports. Restore the interpreter's state after the test."""
-    reports: Reports = []
+    reports: ReportList = []
     monkeypatch.setattr(sys, "reports", reports, raising=False)
     monkeypatch.setattr(sys, "argv", ["before"])
     monkeypatch.setattr(sys, "path", ["the current directory", *sys.path])
@@ -39,7 +39,7 @@ def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reports:
 
 
 @pytest.mark.parametrize("is_zip_file", [False, True])
-def test_folder_or_zip_file_runs_as_main(reports: Reports, is_zip_file: bool, tmp_path: Path) -> None:
+def test_folder_or_zip_file_runs_as_main(reports: ReportList, is_zip_file: bool, tmp_path: Path) -> None:
     program = tmp_path / "program"
     if is_zip_file:
         with zipfile.ZipFile(program, "w") as file:
@@ -75,7 +75,7 @@ def test_import_error_of_module_propagates(reports: object, tmp_path: Path, stat
 
 
 def test_program_in_safe_path_mode_keeps_sys_path(
-    reports: Reports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reports: ReportList, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "app.py").write_text(PROGRAM)
     monkeypatch.setattr(_run_program, "_SAFE_PATH", True)

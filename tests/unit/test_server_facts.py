@@ -12,7 +12,7 @@ from gmongo._server_facts import codes, labels, sizes, wire_versions
 from tests.support.cases import rows, with_cases
 
 ROOT = Path(gmongo.__file__).parent
-# The simulated servers in `gmongo.testing` have their own codes, because a server does not share code with a driver.
+# The simulated servers in `gmongo.testing` share no code with the driver, and have their own codes.
 EXEMPT = ("_server_facts", "testing")
 FILES = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in EXEMPT]
 
@@ -51,7 +51,7 @@ def _named_numbers(tree: ast.Module) -> Iterator[tuple[str, set[int]]]:
 
 
 def _numbers_in(expression: ast.expr, numbers_of_constants: dict[str, set[int]]) -> set[int]:
-    """Return the integers in an expression and in the constants that it names, except -1, 0 and 1."""
+    """Return the integers in an expression and in its constants, except -1, 0 and 1."""
     found: set[int] = set()
     for node in ast.walk(expression):
         if isinstance(node, ast.Name) and node.id.isupper():
@@ -62,7 +62,7 @@ def _numbers_in(expression: ast.expr, numbers_of_constants: dict[str, set[int]])
 
 
 def _number(node: ast.AST) -> int | None:
-    """Return the value of an integer literal or of a product of literals. Otherwise return None."""
+    """Return the value of an integer literal or of a product of literals, else None."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):

@@ -13,7 +13,7 @@ from tests.unit.test_numbers import NUMBERS
 PLAIN = Proxy(("proxy", 1080))
 WITH_ACCOUNT = Proxy(("proxy", 1080), "user", "pässword")
 ACCOUNT = b"\x01\x04user\x09p\xc3\xa4ssword"
-LOCAL = bytes(4) + b"\x00\x07"  # the address and port from which the proxy connects to the server
+LOCAL = bytes(4) + b"\x00\x07"  # address and port from which the proxy connects to the server
 GRANTED = b"\x05\x00\x00\x01" + LOCAL
 NAMED = b"\x05\x01\x00\x03\x02db" + b"\x69\x89"
 BY_NAME = ("db", 27017)
@@ -32,8 +32,8 @@ class FixedProxyTransport:
     def read_raw(self, size: int) -> bytes:
         if len(self.unread_replies) < size:
             raise TransportError("closed")
-        found, self.unread_replies = self.unread_replies[:size], self.unread_replies[size:]
-        return found
+        data, self.unread_replies = self.unread_replies[:size], self.unread_replies[size:]
+        return data
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ SIZES = [len(bson.encode(each)) for each in DOCUMENTS]
 def server_limits(
     statement_bytes: int, max_statements: int = 100, max_statement_size: int = 1 << 20, max_document_size: int = 1 << 20
 ) -> Any:
-    """Return the limits of a server, without the overhead of a command. All sizes are in bytes."""
+    """Return the limits of a server in bytes, without the overhead of a command."""
     return SimpleNamespace(
         max_batch_size=statement_bytes + sizes.COMMAND_OVERHEAD,
         max_write_batch_size=max_statements,
@@ -44,13 +44,13 @@ def counts_per_message(hello: Hello, statements: Statements) -> list[int]:
 
 
 def expected_counts(statement_bytes: int, max_statements: int) -> list[int]:
-    counts, left = [], [*SIZES]
-    while left:
+    counts, remaining = [], [*SIZES]
+    while remaining:
         fitting = 1
-        while fitting < min(max_statements, len(left)) and sum(left[: fitting + 1]) <= statement_bytes:
+        while fitting < min(max_statements, len(remaining)) and sum(remaining[: fitting + 1]) <= statement_bytes:
             fitting += 1
         counts.append(fitting)
-        left = left[fitting:]
+        remaining = remaining[fitting:]
     return counts
 
 

@@ -1,6 +1,6 @@
 """A time limit raises an error in the greenlet whose block or exchange takes too long.
 
-If the event loop was blocked, the greenlet receives more time.
+If the event loop was blocked, the driver extends the time limit.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class LoopWithOneTimer:
     st.sampled_from([None, False, True]),
 )
 def test_limit_fires_within_two_loop_iterations(durations, seconds, arrived):
-    """If a reply has arrived, the limit grows by the time for which the loop was blocked."""
+    """If a reply has arrived, the time limit is extended by the time of the blocked loop."""
     loop, thrown = LoopWithOneTimer(), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gmongo.wire.timeout.get_hub", lambda: loop)
@@ -100,7 +100,7 @@ def test_limit_fires_within_two_loop_iterations(durations, seconds, arrived):
 
 
 def recording_limit(expired):
-    """Return a time limit that appends its seconds to `expired` when the limit expires."""
+    """Return a time limit that appends its seconds to `expired` when it expires."""
 
     def make_error(seconds):
         expired.append(seconds)
@@ -111,8 +111,7 @@ def recording_limit(expired):
 
 def test_each_exchange_ends_after_its_own_timeout():
     limit, errors = recording_limit(made := []), []
-    # Some deadlines are before the expiry of the running timer, other deadlines are after the
-    # expiry.
+    # Some deadlines are before the expiry of the running timer, and some are after the expiry.
     for seconds in (60, 0.02, 0.03, 60, 0.01):
         begin = monotonic()
         limit.begin(seconds)
@@ -133,7 +132,7 @@ def test_timer_raises_no_error_after_end_of_exchange(virtual_time):
     limit.end()
     gevent.sleep(0.03)
     assert made == []
-    assert limit._timer is None  # the limit has no timer, because no exchange runs
+    assert limit._timer is None  # the time limit has no timer, because no exchange runs
 
 
 def test_timeout_of_0_or_less_raises_at_begin_of_exchange():
@@ -161,9 +160,9 @@ def test_timer_of_exchange_does_not_keep_dropped_connection_in_memory():
     limit = connection._limit = TimeLimit(partial(_timeout_error, connection.address, connection._usual_limits))
     limit.begin(60)
     limit.end()
-    gone = weakref.ref(connection)
+    connection_ref = weakref.ref(connection)
     del connection
-    assert gone() is None
+    assert connection_ref() is None
     limit.close()
 
 

@@ -66,7 +66,7 @@ def test_frames_of_chained_errors_lose_locals(raise_statement: str) -> None:
 
 
 def test_each_error_of_long_chain_is_visited_once() -> None:
-    """Chain 200 errors. Each error is the cause and the context of the next error, so 2**200 paths exist."""
+    """Chain 200 errors by cause and by context, so that 2**200 paths exist in the chain."""
     error: Exception = ValueError()
     for _ in range(200):
         following = ValueError()

@@ -25,7 +25,7 @@ class PingOperation(Operation):
 
 
 class RecordingObserver(Observer):
-    """An observer that records the calls of its methods. ``raises`` has the errors that the methods raise."""
+    """An observer that records the calls of its methods, which raise the errors in ``raises``."""
 
     def __init__(self) -> None:
         self.received: list[Any] = []
@@ -121,7 +121,7 @@ def test_result_of_operation_is_reaped_if_observer_is_interrupted(traced: Traced
     traced.observer.raises["ended"] = GreenletExit()
     with pytest.raises(GreenletExit):
         traced.executor.run(traced.operation)
-    assert traced.reaped == []  # the callback at the end of the operation raised the interruption
+    assert traced.reaped == []  # The callback at the end of the operation raised the interruption.
     traced.observer.raises.clear()
     first = iter([GreenletExit()])
 

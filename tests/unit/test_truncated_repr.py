@@ -1,4 +1,4 @@
-"""A truncated text is a prefix of the whole text, and costs only as much as its own length."""
+"""A truncated text is a prefix of the whole text, and its cost depends only on its length."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ class CountingDict(dict[str, Any]):
 def counted_copy(visits: VisitCounter, value: Any) -> Any:
     """Return a copy of a document. `visits` counts how often the elements of the copy are visited."""
     if isinstance(value, dict):
-        made: Any = CountingDict({name: counted_copy(visits, each) for name, each in value.items()})
+        copy: Any = CountingDict({name: counted_copy(visits, each) for name, each in value.items()})
     elif isinstance(value, list):
-        made = CountingList([counted_copy(visits, each) for each in value])
+        copy = CountingList([counted_copy(visits, each) for each in value])
     else:
         return value
-    made.visits = visits
-    return made
+    copy.visits = visits
+    return copy
 
 
 LARGE: dict[str, Callable[[], Any]] = {

@@ -151,7 +151,7 @@ class TestLookup:
 
     @pytest.fixture(autouse=True, params=["in a thread", "in place"])
     def query_place(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-        """Select where the DNS query runs: in a native thread, or in the greenlet that calls the lookup."""
+        """Select where the DNS query runs: in a native thread, or in the greenlet of the lookup."""
         if request.param == "in place":
             monkeypatch.setattr(srv, "run_in_native_thread", lambda job, ref: result_or_exception(job))
         return str(request.param)
@@ -163,9 +163,9 @@ class TestLookup:
         class Reply(list):
             pass
 
-        found = Reply(rrset)
-        found.rrset = rrset
-        return found
+        answer = Reply(rrset)
+        answer.rrset = rrset
+        return answer
 
     def test_lookup_converts_dns_records_of_resolver(self, monkeypatch: pytest.MonkeyPatch) -> None:
         replies = {

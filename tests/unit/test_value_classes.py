@@ -28,7 +28,7 @@ from tests.unit.test_layers import MODULES
 
 # Data classes with mutable fields. The driver or a callback of the application sets the fields.
 MUTABLE = {
-    "gmongo.wire.ocsp.transport:CheckedTls",  # the object replaces its TLS context after a change of a certificate file
+    "gmongo.wire.ocsp.transport:CheckedTls",  # Its TLS context depends on a certificate file.
     "gmongo.wire.tls:Tls",
     "gmongo.auth_oidc:OIDCIdPInfo",
     "gmongo.auth_oidc:OIDCCallbackContext",
@@ -45,7 +45,7 @@ MUTABLE = {
 
 def data_classes() -> dict[str, type]:
     """Return the data classes of all modules, except `gmongo.testing` and `gmongo.as_pymongo`."""
-    found: dict[str, type] = {}
+    data_classes_by_name: dict[str, type] = {}
     for name in MODULES:
         if name.startswith(("gmongo.testing", "gmongo.as_pymongo")):
             continue
@@ -55,8 +55,8 @@ def data_classes() -> dict[str, type]:
             continue
         for each in vars(module).values():
             if isinstance(each, type) and dataclasses.is_dataclass(each) and each.__module__ == module.__name__:
-                found[f"{each.__module__}:{each.__qualname__}"] = each
-    return found
+                data_classes_by_name[f"{each.__module__}:{each.__qualname__}"] = each
+    return data_classes_by_name
 
 
 def is_event(name: str) -> bool:
@@ -96,9 +96,9 @@ def test_event_equals_only_itself_and_has_slots() -> None:
     events = {name: each for name, each in data_classes().items() if is_event(name)}
     assert len(events) > 20
     for name, each in events.items():
-        one, other = (object.__new__(each) for _ in range(2))
-        assert one == one and one != other and hash(one) != hash(other), name
-        assert not hasattr(one, "__dict__") or sys.version_info < (3, 11), name
+        first, other = (object.__new__(each) for _ in range(2))
+        assert first == first and first != other and hash(first) != hash(other), name
+        assert not hasattr(first, "__dict__") or sys.version_info < (3, 11), name
         assert each.__repr__ is not object.__repr__ and not each.__dataclass_params__.repr, name
 
 
@@ -140,7 +140,7 @@ def test_server_and_topology_types_have_numbers_of_pymongo() -> None:
 
 
 CLIENT: MongoClient[Any] = MongoClient("a", connect=False)
-# Pairs of unequal values of the same kind.
+# Pairs of unequal values of one kind.
 VALUES: list[tuple[Any, Any]] = [
     (CLIENT, MongoClient("b", connect=False)),
     (CLIENT.a, CLIENT.b),
@@ -169,8 +169,8 @@ class EqualToEverything:
 @pytest.mark.parametrize(("value", "different_value"), VALUES, ids=lambda value: type(value).__name__)
 def test_value_equals_only_equal_value_of_same_kind(value: Any, different_value: Any) -> None:
     assert value == value and value != different_value
-    for foreign in (object(), None, "a", 5):
-        assert value != foreign
+    for foreign_value in (object(), None, "a", 5):
+        assert value != foreign_value
     assert value == EqualToEverything()
 
 

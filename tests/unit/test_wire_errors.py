@@ -144,8 +144,8 @@ def test_small_buffers_are_joined_up_to_64_kib(sizes: list[int], joined_sizes: l
 def test_encoder_does_not_copy_documents_of_message_above_64_kib(size: int, is_joined: bool) -> None:
     documents = [EMPTY, bytes(size - 41 - len(EMPTY))]
     buffers = encode_op_msg(7, 0, EMPTY, [("documents", documents)])
-    whole = b"".join(buffers)
-    assert struct.unpack_from("<i", whole)[0] == len(whole) == size
+    whole_message = b"".join(buffers)
+    assert struct.unpack_from("<i", whole_message)[0] == len(whole_message) == size
     assert len(buffers) == (1 if is_joined else 3)
     alone = encode_single_document_op_msg(7, 0, EMPTY, b"documents\x00", documents[1] + EMPTY)
     assert b"".join(alone) == b"".join(encode_op_msg(7, 0, EMPTY, [("documents", [documents[1] + EMPTY])]))

@@ -1,4 +1,4 @@
 """Programs that run one scenario with gmongo, or with PyMongo under monkey-patching.
 
-Each run of a program has its own process.
+Each program runs in its own process.
 """

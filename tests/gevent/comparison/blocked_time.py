@@ -2,8 +2,8 @@
 
 Usage: ``python -m tests.gevent.comparison.blocked_time gmongo|pymongo URI TLS_URI``.
 
-The test sends the names of activities, one per line. After each activity, the program prints its
-measurement as JSON.
+The test sends the names of activities, one per line. After each activity, the program prints the
+measurement of the activity as JSON.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports
@@ -29,7 +29,7 @@ DOCUMENTS = 15_000
 TEXT = "x" * 1000
 
 client = driver.MongoClient(sys.argv[2])
-# The processes of both drivers use one server, so each driver has its own database.
+# Each driver has its own database, because the processes of both drivers use one server.
 database = client[sys.argv[1]]
 large = database.large
 
@@ -65,7 +65,7 @@ def connect() -> Callable[[], Any]:
 
 
 def main() -> None:
-    """Insert the large documents, and measure each activity whose name the test sends."""
+    """Insert the large documents, and measure each activity that the test names."""
     large.insert_many([{"_id": number, "text": TEXT} for number in range(DOCUMENTS)])
     send_line("ready")
     prepared = {"read": lambda: read, "iterate": lambda: iterate, "insert": insert, "connect": connect}

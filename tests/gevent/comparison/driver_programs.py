@@ -1,4 +1,4 @@
-"""Start the programs of this folder with gmongo and with PyMongo."""
+"""Start the programs of the folder ``comparison`` with gmongo and with PyMongo."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMIT = 60  # seconds
 
 
 class DriverProgram:
-    """Context manager of a process that runs a program of this folder with one driver."""
+    """Context manager of a process that runs a comparison program with one driver."""
 
     def __init__(self, scenario: str, *arguments: str) -> None:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by __exit__
@@ -59,7 +59,7 @@ class DriverProgram:
     def remaining_output(self) -> str:
         """Wait for the end of the program.
 
-        Return its output, without the lines that :meth:`line` has returned.
+        Return the output, without the lines that :meth:`line` has returned.
         """
         text = self.process.stdout.read()
         self.process.wait()
@@ -72,7 +72,7 @@ def warnings(text: str) -> dict[str, int]:
 
 
 def run_program(scenario: str, *arguments: str) -> str:
-    """Run a program, and return its output. If the program fails, raise AssertionError with its standard error."""
+    """Run a program, and return its output, or raise AssertionError with its standard error."""
     with DriverProgram(scenario, *arguments) as program:
         text = program.remaining_output()
         if program.process.returncode:
@@ -83,7 +83,7 @@ def run_program(scenario: str, *arguments: str) -> str:
 def run_both(scenario: Callable[[str], Any]) -> dict[str, Any]:
     """Run a scenario with gmongo and concurrently with PyMongo.
 
-    Print the outcomes, for a run with ``pytest -rP``. Return the outcomes, keyed by driver name.
+    Print the outcomes, which ``pytest -rP`` shows. Return the outcomes, keyed by driver name.
     """
     with gevent.Timeout(LIMIT):
         programs = {driver: gevent.spawn(scenario, driver) for driver in DRIVERS}

@@ -1,4 +1,4 @@
-"""Shared functions of the programs in this folder: import of a driver, and exchange of lines with the test."""
+"""Functions of all programs: import of a driver, and exchange of lines with the test."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def import_driver(name: str) -> Any:
 
 
 def send_line(*words: Any) -> None:
-    """Print a line, which the test reads."""
+    """Print a line, which the test reads from standard output."""
     print(*words, flush=True)
 
 
 def receive_line() -> str:
     """Wait for a line that the test sends, while other greenlets run.
 
-    Return an empty text if the test has ended.
+    Return an empty text at the end of the test.
     """
     line: bytes = _stdin().readline()
     return line.decode().strip()

@@ -4,8 +4,8 @@ Usage: ``python -m tests.gevent.comparison.forked_child gmongo|pymongo URI FORK_
 
 ``FORK_FUNCTION`` is ``os``, ``gevent`` or ``multiprocessing``. If ``STATE`` is ``quiet``, the
 heartbeat interval is 60 s, so that only the child sends commands after the fork. If ``STATE`` is
-``busy``, the parent forks while eight of its greenlets wait for replies. The replies arrive while the
-child runs. The fork copies these greenlets into the child.
+``busy``, the parent forks while eight of its greenlets wait for replies. The child has copies of
+the eight greenlets. The replies arrive while the child runs.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports
@@ -29,7 +29,7 @@ import gevent.os
 
 READERS = 8
 QUIET = {"serverMonitoringMode": "poll", "heartbeatFrequencyMS": 60_000}
-MEANWHILE = 0.8 if sys.argv[4] == "busy" else 0
+PARENT_RUN_SECONDS = 0.8 if sys.argv[4] == "busy" else 0
 
 
 def use_in_child(client: Any) -> None:
@@ -38,7 +38,7 @@ def use_in_child(client: Any) -> None:
         with gevent.Timeout(30):
             client.test.c.insert_one({"_id": "child"})
             document = client.test.c.find_one({"_id": "child"})
-            gevent.sleep(MEANWHILE)
+            gevent.sleep(PARENT_RUN_SECONDS)
             client.close()
         send_line("child:", "works" if document == {"_id": "child"} else document)
     except BaseException as error:

@@ -2,7 +2,7 @@
 
 Usage: ``python -m tests.gevent.comparison.interruptions gmongo|pymongo SCENARIO…``.
 
-The simulated server runs in the process of the program, so that each run has the same switches. The
+The simulated server runs in the process of the program, so that all runs have equal switches. The
 checks use only public operations, events, timeouts and the state of the server, because the checks
 run with both drivers.
 """
@@ -39,11 +39,11 @@ _numbers = itertools.count()
 
 
 class Scenario(NamedTuple):
-    """The operation that the interrupted greenlet executes, and the state of the pool before this operation."""
+    """The operation of the interrupted greenlet, and the state of the pool before the operation."""
 
     operation: Callable[[Any], Any]
     starts_with_connection: bool = True  # True: the pool has an available connection at the start.
-    pool_is_full: bool = False  # True: the first greenlet and another greenlet wait for the only connection.
+    pool_is_full: bool = False  # True: two greenlets wait for the only connection.
 
     @property
     def pool_size(self) -> int:
@@ -142,9 +142,9 @@ class Run:
         return [each for each in open_transactions(self.deployment) if each not in transactions_before]
 
     def _check_next_operations(self) -> None:
-        """Check that the next operations succeed, and that the pool serves as many concurrent operations as before."""
-        found = [self._call_with_limit(self.client.test.facts.find_one, {"_id": number}) for number in range(2)]
-        if found != [{"_id": number, "of": number} for number in range(2)]:
+        """Check that the next operations succeed, and that the pool still has its full size."""
+        documents = [self._call_with_limit(self.client.test.facts.find_one, {"_id": number}) for number in range(2)]
+        if documents != [{"_id": number, "of": number} for number in range(2)]:
             self.losses.add("the next operation fails")
         elif not any(self._serves_concurrently() for _ in range(4)):
             self.losses.add("the pool serves fewer concurrent operations")
@@ -168,7 +168,7 @@ class Run:
     def close(self) -> None:
         """Close the client.
 
-        The caller runs this method in a greenlet, because PyMongo's `close` needs half a second.
+        The caller runs the method in a greenlet, because `close` of PyMongo needs half a second.
         """
         if not self._call_with_limit(lambda: self.client.close() or True):
             self.losses.add("close() does not end")
@@ -190,7 +190,7 @@ def open_transactions(deployment: Deployment) -> list[Any]:
 
 
 def count_losses(runs: list[Run]) -> Counter[str]:
-    """Return how many runs were interrupted, how many of these runs lost a resource, and the count of each loss."""
+    """Return the numbers of interrupted runs and of lossy runs, and the count of each loss."""
     tally = Counter({"interrupted runs": len(runs), "runs with a loss": sum(bool(run.losses) for run in runs)})
     for run in runs:
         tally.update(run.losses)
@@ -225,16 +225,16 @@ def run_all(deployment: Deployment, scenario: Scenario) -> Iterator[Run]:
 def main() -> None:
     """Run the scenarios that the command line names, and print the losses of each scenario."""
     gc.collect()
-    gc.freeze()  # later garbage collections skip the frozen objects
+    gc.freeze()  # Later garbage collections skip frozen objects.
     with Deployment.replica_set(members=1) as deployment:
         insert_documents(deployment)
-        found = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}
-        every = [run for runs in found.values() for run in runs]
+        documents = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}
+        every = [run for runs in documents.values() for run in runs]
         gevent.joinall([run.closing for run in every], raise_error=True)
         gc.collect()
         for run in every:
             run.check_connections()
-        print(json.dumps({name: count_losses(runs) for name, runs in found.items()}))
+        print(json.dumps({name: count_losses(runs) for name, runs in documents.items()}))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
 Usage: ``python -m tests.gevent.comparison.outage_reads gmongo|pymongo URI``.
 
-The program ends each wait with a ``gevent.Timeout``, which expires before the server selection timeout. The test kills
-the server, and sends a line to the program. The program prints the CPU seconds that it needs per second of the wait. At
-the end, the program prints the number of errors by kind as JSON.
+The program ends each wait with a ``gevent.Timeout``, which expires before the server selection
+timeout. The test kills the server, and sends a line to the program. The program prints the CPU
+seconds per second of the wait. At the end, the program prints the number of errors by kind as JSON.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports
@@ -25,11 +25,11 @@ from typing import Any
 import gevent
 
 WAITERS = 1000
-PERIOD = 1.2
+MEASURED_SECONDS = 1.2
 
 
 def find(client: Any, number: int, errors: Counter[str]) -> None:
-    own_timeout = gevent.Timeout(PERIOD + 0.6 + number / WAITERS)
+    own_timeout = gevent.Timeout(MEASURED_SECONDS + 0.6 + number / WAITERS)
     try:
         with own_timeout:
             client.test.c.find_one()
@@ -38,17 +38,17 @@ def find(client: Any, number: int, errors: Counter[str]) -> None:
 
 
 def main() -> None:
-    """Start the waiting greenlets after the kill of the server, and print the measurements."""
+    """Start the waiting greenlets after the server was killed, and print the measurements."""
     client = driver.MongoClient(sys.argv[2], serverSelectionTimeoutMS=30_000, maxPoolSize=50)
     client.test.c.find_one()
     send_line("ready")
-    receive_line()  # the line says that the test has killed the server
+    receive_line()  # the line means that the test has killed the server
     gevent.sleep(0.6)
     errors: Counter[str] = Counter()
     waiters = [gevent.spawn(find, client, number, errors) for number in range(WAITERS)]
     gevent.sleep(0.5)
     started, cpu = time.perf_counter(), time.process_time()
-    gevent.sleep(PERIOD)
+    gevent.sleep(MEASURED_SECONDS)
     send_line((time.process_time() - cpu) / (time.perf_counter() - started))
     gevent.joinall(waiters)
     send_line(json.dumps({"errors": errors, "answered": WAITERS - sum(errors.values())}))

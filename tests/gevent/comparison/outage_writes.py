@@ -3,8 +3,8 @@
 Usage: ``python -m tests.gevent.comparison.outage_writes gmongo|pymongo URI``.
 
 The test kills and restarts the server, and then sends a line to the program. The program prints the
-outcome as JSON. The fields say whether each writer wrote again after the outage, which errors the
-writers caught, and which writes the server acknowledged.
+outcome as JSON. The outcome contains the continuing writers, the errors, and the acknowledged
+writes.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports
@@ -24,7 +24,7 @@ from typing import Any
 import gevent
 
 WRITERS = 20
-PATIENCE = 20
+WAIT_SECONDS = 20
 OPTIONS = {"serverSelectionTimeoutMS": 1500, "socketTimeoutMS": 1000, "maxPoolSize": 10, "heartbeatFrequencyMS": 500}
 
 
@@ -60,7 +60,7 @@ def await_writes(writers: list[Writer]) -> bool:
     Return False if the wait times out.
     """
     before = [len(writer.acknowledged) for writer in writers]
-    with gevent.Timeout(PATIENCE, False):
+    with gevent.Timeout(WAIT_SECONDS, False):
         while any(len(writer.acknowledged) <= count for writer, count in zip(writers, before, strict=True)):
             gevent.sleep(0.05)
         return True

@@ -20,7 +20,7 @@ from tests.support.wait import becomes_true, becomes_true_after_collection
 if TYPE_CHECKING:
     from tests.gevent.switching.harness import Scenario, ScenarioRun
 
-PATIENCE = 10.0  # seconds
+WAIT_SECONDS = 10.0  # seconds
 
 
 def forget_frames(*errors: BaseException | None) -> None:
@@ -32,7 +32,7 @@ def forget_frames(*errors: BaseException | None) -> None:
 
 def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -> list[str]:
     """Return a text if the greenlet did not raise the error that the interruption must cause."""
-    if scenario.survives or not run_state.greenlet.ready():
+    if scenario.is_restarted or not run_state.greenlet.ready():
         return []
     error, faults = run_state.error, list[str]()
     if tracer.kind is not None and tracer.kind.moment == ENTER:
@@ -41,7 +41,7 @@ def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -
     elif tracer.kind is None or not tracer.thrown:
         if error is not None:
             faults.append(f"the scenario fails without interruption: {error!r}")
-        if tracer.missed():
+        if tracer.has_missed():
             faults.append(f"nothing was thrown in {tracer.switches} switches")
     elif not tracer.kind.is_from_application:
         if error is not None and not isinstance(error, Exception):
@@ -58,23 +58,23 @@ def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -
 
 def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, generation: int) -> list[str]:
     faults = []
-    may_clear = tracer.kind is not None and (not tracer.kind.is_from_application or scenario.survives)
+    may_clear = tracer.kind is not None and (not tracer.kind.is_from_application or scenario.is_restarted)
     for other in run_state.others:
-        may_fail = may_clear and scenario.clears and isinstance(other.exception, AutoReconnect)
+        may_fail = may_clear and scenario.clears_pool and isinstance(other.exception, AutoReconnect)
         if not (other.successful() or may_fail):
             faults.append(f"another greenlet got {other.exception!r}, ready: {other.ready()}")
-    if not scenario.closes:
+    if not scenario.closes_client:
         faults += _pool_faults(run_state)
     faults += _session_faults(run_state)
     open_commands = {number for number, count in run_state.recorder.open_commands.items() if count}
     if not becomes_true(lambda: not any(run_state.recorder.open_commands.values())):
         faults.append(f"commands {open_commands} have no end event")
     if not may_clear:
-        if run_state.recorder.unknown and not scenario.clears:
+        if run_state.recorder.unknown and not scenario.clears_pool:
             faults.append(f"the server was marked Unknown: {run_state.recorder.unknown}")
-        if not scenario.clears and not scenario.closes and run_state.pool.generation != generation:
+        if not scenario.clears_pool and not scenario.closes_client and run_state.pool.generation != generation:
             faults.append("the pool was cleared")
-    if not scenario.closes:
+    if not scenario.closes_client:
         faults += _next_operation_faults(run_state)
         try:
             scenario.check(run_state)
@@ -96,16 +96,16 @@ def _pool_faults(run_state: ScenarioRun) -> list[str]:
         faults.append(f"not at rest: {run_state.client.pool_stats()}")
     for pool in run_state.client._topology.pools():
         machine, stats = pool.machine, pool.stats()
-        everything = [*machine.pending, *machine.available, *machine.in_use, *machine.draining]
+        connections = [*machine.pending, *machine.available, *machine.in_use, *machine.draining]
         counts = len(machine.pending), len(machine.available), len(machine.in_use), len(pool.machine.queue.waiters)
         if counts != (stats["pending"], stats["available"], stats["in_use"], stats["waiting"]):
             faults.append(f"{counts} differ from {stats}")
-        if len(set(everything)) != len(everything) or stats["total"] != len(everything):
-            faults.append(f"a connection is in two sets: {everything}")
+        if len(set(connections)) != len(connections) or stats["total"] != len(connections):
+            faults.append(f"a connection is in two sets: {connections}")
         if any(each.mid_message or each._transport is None or each._transport.closed for each in machine.available):
             faults.append("an unusable connection is available")
-        if sum(count for _generation, count in service_counts(pool).values()) not in (0, len(everything)):
-            faults.append(f"{service_counts(pool)} do not count {len(everything)} connections")
+        if sum(count for _generation, count in service_counts(pool).values()) not in (0, len(connections)):
+            faults.append(f"{service_counts(pool)} do not count {len(connections)} connections")
     if run_state.client._topology.selector.waiting:
         faults.append("a greenlet still waits for a server")
     return faults
@@ -125,21 +125,21 @@ def _session_faults(run_state: ScenarioRun) -> list[str]:
 
 
 def _next_operation_faults(run_state: ScenarioRun) -> list[str]:
-    """Run further operations.
+    """Run further operations after the interruption.
 
-    Return a text if an operation does not return the requested document.
+    Return a text if a further operation does not return the requested document.
     """
     facts = run_state.db.facts
     expected = [{"_id": number, "of": number} for number in range(4)]
     found = [facts.find_one({"_id": number}) for number in range(2)]
     readers = [gevent.spawn(facts.find_one, {"_id": number}) for number in (2, 3)]
-    gevent.joinall(readers, timeout=PATIENCE)
+    gevent.joinall(readers, timeout=WAIT_SECONDS)
     found += [each.value for each in readers]
     return [] if found == expected else [f"the next operations read {found}"]
 
 
 class Resources:
-    """The open resources before a run: the descriptors and watchers of the process, and the objects on the servers."""
+    """Open resources before a run: descriptors, watchers, and objects on the servers."""
 
     def __init__(self, deployment: Any) -> None:
         self._deployment = deployment
@@ -161,7 +161,7 @@ class Resources:
         )
 
     def unreleased_resources(self, switched_greenlets: WeakSet[Any], run_state: ScenarioRun) -> list[str]:
-        """Return a text for each kind of resource that the closed client has not released."""
+        """Return a text for each kind of resource that the client did not release at its close."""
         faults = self.objects_left("connections")
         switched_greenlets -= getattr(self._deployment, "greenlets", set())
         if not becomes_true(lambda: open_descriptors() <= self._descriptors):

@@ -1,8 +1,8 @@
 """Run a scenario repeatedly, with an interruption at a different switch in each run.
 
-``greenlet.settrace`` reports each switch, including the switches in C code of gevent. A run counts the switches of one
-greenlet to the hub, and interrupts the greenlet at the chosen switch. After a run whose greenlet ends before the chosen
-switch, no further run starts.
+``greenlet.settrace`` reports each switch, including the switches in C code of gevent. A run counts
+the switches of one greenlet to the hub, and interrupts the greenlet at the chosen switch. The last
+run is the run whose greenlet ends before the chosen switch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_SWITCHES = 60
 
 
 class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, ForwardingServerListener):
-    """Recorder of commands and heartbeats that have no end event, of cursor IDs, and of servers marked Unknown."""
+    """Recorder of cursor IDs, Unknown servers, and commands and heartbeats without end event."""
 
     def __init__(self) -> None:
         self.open_commands: Counter[int] = Counter()
@@ -60,9 +60,8 @@ class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, Forw
 
 
 class SwitchingEventRecorder(ForwardingPoolListener, EventRecorder):
-    """Recorder that switches to the hub in each event.
-
-    The harness can interrupt the greenlet at these switches.
+    """Recorder that switches to the hub in each event, so that the harness can interrupt the
+    greenlet.
     """
 
     def handle(self, event: Any) -> None:
@@ -72,20 +71,20 @@ class SwitchingEventRecorder(ForwardingPoolListener, EventRecorder):
 
 
 class Scenario:
-    """Base class of scenarios: the work of the greenlet that the harness interrupts, and further checks."""
+    """Base class of scenarios: the operation that the harness interrupts, and further checks."""
 
     name = ""
-    rehearses = False  # True: a run without interruption precedes the other runs.
+    has_rehearsal = False  # True: a run without interruption precedes the interrupted runs.
     simulated = False  # True: the scenario cannot run on a real server.
     oldest_server = (0, 0)  # The minimum version of a real server that can run the scenario.
-    wraps = False  # True: the operation may raise another error, whose cause is the interruption.
+    wraps = False  # True: the operation may raise an error whose cause is the interruption.
     options: dict[str, Any] = {}  # Options of the client.
     limits = {"socketTimeoutMS": 20000, "waitQueueTimeoutMS": 20000}
     starts_with_connection = True  # True: the pool has an available connection at the start.
-    clears = False  # True: the scenario clears the pool.
-    survives = False  # True: the harness interrupts a driver greenlet, whose work the driver then continues.
-    limited = True  # True: a timeout of the driver limits the wait of the greenlet.
-    closes = False  # True: the scenario closes the client.
+    clears_pool = False  # True: the scenario clears the pool.
+    is_restarted = False  # True: the driver restarts the interrupted driver greenlet.
+    has_time_limit = True  # True: a timeout of the driver limits the wait of the greenlet.
+    closes_client = False  # True: the scenario closes the client.
     ends_cursors = False  # True: the server ends the cursor when its connection closes.
     min_switches = 1
     max_switches = MAX_SWITCHES
@@ -95,7 +94,7 @@ class Scenario:
         return Deployment.replica_set(members=1)
 
     def prepare(self, run_state: ScenarioRun) -> None:
-        """Create the state that a run needs, before the greenlet starts."""
+        """Create objects that a run needs, before the greenlet starts."""
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
         """Execute the operation, in the greenlet that the harness interrupts."""
@@ -114,23 +113,23 @@ class Scenario:
             run_state.error = error
 
     def run_others(self, run_state: ScenarioRun) -> None:
-        """After the start of the interrupted greenlet, start other greenlets that affect this greenlet."""
+        """Start other greenlets that affect the interrupted greenlet, which has already started."""
 
     def start_second(self, run_state: ScenarioRun) -> None:
-        """Start a second greenlet that uses the same object as the first greenlet.
+        """Start a second greenlet that uses the object of the first greenlet.
 
         The harness calls this method only for the kind ENTER.
         """
 
     def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
-        """Return True if all greenlets of the run have ended their work."""
+        """Return True if all greenlets of the run have ended."""
         return bool(run_state.greenlet.ready())
 
     def finish(self, run_state: ScenarioRun) -> None:
         """Use and close an object, such as a cursor, that the interrupted operation has left open."""
 
     def check(self, run_state: ScenarioRun) -> None:
-        """Check the invariants of this scenario after the run."""
+        """Check the invariants of the scenario after the run."""
 
     @property
     def is_real(self) -> bool:
@@ -177,7 +176,7 @@ def run(
 ) -> tuple[bool, bool]:
     """Run the scenario once, interrupt the greenlet at one switch, and check the invariants.
 
-    Return whether the greenlet has reached the switch, and whether the harness has thrown an error.
+    Return two flags: the greenlet has reached the switch, and the harness has thrown an error.
     """
     faults: list[str] = []
     with gevent.Timeout(20):
@@ -190,12 +189,12 @@ def run(
         with Tracer(switch_number, kind, scenario.start(run_state)) as tracer:
             tracer.start_second = partial(scenario.start_second, run_state)
             scenario.run_others(run_state)
-            # The run has ended after the kill of the driver greenlet. The tracer does not trace the
-            # new greenlet that the driver starts instead.
-            replaced = kind is not None and kind.moment == SPAWN and scenario.survives
+            # The run ends with the kill of the driver greenlet. The tracer does not trace the
+            # greenlet that the driver starts instead.
+            replaced = kind is not None and kind.moment == SPAWN and scenario.is_restarted
             if not becomes_true(lambda: (replaced and tracer.thrown) or scenario.has_ended(run_state, tracer)):
                 faults.append("the scenario does not end")
-            gevent.joinall(run_state.others, timeout=checks.PATIENCE)
+            gevent.joinall(run_state.others, timeout=checks.WAIT_SECONDS)
         run_state.errors = tracer.thrown
         faults += checks.outcome_faults(scenario, run_state, tracer)
         checks.forget_frames(*tracer.thrown, run_state.error)
@@ -226,12 +225,12 @@ def explore(
     """
     with nullcontext(real_deployment) if real_deployment is not None else scenario.deployment() as deployment:
         _insert_facts(deployment)
-        if scenario.rehearses:
+        if scenario.has_rehearsal:
             run(scenario, deployment, None, None)
         switches = thrown = 0
         while switches < scenario.max_switches:
             reached, has_thrown = run(scenario, deployment, switches, kind, yields_in_events)
-            if not reached:  # the greenlet has ended before this switch
+            if not reached:  # the greenlet has ended before the chosen switch
                 break
             switches += 1
             thrown += has_thrown

@@ -20,7 +20,7 @@ EARLY = "early"  # Throw in a callback of the hub while the greenlet waits, as `
 LATE = "late"  # Throw when the hub wakes the greenlet, after the awaited event.
 SPAWN = "spawn"  # Throw into a new driver greenlet before its first switch.
 
-ENTER = "enter"  # throw nothing, but start a second greenlet that uses the object of the first greenlet
+ENTER = "enter"  # Throw no error, but start a second greenlet that uses the object.
 
 
 class ApplicationError(TimeoutError):
@@ -36,9 +36,8 @@ class InterruptionKind(NamedTuple):
 
     :ivar name: the name in test IDs.
     :ivar moment: the moment of the interruption: EARLY, LATE, SPAWN or ENTER.
-    :ivar error_factories: functions that create the errors: the first for the chosen switch, the
-        others for the following switches. None to throw the error of a running timeout of the
-        driver.
+    :ivar error_factories: functions that create the errors of the chosen switch and of the
+        following switches. None to throw the error of a running timeout of the driver.
     :ivar innermost: True to throw the error of the innermost running timeout of the driver, False
         for the outermost timeout.
     """
@@ -82,7 +81,7 @@ KINDS = (
 class RunningTimeouts:
     """The running timeouts of the driver.
 
-    Each entry has the waiting greenlet, the timer, and the error to throw.
+    Each element contains the waiting greenlet, the timer, and the error to throw.
     """
 
     known: list[tuple[Any, Any, BaseException]] = []

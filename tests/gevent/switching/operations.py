@@ -45,7 +45,7 @@ DOCUMENTS: dict[str, list[dict[str, Any]]] = {
 
 
 class OperationRow(NamedTuple):
-    """One call of a public operation."""
+    """A call of a public operation, and the expected result."""
 
     object_name: str
     call: Callable[[Any], Any]
@@ -56,7 +56,7 @@ class OperationRow(NamedTuple):
 class Operation(Scenario):
     """A scenario that calls one public operation."""
 
-    rehearses = True
+    has_rehearsal = True
     min_switches = 0
 
     def __init__(self, name: str, row: OperationRow) -> None:
@@ -76,26 +76,26 @@ class Operation(Scenario):
         if "value" in run_state.kept:
             assert run_state.kept["value"] == self.row.expected
         if not run_state.errors:
-            self._after = contents(run_state.client)
+            self._after = document_counts(run_state.client)
         assert becomes_true(lambda: not self._faults(run_state)), self._faults(run_state)
 
     def _faults(self, run_state: ScenarioRun) -> dict[str, Any]:
-        now, before = contents(run_state.client), _BEFORE
+        now, before = document_counts(run_state.client), _ORIGINAL_DOCUMENTS
         faults = {
             "duplicated": {each for each in now if now[each] > 1},
             "unexpected": now.keys() - before.keys() - self._after.keys(),
             "lost": (before.keys() & self._after.keys()) - now.keys(),
         }
-        return {kind: found for kind, found in faults.items() if found}
+        return {kind: counts for kind, counts in faults.items() if counts}
 
 
-def contents(client: Any) -> Counter[str]:
+def document_counts(client: Any) -> Counter[str]:
     """Return the number of occurrences of each document and collection name in the database ``operations``."""
-    database, found = client.operations, Counter[str]()
+    database, counts = client.operations, Counter[str]()
     for name in database.list_collection_names():
-        found[name] += 1
-        found.update(_document_text(name, document) for document in database[name].find())
-    return found
+        counts[name] += 1
+        counts.update(_document_text(name, document) for document in database[name].find())
+    return counts
 
 
 def _document_text(name: str, document: Mapping[str, Any]) -> str:
@@ -107,15 +107,15 @@ def _document_text(name: str, document: Mapping[str, Any]) -> str:
     return f"{name}: { {key: value for key, value in document.items() if key != varying} }"
 
 
-_BEFORE = Counter(
+_ORIGINAL_DOCUMENTS = Counter(
     [*DOCUMENTS, *(_document_text(name, each) for name, documents in DOCUMENTS.items() for each in documents)]
 )
 
 
 def restore_documents(client: Any) -> None:
     """Restore the documents, collections and indexes that the previous run has changed."""
-    database, now = client.operations, contents(client)
-    if now != _BEFORE:
+    database, now = client.operations, document_counts(client)
+    if now != _ORIGINAL_DOCUMENTS:
         for name in {*now, *DOCUMENTS} - {each for each in now if ": " in each}:
             if name in DOCUMENTS:
                 database[name].delete_many({})
@@ -461,7 +461,7 @@ class SlowFile(io.BytesIO):
         return super().write(data)
 
 
-def yielding(items: Iterable[Any]) -> Iterator[Any]:
+def iterate_slowly(items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
         gevent.sleep(0)
         yield item
@@ -490,7 +490,7 @@ CALLBACKS = {
     ),
     "mapping of command": OperationRow("database", lambda d: d.command(SlowMapping({"count": "work"}))["n"], 4),
     "iterator of insert_many": OperationRow(
-        "collection", lambda c: c.insert_many(yielding([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
+        "collection", lambda c: c.insert_many(iterate_slowly([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
     ),
     "transaction callback": OperationRow(
         "session", in_with_block(lambda s: update_in_transaction(s, lambda _session: gevent.sleep(0))), 2

@@ -1,7 +1,4 @@
-"""The public classes, and the public members for which no interruption scenario exists.
-
-For each of these members, a text says why no scenario exists.
-"""
+"""The public classes, and each public member without scenario, with the reason."""
 
 from __future__ import annotations
 

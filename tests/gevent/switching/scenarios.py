@@ -20,7 +20,7 @@ from tests.support.fail_points import fail
 from tests.support.pools import checked_out
 from tests.support.wait import becomes_true
 
-# More bytes than the socket buffers hold, so that a send or receive must wait.
+# More bytes than fit into the socket buffers, so that each send or receive waits.
 LARGE = b"x" * 12_000_000
 OVERLOAD_LABELS = ["SystemOverloadedError", "RetryableError"]
 
@@ -36,7 +36,7 @@ class EmptyPool(Scenario):
         return run_state.db.facts.find_one({"_id": 5})
 
 
-class FirstUse(Scenario):
+class FirstUseOfClient(Scenario):
     name = "first use of a client"
     starts_with_connection = False
 
@@ -55,7 +55,7 @@ class BrokenIdleConnection(EmptyPool):
 
 class FailedHandshake(EmptyPool):
     name = "handshake that the server rejects"
-    clears = True
+    clears_pool = True
 
     def prepare(self, run_state: ScenarioRun) -> None:
         run_state.find_server()
@@ -63,7 +63,7 @@ class FailedHandshake(EmptyPool):
 
 
 class FullPool(Scenario):
-    """Two greenlets wait for the only connection. The harness interrupts the first of these greenlets."""
+    """Two greenlets wait for the only connection. The harness interrupts the first greenlet."""
 
     name = "check-out from a full pool"
     options = {"maxPoolSize": 1}
@@ -79,9 +79,9 @@ class FullPool(Scenario):
         gevent.sleep(0)
         run_state.others.append(gevent.spawn(run_state.db.facts.find_one, {"_id": 6}))
         gevent.sleep(0)
-        self.end_the_wait(run_state)
+        self.let_waiters_continue(run_state)
 
-    def end_the_wait(self, run_state: ScenarioRun) -> None:
+    def let_waiters_continue(self, run_state: ScenarioRun) -> None:
         run_state.pool.check_in(run_state.kept["connection"])
 
     def check(self, run_state: ScenarioRun) -> None:
@@ -89,13 +89,13 @@ class FullPool(Scenario):
 
 
 class LostConnection(FullPool):
-    """The main greenlet checks in the only connection, which has failed. The waiting greenlet then creates a new
-    connection.
+    """The main greenlet checks in the only connection, which has failed. The waiting greenlet
+    creates a new connection.
     """
 
     name = "check-out from a full pool whose connection is lost"
 
-    def end_the_wait(self, run_state: ScenarioRun) -> None:
+    def let_waiters_continue(self, run_state: ScenarioRun) -> None:
         run_state.kept["connection"].error = AutoReconnect("lost")
         run_state.pool.check_in(run_state.kept["connection"])
 
@@ -104,15 +104,15 @@ class PausingPool(FullPool):
     """While the greenlet waits for a connection, the test clears the pool and marks the pool as ready."""
 
     name = "check-out from a pausing pool"
-    clears = True
+    clears_pool = True
 
-    def end_the_wait(self, run_state: ScenarioRun) -> None:
+    def let_waiters_continue(self, run_state: ScenarioRun) -> None:
         run_state.pool.clear(AutoReconnect("cleared by the test"))
         run_state.pool.ready()
         run_state.pool.check_in(run_state.kept["connection"])
 
 
-class Scram(EmptyPool):
+class ScramAuthentication(EmptyPool):
     name = "handshake with SCRAM"
     min_switches = 3
 
@@ -128,7 +128,7 @@ class TlsHandshake(EmptyPool):
         return Deployment.replica_set(members=1, tls=True)
 
 
-class OneCommand(Scenario):
+class OneOperation(Scenario):
     """One operation of a client that has an available connection."""
 
     def __init__(self, name: str, call: Callable[[Any], Any], min_switches: int = 1) -> None:
@@ -140,12 +140,12 @@ class OneCommand(Scenario):
         return self._call(run_state.db)
 
 
-class ClientBulkWrite(OneCommand):
+class ClientBulkWrite(OneOperation):
     oldest_server = (8, 0)
 
 
 class OpenCursor(Scenario):
-    """Base class of scenarios with a cursor that has returned a part of its documents."""
+    """Base class of scenarios with a cursor that has not returned all of its documents."""
 
     def prepare(self, run_state: ScenarioRun) -> None:
         run_state.kept["cursor"] = cursor = run_state.db.facts.find(batch_size=2)
@@ -191,7 +191,7 @@ class LeaveReadAhead(Scenario):
             return next(cursor)
 
 
-class Exhaust(Scenario):
+class ExhaustCursor(Scenario):
     """An exhaust cursor. The server streams the batches slowly, so that the driver waits for each batch."""
 
     name = "exhaust cursor"
@@ -206,14 +206,14 @@ class Exhaust(Scenario):
         return read_in_block(run_state.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST))
 
 
-class DropExhaust(Exhaust):
+class DropExhaustCursor(ExhaustCursor):
     name = "exhaust cursor without close"
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
         return len(list(run_state.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST)))
 
 
-class LeaveExhaust(Exhaust):
+class LeaveExhaustCursor(ExhaustCursor):
     name = "close of an exhaust cursor"
     min_switches = 2
 
@@ -326,9 +326,8 @@ class UploadWithId(UploadFile):
 
 
 class WriteAndAbort(UploadFile):
-    """Upload a file without a ``with`` block.
-
-    After an interruption, each use of the upload raises the error until ``abort``.
+    """Upload a file without a ``with`` block. After an interruption, the upload raises an error
+    until ``abort``.
     """
 
     name = "GridFS upload without a with"
@@ -350,10 +349,7 @@ class WriteAndAbort(UploadFile):
 
 
 class DownloadFile(Scenario):
-    """After the interruption of a download, the next read continues the file.
-
-    No byte is lost or repeated.
-    """
+    """After the interruption of a download, the next read returns the next bytes of the file."""
 
     name = "GridFS download in pieces"
     min_switches = 3
@@ -361,7 +357,7 @@ class DownloadFile(Scenario):
     content = b"".join(b"line %d\n" % number for number in range(15))
 
     def read(self, run_state: ScenarioRun) -> Any:
-        """Return the next part of the file, or empty bytes at its end."""
+        """Return the next bytes of the file, or empty bytes at the end."""
         return run_state.kept["file"].read(50)
 
     def prepare(self, run_state: ScenarioRun) -> None:
@@ -408,7 +404,7 @@ class DownloadLines(DownloadFile):
 
 class CloseClient(Scenario):
     name = "client close"
-    closes = True
+    closes_client = True
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
         run_state.client.close()
@@ -418,7 +414,7 @@ class DropClient(Scenario):
     """Use a client in a ``with`` block. The interruption ends the block, and the end of the block closes the client."""
 
     name = "with block of a client"
-    closes = True
+    closes_client = True
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
         with run_state.client as client:
@@ -456,7 +452,7 @@ class PinnedTransaction(PinnedCursor):
 class DriverGreenlet(Scenario):
     """Base class of scenarios in which the harness interrupts a driver greenlet."""
 
-    survives = True
+    is_restarted = True
 
 
 class FetchAhead(DriverGreenlet):
@@ -485,7 +481,7 @@ class FetchAhead(DriverGreenlet):
 class ConnectionAfterLateReply(EmptyPool):
     """After an interruption, the driver reads the late reply of the interrupted command.
 
-    When the driver has read the reply, another greenlet checks out the only connection.
+    After the driver has read the reply, another greenlet checks out the only connection.
     """
 
     name = "find on a drained connection"
@@ -578,7 +574,7 @@ class StreamingMonitor(MonitorCheck):
         return super().has_ended(run_state, tracer)
 
 
-class Populate(DriverGreenlet):
+class PopulatePool(DriverGreenlet):
     name = "population of a pool"
     options = {"minPoolSize": 2}
     starts_with_connection = False
@@ -595,10 +591,10 @@ class Populate(DriverGreenlet):
         assert becomes_true(lambda: run_state.pool.stats()["available"] >= 2), "the pool is below minPoolSize"
 
 
-class Upkeep(DriverGreenlet):
+class MaintainPool(DriverGreenlet):
     name = "pool upkeep"
     options = {"minPoolSize": 1}
-    limited = False
+    has_time_limit = False
     max_switches = 3
 
     def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
@@ -614,36 +610,36 @@ class Upkeep(DriverGreenlet):
 
 
 SCENARIOS: list[Scenario] = [
-    FirstUse(),
+    FirstUseOfClient(),
     EmptyPool(),
     BrokenIdleConnection(),
     FailedHandshake(),
     FullPool(),
     LostConnection(),
     PausingPool(),
-    Scram(),
+    ScramAuthentication(),
     TlsHandshake(),
-    OneCommand("insert", lambda db: db.written.insert_one({"a": 1})),
-    OneCommand("find", lambda db: db.facts.find_one({"_id": 5})),
-    OneCommand("insert without acknowledgement", lambda db: unacknowledged(db).insert_one({"a": LARGE})),
-    OneCommand("bulk write in batches", write_in_batches, 4),
+    OneOperation("insert", lambda db: db.written.insert_one({"a": 1})),
+    OneOperation("find", lambda db: db.facts.find_one({"_id": 5})),
+    OneOperation("insert without acknowledgement", lambda db: unacknowledged(db).insert_one({"a": LARGE})),
+    OneOperation("bulk write in batches", write_in_batches, 4),
     ClientBulkWrite("client bulk write", write_with_client),
     ReadRemainingBatches(),
     DropOpenCursor(),
     CloseCursor(),
     # The harness interrupts the iterating greenlet, not the driver greenlet that reads ahead.
-    OneCommand("read-ahead", lambda db: read_in_block(db.facts.find(batch_size=2).read_ahead()), 3),
-    OneCommand("read-ahead without close", lambda db: len(list(db.facts.aggregate([], batchSize=2).read_ahead(2))), 3),
+    OneOperation("read-ahead", lambda db: read_in_block(db.facts.find(batch_size=2).read_ahead()), 3),
+    OneOperation("unclosed read-ahead", lambda db: len(list(db.facts.aggregate([], batchSize=2).read_ahead(2))), 3),
     LeaveReadAhead(),
-    Exhaust(),
-    DropExhaust(),
-    LeaveExhaust(),
-    OneCommand("transaction", run_transaction, 2),
-    OneCommand("with_transaction", insert_with_transaction, 2),
-    OneCommand("aborted transaction", insert_and_abort, 2),
+    ExhaustCursor(),
+    DropExhaustCursor(),
+    LeaveExhaustCursor(),
+    OneOperation("transaction", run_transaction, 2),
+    OneOperation("with_transaction", insert_with_transaction, 2),
+    OneOperation("aborted transaction", insert_and_abort, 2),
     Backoff(),
     Retry(),
-    OneCommand("change stream", watch_insert, 3),
+    OneOperation("change stream", watch_insert, 3),
     UploadFile(),
     UploadWithId(),
     WriteAndAbort(),
@@ -662,6 +658,6 @@ SCENARIOS: list[Scenario] = [
     LateReply(),
     MonitorCheck(),
     StreamingMonitor(),
-    Populate(),
-    Upkeep(),
+    PopulatePool(),
+    MaintainPool(),
 ]

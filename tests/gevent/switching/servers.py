@@ -19,7 +19,7 @@ class RealDeployment:
         self.uri = uri
         self.observer: MongoClient[Any] = MongoClient(uri, serverMonitoringMode="poll", heartbeatFrequencyMS=3_600_000)
         self.version = tuple(self.observer.server_info()["versionArray"][:2])
-        # The checks must ignore the driver greenlets of this client, which outlive each run.
+        # The checks ignore the driver greenlets of this client, which outlives each run.
         self.greenlets = WeakSet(each for each in gc.get_objects() if isinstance(each, gevent.Greenlet))
 
     def set_fail_point(self, name: str, mode: Any, data: Any = None, *, member: Any = None) -> None:

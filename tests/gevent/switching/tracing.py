@@ -23,7 +23,7 @@ from tests.gevent.switching.interruptions import (
 
 
 class Tracer:
-    """Tracer of one greenlet, which interrupts the greenlet at one of its switches."""
+    """Tracer of one greenlet, which interrupts the greenlet at the chosen switch."""
 
     def __init__(
         self, switch_number: int | None, kind: InterruptionKind | None, is_traced_greenlet: Callable[[Any], bool]
@@ -45,7 +45,7 @@ class Tracer:
     def __enter__(self) -> Tracer:
         greenlet.settrace(self._trace)
         if self._counts_spawns:
-            ReportingGreenlet.on_start = self._greenlet_spawned
+            ReportingGreenlet.on_start = self._handle_spawn
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,11 +61,11 @@ class Tracer:
                 self.traced_greenlet = target
         elif origin is self.traced_greenlet and target is self._hub:
             if not origin.dead:
-                self._switched_out()
+                self._handle_switch_out()
         elif target is self.traced_greenlet and origin is self._hub and event == "switch":
-            self._about_to_wake()
+            self._handle_wakeup()
 
-    def _greenlet_spawned(self, spawned: gevent.Greenlet[..., Any]) -> None:
+    def _handle_spawn(self, spawned: gevent.Greenlet[..., Any]) -> None:
         number = self.switches
         self.switches += 1
         if number == self.switch_number:
@@ -73,7 +73,7 @@ class Tracer:
             self.thrown.append(GreenletExit())
             spawned.kill(block=False)
 
-    def _switched_out(self) -> None:
+    def _handle_switch_out(self) -> None:
         if self._counts_spawns:
             return
         number = self.switches
@@ -87,24 +87,24 @@ class Tracer:
         elif self.thrown and self._remaining_error_factories:
             self._hub.loop.run_callback(self._throw)
 
-    def _about_to_wake(self) -> None:
+    def _handle_wakeup(self) -> None:
         if not self.reached or self.thrown or self.kind is None or self.kind.moment != LATE:
             return
         if self.switches != (self.switch_number or 0) + 1:
             return
         error = self._next_error()
         if error is not None:
-            # If the trace function raises an error, the greenlet to which the hub switches gets the
-            # error, and the tracing ends.
+            # An error of the trace function would occur in the resumed greenlet, and would end the
+            # tracing.
             self._hub.loop.run_callback(self._resume_tracing)
             raise error
 
-    def missed(self) -> bool:
+    def has_missed(self) -> bool:
         """Return True if the tracer threw no error, although the greenlet switched again after the chosen switch.
 
-        A miss is a fault of the harness. The last switch does not count, because another callback
-        may end the greenlet before the tracer throws the error. The last switch differs between
-        runs, because the driver reads an available reply without a switch.
+        A missed interruption is a fault of the harness. The last switch does not count, because a
+        callback may end the greenlet before the throw. The last switch differs between runs,
+        because the driver reads an available reply without a switch.
         """
         is_from_application = self.kind is not None and self.kind.is_from_application
         return (

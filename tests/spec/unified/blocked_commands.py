@@ -1,8 +1,7 @@
 """Make the delays of blocked commands longer in files that test timeouts.
 
-In these files, the server delays its reply for slightly longer than the timeout of the client. If a
-busy machine suspends the process for this time, the reply arrives before the client checks the
-timeout, and the test fails.
+The files delay replies for slightly longer than the client timeout. If a busy machine suspends the
+process for the delay, the reply arrives before the client checks its timeout, and the test fails.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ LEFT_UNANSWERED = frozenset(
 _NEVER_MS = 60_000
 
 
-def leave_unanswered(part: Any) -> None:
-    """Set each ``blockTimeMS`` in a part of a file to 60 seconds."""
-    if isinstance(part, list):
-        for each in part:
+def leave_unanswered(value: Any) -> None:
+    """Set each ``blockTimeMS`` in a value of a file to 60 seconds."""
+    if isinstance(value, list):
+        for each in value:
             leave_unanswered(each)
-    elif isinstance(part, dict):
-        if "blockTimeMS" in part:
-            part["blockTimeMS"] = _NEVER_MS
-        for each in part.values():
+    elif isinstance(value, dict):
+        if "blockTimeMS" in value:
+            value["blockTimeMS"] = _NEVER_MS
+        for each in value.values():
             leave_unanswered(each)

@@ -54,7 +54,7 @@ def is_number(value: Any) -> bool:
 
 
 def is_of_type(value: Any, name: str) -> bool:
-    """Return True if `value` has the BSON type with this name."""
+    """Return True if `value` has the BSON type `name`."""
     if name == "number":
         return is_number(value) or isinstance(value, Decimal128)
     if name in ("int", "long"):

@@ -41,7 +41,7 @@ _OIDC = "MONGODB-OIDC"
 
 
 class TokenCallback(OIDCCallback):
-    """OIDC callback that returns the only token that the simulated deployments accept."""
+    """OIDC callback that returns the token which the simulated deployments accept."""
 
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
         return OIDCCallbackResult(TOKEN)
@@ -83,10 +83,7 @@ class ClientEntity:
         return entities
 
     def _await_pools(self, size: int, seconds: float) -> None:
-        """Wait until each pool has `size` connections.
-
-        Record no events, log messages and spans meanwhile.
-        """
+        """Wait until each pool has `size` connections, without recording events, logs and spans."""
         self._set_listening(False)
         filled = self.recorder.wait_until(lambda: self._pools_have_connections(size), seconds)
         self._set_listening(True)

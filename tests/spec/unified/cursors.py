@@ -21,14 +21,13 @@ class CursorEntity:
         self.timeout_ms: float | None = None
 
     @classmethod
-    def opened(cls, cursor: Any) -> CursorEntity:
+    def with_first_document(cls, cursor: Any) -> CursorEntity:
         """Read the first document, so that the cursor sends its query, and return an entity of the cursor."""
         return cls(cursor, next(cursor, _NOTHING))
 
     def iterate_until_document(self) -> Any:
-        """Iterate until the cursor returns a document.
-
-        Iterate again if an iteration returns no document, which a tailable cursor may do.
+        """Iterate until the cursor returns a document, because a tailable cursor may return no
+        document.
         """
         first = self._take_first()
         if first is not _NOTHING:
@@ -42,7 +41,7 @@ class CursorEntity:
                     raise EOFError("the cursor is at its end")
 
     def iterate_once(self) -> Any:
-        """Iterate once. Return the document, or None if the iteration returns no document."""
+        """Iterate once, and return the document, or None if the iteration returns no document."""
         first = self._take_first()
         if first is not _NOTHING:
             return first

@@ -1,6 +1,6 @@
 """Simulated deployments on which the official cases run.
 
-Cases with equal settings share a deployment, which the first of these cases starts.
+Cases with equal settings share a deployment, which the first case starts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STARTS: Mapping[str, Callable[..., Deployment]] = {
 }
 
 HARMLESS = (11601, 13, 59)
-"""Harmless error codes of killAllSessions: Interrupted, Unauthorized, CommandNotFound."""
+"""Ignored error codes of killAllSessions: Interrupted, Unauthorized, CommandNotFound."""
 
 
 class RunningDeployment:
@@ -69,7 +69,7 @@ class RunningDeployment:
         return self._deployment.uri_of((members.primary if members.has_primary else members[0]).address)
 
     def configure_fail_point(self, address: str, command: Mapping[str, Any]) -> None:
-        """Run ``configureFailPoint`` on the server with this address."""
+        """Run ``configureFailPoint`` on the server with the address."""
         member = self._member(address)
         self._deployment.set_fail_point(
             command["configureFailPoint"], command["mode"], command.get("data"), member=member
@@ -86,9 +86,8 @@ class RunningDeployment:
             self._deployment.set_fail_point(name, "off")
 
     def synchronize_mongos(self, document: Mapping[str, Any]) -> None:
-        """Do nothing.
-
-        Subclasses for real servers synchronize the mongos after the runner has prepared the data.
+        """Do nothing here. Subclasses for real servers synchronize the mongos after the writes of
+        the initial data.
         """
 
     def kill_sessions(self) -> None:
@@ -112,7 +111,7 @@ class Deployments:
         self._running: dict[Setting, RunningDeployment] = {}
 
     def get(self, setting: Setting) -> RunningDeployment:
-        """Return the deployment with this setting. Start the deployment if no case has used the setting before."""
+        """Return the deployment with the given setting, which starts at its first use."""
         if setting not in self._running:
             self._running[setting] = RunningDeployment(setting)
         return self._running[setting]

@@ -1,4 +1,4 @@
-"""The functions of the runner that use private attributes of the driver."""
+"""All functions of the runner that use private attributes of the driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAST_SECONDS = 0.02
 
 
 def transaction_state(session: ClientSession) -> str:
-    """Return the transaction state of a session, as the name that the unified test format uses."""
+    """Return the transaction state of a session, with its name in the unified test format."""
     return session._state.transaction.state.name.lower().removesuffix("_empty")
 
 

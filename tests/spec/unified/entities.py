@@ -57,13 +57,13 @@ class Entities:
             raise FormatError(f"the result for {name!r} cannot be an entity: {result!r}")
 
     def find(self, name: str) -> Entity:
-        """Return the entity with this name."""
+        """Return the entity with the name."""
         if name not in self._entities:
             raise FormatError(f"there is no entity {name!r}")
         return self._entities[name]
 
     def get(self, kind: str, name: str) -> Any:
-        """Return the object of the entity with this name and this type."""
+        """Return the object of the entity with the name and the type."""
         entity = self.find(name)
         if entity.kind != kind:
             raise FormatError(f"{name!r} must be a {kind}, but is a {entity.kind}")
@@ -85,7 +85,7 @@ class Entities:
         return self._lsids[name]
 
     def objects_of_kind(self, kind: str) -> Iterator[Any]:
-        """Return the objects of all entities with this type."""
+        """Return the objects of all entities of the type `kind`."""
         return (entity.value for entity in list(self._entities.values()) if entity.kind == kind)
 
 
@@ -100,7 +100,7 @@ def create(run: Run, specs: list[Mapping[str, Any]]) -> None:
         run.entities.add(fields["id"], _FACTORIES[kind](run, fields))
 
 
-def _client(run: Run, spec: Mapping[str, Any]) -> Entity:
+def _create_client(run: Run, spec: Mapping[str, Any]) -> Entity:
     entity = ClientEntity(spec, run.deployment, run.client_options)
     for name, events in entity.stored.items():
         run.entities.add(name, Entity("value", events))
@@ -109,14 +109,14 @@ def _client(run: Run, spec: Mapping[str, Any]) -> Entity:
     return Entity("client", entity, entity.name)
 
 
-def _database(run: Run, spec: Mapping[str, Any]) -> Entity:
+def _create_database(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id", "client", "databaseName", "databaseOptions"}, "a database")
     client = run.entities.client(spec["client"]).client
     options = database_options(spec.get("databaseOptions", {}))
     return Entity("database", client.get_database(spec["databaseName"], **options), spec["client"])
 
 
-def _collection(run: Run, spec: Mapping[str, Any]) -> Entity:
+def _create_collection(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id", "database", "collectionName", "collectionOptions"}, "a collection")
     database = run.entities.get("database", spec["database"])
     options = database_options(spec.get("collectionOptions", {}))
@@ -124,7 +124,7 @@ def _collection(run: Run, spec: Mapping[str, Any]) -> Entity:
     return Entity("collection", collection, run.entities.find(spec["database"]).client)
 
 
-def _session(run: Run, spec: Mapping[str, Any]) -> Entity:
+def _create_session(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id", "client", "sessionOptions"}, "a session")
     client = run.entities.client(spec["client"]).client
     fields = dict(spec.get("sessionOptions", {}))
@@ -144,7 +144,7 @@ def _transaction_options(fields: Mapping[str, Any]) -> TransactionOptions:
     return TransactionOptions(**common_options(rest), max_commit_time_ms=max_commit_time_ms)
 
 
-def _bucket(run: Run, spec: Mapping[str, Any]) -> Entity:
+def _create_bucket(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id", "database", "bucketOptions"}, "a bucket")
     database = run.entities.get("database", spec["database"])
     fields = dict(spec.get("bucketOptions", {}))
@@ -154,24 +154,24 @@ def _bucket(run: Run, spec: Mapping[str, Any]) -> Entity:
     return Entity("bucket", bucket, run.entities.find(spec["database"]).client)
 
 
-def _client_encryption(run: Run, spec: Mapping[str, Any]) -> Entity:
+def _create_client_encryption(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id", "clientEncryptionOpts"}, "a client encryption")
     options = spec["clientEncryptionOpts"]
     client = run.entities.client(options["keyVaultClient"]).client
     return Entity("clientEncryption", client_encryption(options, client), options["keyVaultClient"])
 
 
-def _thread(run: Run, spec: Mapping[str, Any]) -> Entity:
+def _create_thread(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id"}, "a thread")
     return Entity("thread", Thread())
 
 
 _FACTORIES: dict[str, Callable[[Any, Mapping[str, Any]], Entity]] = {
-    "client": _client,
-    "clientEncryption": _client_encryption,
-    "database": _database,
-    "collection": _collection,
-    "session": _session,
-    "bucket": _bucket,
-    "thread": _thread,
+    "client": _create_client,
+    "clientEncryption": _create_client_encryption,
+    "database": _create_database,
+    "collection": _create_collection,
+    "session": _create_session,
+    "bucket": _create_bucket,
+    "thread": _create_thread,
 }

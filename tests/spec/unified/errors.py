@@ -30,10 +30,7 @@ def _check(condition: bool, error: Exception, expectation: str) -> None:
 
 
 def _top_level_error(error: Exception) -> Exception:
-    """Return the error of the whole command if `error` is a client bulk write error that contains such an error.
-
-    Otherwise return `error`.
-    """
+    """Return the error of the whole command in a client bulk write error, or else `error`."""
     inner = error.error if isinstance(error, ClientBulkWriteException) else None
     return inner if isinstance(inner, Exception) else error
 
@@ -49,43 +46,43 @@ def _details(error: Exception) -> Iterator[Mapping[str, Any]]:
             yield from details.get("writeConcernErrors", [])
 
 
-def _is_client_error(expected: bool, error: Exception, matcher: Matcher) -> None:
+def _check_client_error(expected: bool, error: Exception, matcher: Matcher) -> None:
     of_server = isinstance(_top_level_error(error), (OperationFailure, NotPrimaryError))
     _check(expected is not of_server, error, f"{'' if expected else 'not '}come from the client")
 
 
-def _is_timeout_error(expected: bool, error: Exception, matcher: Matcher) -> None:
+def _check_timeout_error(expected: bool, error: Exception, matcher: Matcher) -> None:
     timeout = isinstance(error, PyMongoError) and error.timeout
     _check(expected is timeout, error, f"{'' if expected else 'not '}be a timeout")
 
 
-def _error_contains(expected: str, error: Exception, matcher: Matcher) -> None:
+def _check_error_text(expected: str, error: Exception, matcher: Matcher) -> None:
     texts = [str(_top_level_error(error)), *(str(each.get("errmsg", "")) for each in _details(error))]
     _check(any(expected.lower() in text.lower() for text in texts), error, f"contain {expected!r}")
 
 
-def _error_code(expected: int, error: Exception, matcher: Matcher) -> None:
+def _check_error_code(expected: int, error: Exception, matcher: Matcher) -> None:
     codes = [each.get("code") for each in _details(error)] + [getattr(_top_level_error(error), "code", None)]
     _check(expected in codes, error, f"have the code {expected}")
 
 
-def _error_code_name(expected: str, error: Exception, matcher: Matcher) -> None:
+def _check_error_code_name(expected: str, error: Exception, matcher: Matcher) -> None:
     actual = {each.get("codeName", _CODE_NAMES.get(each.get("code", 0), "")) for each in _details(error)}
     _check(expected.lower() in {name.lower() for name in actual}, error, f"have the code name {expected}")
 
 
-def _labels_contain(expected: list[str], error: Exception, matcher: Matcher) -> None:
+def _check_labels(expected: list[str], error: Exception, matcher: Matcher) -> None:
     for label in expected:
         _check(isinstance(error, PyMongoError) and error.has_error_label(label), error, f"have the label {label}")
 
 
-def _labels_omit(labels: list[str], error: Exception, matcher: Matcher) -> None:
+def _check_absent_labels(labels: list[str], error: Exception, matcher: Matcher) -> None:
     for label in labels:
         absent = not (isinstance(error, PyMongoError) and error.has_error_label(label))
         _check(absent, error, f"not have the label {label}")
 
 
-def _result(expected: Any, error: Exception, matcher: Matcher) -> None:
+def _check_result(expected: Any, error: Exception, matcher: Matcher) -> None:
     partial: Any = MISSING
     if isinstance(error, BulkWriteError):
         partial = as_document(error.details)
@@ -100,7 +97,7 @@ def _rename_fields(error: Mapping[str, Any]) -> dict[str, Any]:
     return {names.get(name, name): value for name, value in error.items()}
 
 
-def _write_errors(expected: Mapping[str, Any], error: Exception, matcher: Matcher) -> None:
+def _check_write_errors(expected: Mapping[str, Any], error: Exception, matcher: Matcher) -> None:
     _check(isinstance(error, ClientBulkWriteException), error, "be of a bulk write of a client")
     actual = {str(each["idx"]): _rename_fields(each) for each in error.write_errors}  # type: ignore[attr-defined]
     _check(set(actual) == set(expected), error, f"have write errors at {list(expected)}")
@@ -108,27 +105,27 @@ def _write_errors(expected: Mapping[str, Any], error: Exception, matcher: Matche
         matcher.check(expected_error, actual[index], path=f"writeErrors.{index}")
 
 
-def _write_concern_errors(expected: list[Any], error: Exception, matcher: Matcher) -> None:
+def _check_write_concern_errors(expected: list[Any], error: Exception, matcher: Matcher) -> None:
     _check(isinstance(error, ClientBulkWriteException), error, "be of a bulk write of a client")
     actual = [_rename_fields(each) for each in error.write_concern_errors]  # type: ignore[attr-defined]
     matcher.check_documents(expected, actual, "writeConcernErrors")
 
 
-def _response(expected: Mapping[str, Any], error: Exception, matcher: Matcher) -> None:
+def _check_response(expected: Mapping[str, Any], error: Exception, matcher: Matcher) -> None:
     matcher.check(expected, getattr(_top_level_error(error), "details", MISSING), path="errorResponse")
 
 
 _CHECKS: dict[str, Callable[[Any, Exception, Matcher], None]] = {
     "isError": lambda expected, error, matcher: None,
-    "isClientError": _is_client_error,
-    "isTimeoutError": _is_timeout_error,
-    "errorContains": _error_contains,
-    "errorCode": _error_code,
-    "errorCodeName": _error_code_name,
-    "errorLabelsContain": _labels_contain,
-    "errorLabelsOmit": _labels_omit,
-    "expectResult": _result,
-    "writeErrors": _write_errors,
-    "writeConcernErrors": _write_concern_errors,
-    "errorResponse": _response,
+    "isClientError": _check_client_error,
+    "isTimeoutError": _check_timeout_error,
+    "errorContains": _check_error_text,
+    "errorCode": _check_error_code,
+    "errorCodeName": _check_error_code_name,
+    "errorLabelsContain": _check_labels,
+    "errorLabelsOmit": _check_absent_labels,
+    "expectResult": _check_result,
+    "writeErrors": _check_write_errors,
+    "writeConcernErrors": _check_write_concern_errors,
+    "errorResponse": _check_response,
 }

@@ -109,8 +109,8 @@ class Observer(ForwardingListener):
             return True
         if self._sensitive:
             return False
-        # An empty command is a hello with authentication, which the driver redacts. The end event
-        # is not redacted, and is recognised by the request ID.
+        # An empty command is a hello with authentication, which the driver redacts. The request ID
+        # identifies its end event, which is not redacted.
         if name in _HELLOS and isinstance(event, CommandStartedEvent) and not event.command:
             self._hidden_requests.add(event.request_id)
         return name in SENSITIVE or event.request_id in self._hidden_requests
@@ -124,10 +124,7 @@ class Observer(ForwardingListener):
         return "".join(f"\n  {event_text(recorded)}" for recorded in self.events)
 
     def wait_until(self, condition: Callable[[], bool], seconds: float = SECONDS_TO_WAIT) -> bool:
-        """Wait for events until a condition is true.
-
-        Return False if the condition is false after `seconds`.
-        """
+        """Wait for events until a condition is true, and return False after `seconds`."""
         with gevent.Timeout(seconds, False):
             while not condition():
                 self._changed.clear()

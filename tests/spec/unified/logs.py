@@ -24,15 +24,15 @@ _LEVELS = {
 }
 
 # Fields of an error reply that are not in a redacted failure.
-_SHOWN_OF_REDACTED = ("errmsg", "errInfo")
+_UNREDACTED_FIELDS = ("errmsg", "errInfo")
 
 
 class LogCollector(logging.Handler):
     """Log handler that collects the messages of one client entity.
 
-    All clients log to the same loggers. Messages of other clients are excluded by the topology ID
-    that most messages contain. For messages without a topology ID, :meth:`pausing` stops the
-    collection while another client runs an operation.
+    All clients share the loggers. The topology ID in most messages excludes messages of other
+    clients. For messages without a topology ID, :meth:`pausing` stops the collection while another
+    client runs an operation.
     """
 
     def __init__(self, levels: Mapping[str, str]) -> None:
@@ -73,7 +73,7 @@ class LogCollector(logging.Handler):
             self._records.append(record)
 
     def records_of_topology(self, topology_id: Any) -> list[logging.LogRecord]:
-        """Return the log records that have this topology ID or no topology ID."""
+        """Return the log records with the topology ID `topology_id` or without topology ID."""
         return [record for record in self._records if _fields(record).get("topologyId", topology_id) == topology_id]
 
 
@@ -113,7 +113,7 @@ def _check(expected: Mapping[str, Any], record: logging.LogRecord, matcher: Matc
 def _check_redaction(redacted: bool, failure: Any) -> None:
     if failure is None:
         raise Mismatch("the message must have a failure")
-    if redacted is any(word in str(failure) for word in _SHOWN_OF_REDACTED):
+    if redacted is any(word in str(failure) for word in _UNREDACTED_FIELDS):
         raise Mismatch(f"the failure must {'' if redacted else 'not '}be redacted, was {failure!r}")
 
 

@@ -64,9 +64,9 @@ class Matcher:
             raise Mismatch(f"{path or 'the value'} must be a document like {expected}, was {actual!r}")
         for key, required in expected.items():
             self.check(required, actual.get(key, MISSING), False, f"{path}.{key}")
-        surplus = set() if is_root else set(actual) - set(expected)
-        if surplus:
-            raise Mismatch(f"{path} must not have the fields {sorted(surplus)}, was {actual!r}")
+        unexpected = set() if is_root else set(actual) - set(expected)
+        if unexpected:
+            raise Mismatch(f"{path} must not have the fields {sorted(unexpected)}, was {actual!r}")
 
     def _check_array(self, expected: list[Any], actual: Any, path: str) -> None:
         _check_length(expected, actual, path)
@@ -79,11 +79,11 @@ class Matcher:
             raise FormatError(f"unknown operator {operator} at {path}")
         method(self, operand, actual, is_root, path)
 
-    def _exists(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
+    def _check_exists(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         if operand is not (actual is not MISSING):
             raise Mismatch(f"{path} must {'' if operand else 'not '}exist, was {actual!r}")
 
-    def _type(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
+    def _check_type(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         names = [operand] if isinstance(operand, str) else operand
         if actual is MISSING or not any(is_of_type(actual, name) for name in names):
             raise Mismatch(f"{path} must be of type {operand}, was {actual!r}")
@@ -96,15 +96,15 @@ class Matcher:
         if actual != required:
             raise Mismatch(f"{path} must be {required!r}, was {actual!r}")
 
-    def _unset_or_matches(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
+    def _check_unset_or_match(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         if actual is not MISSING and actual is not None:
             self.check(operand, actual, is_root, path)
 
-    def _session_lsid(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
+    def _check_session_lsid(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         if actual != self._lsid(operand):
             raise Mismatch(f"{path} must be the ID of {operand}, {self._lsid(operand)}, was {actual!r}")
 
-    def _lte(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
+    def _check_lte(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         if not is_number(operand):
             raise FormatError(f"the operand of $$lte must be a number, was {operand!r}")
         if not is_number(actual) or actual > operand:
@@ -124,13 +124,13 @@ class Matcher:
 
 
 _OPERATORS: dict[str, Callable[[Matcher, Any, Any, bool, str], None]] = {
-    "$$exists": Matcher._exists,
-    "$$type": Matcher._type,
+    "$$exists": Matcher._check_exists,
+    "$$type": Matcher._check_type,
     "$$matchesEntity": Matcher._matches_entity,
     "$$matchesHexBytes": Matcher._matches_hex_bytes,
-    "$$unsetOrMatches": Matcher._unset_or_matches,
-    "$$sessionLsid": Matcher._session_lsid,
-    "$$lte": Matcher._lte,
+    "$$unsetOrMatches": Matcher._check_unset_or_match,
+    "$$sessionLsid": Matcher._check_session_lsid,
+    "$$lte": Matcher._check_lte,
     "$$matchAsDocument": Matcher._match_as_document,
     "$$matchAsRoot": Matcher._match_as_root,
 }

@@ -12,18 +12,18 @@ from tests.spec.unified.matching import Mismatch
 _MAJORITY = WriteConcern("majority")
 
 
-def prepare(client: MongoClient[Any], collections: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def insert_initial_data(client: MongoClient[Any], collections: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Drop and create the collections in ``initialData``, and insert their documents.
 
-    Return the cluster time after these writes, or None if the server sends no cluster time.
+    Return the cluster time after the writes, or None if the server sends no cluster time.
     """
     with client.start_session() as session:
         for data in collections:
-            _recreate(client, data, session)
+            _recreate_collection(client, data, session)
         return session.cluster_time
 
 
-def _recreate(client: MongoClient[Any], data: Mapping[str, Any], session: Any) -> None:
+def _recreate_collection(client: MongoClient[Any], data: Mapping[str, Any], session: Any) -> None:
     database = client.get_database(data["databaseName"], write_concern=_MAJORITY)
     name, documents, options = data["collectionName"], data["documents"], data.get("createOptions")
     database.drop_collection(name, session=session)

@@ -13,13 +13,13 @@ from tests.spec.unified.schema import version
 
 TOPOLOGIES = ("single", "replicaset", "sharded", "load-balanced")
 VERSIONS = ("8.0", "7.0", "6.0", "5.0", "4.4", "4.2", "8.2")
-"""Server versions in the order of preference. Only if no other version satisfies the requirements, 8.2 is used."""
+"""Server versions in the order of preference."""
 
 MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-OIDC")
 """Authentication mechanisms that deployments with users support."""
 
 # Server parameters that all deployments have. A deployment sets a parameter in `_SETTABLE` only if
-# the case requires this parameter.
+# a case requires the parameter.
 _PARAMETERS = {"enableTestCommands": True, "requireApiVersion": False}
 _SETTABLE = frozenset({"acceptApiVersion2"})
 
@@ -31,8 +31,7 @@ else:
     LIBMONGOCRYPT = version(libmongocrypt_version())
 """Version of libmongocrypt, or None if libmongocrypt is not installed."""
 
-# Since all shards of the supported versions are replica sets, both names of the topology mean the
-# same.
+# Both names mean the same topology, because each shard of a supported version is a replica set.
 _SYNONYMS = {"sharded-replicaset": "sharded"}
 
 

@@ -18,7 +18,7 @@ from tests.spec.unified.logs import check_logs
 from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.operations import bucket, client, collection, cursor, database, encryption, runner, session
 from tests.spec.unified.operations.method import Operation
-from tests.spec.unified.outcome import check_outcome, prepare
+from tests.spec.unified.outcome import check_outcome, insert_initial_data
 from tests.spec.unified.results import Documents
 from tests.spec.unified.schema import FormatError
 from tests.spec.unified.spans import check_spans
@@ -76,7 +76,7 @@ class Run:
             stack.callback(self._clean_up)
             too_long = AssertionError(f"the case has not ended within {_LONGEST_SECONDS} s")
             stack.enter_context(gevent.Timeout(_LONGEST_SECONDS, too_long))
-            self.cluster_time = prepare(self.deployment.internal, self._document.get("initialData", []))
+            self.cluster_time = insert_initial_data(self.deployment.internal, self._document.get("initialData", []))
             self.deployment.synchronize_mongos(self._document)
             entity_factory.create(self, self._document.get("createEntities", []))
             for operation in self._case["operations"]:
@@ -180,7 +180,7 @@ class Run:
 def _attempt(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
     """Return the result of an operation and None, or None and the error that the driver raised.
 
-    Do not catch errors of the runner.
+    Errors of the runner propagate.
     """
     try:
         return call(), None

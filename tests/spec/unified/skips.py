@@ -1,8 +1,7 @@
 """Rules for the official cases that do not pass, with the reasons.
 
-If a rule has a condition, its cases are skipped while the condition is true. If a rule has no
-condition, its cases run and must fail. If such a case passes, the rule is obsolete and a test
-fails.
+If a rule has a condition, its cases are skipped while the condition is true. The cases of a rule
+without a condition run and must fail. If a case passes, the rule is obsolete, and a test fails.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class Rule:
     :param files: Pattern for the file names of the cases.
     :param cases: Pattern for the descriptions of the cases.
     :param topology: Pattern for the names of the topologies.
-    :param skip_condition: Function that returns True if the cases must be skipped. If there is no
+    :param skip_condition: Function that returns True if the cases must be skipped. Without a
         function, the cases run and must fail.
     """
 

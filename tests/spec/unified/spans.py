@@ -56,7 +56,7 @@ class SpanCollector(SpanProcessor):
     def trees(self) -> list[SpanTree]:
         """Return the trees of the ended spans.
 
-        The root of a tree is a span whose parent is not among these spans.
+        The root of a tree is a span whose parent has not ended.
         """
         ended = [span for span in self._started if span.end_time is not None]
         trees = {span.context.span_id: SpanTree(span.name, _attributes(span)) for span in ended}

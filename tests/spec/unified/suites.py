@@ -10,8 +10,8 @@ from bson.json_util import JSONOptions, loads
 
 from tests.spec.specifications import SpecFile, files_of_kind
 
-# The files expect two retries, like the final Client Backpressure specification. gmongo has another
-# default. The backoff is short, because a simulated server needs no time to recover.
+# The files expect two retries, like the final Client Backpressure specification, but gmongo retries
+# five times. The backoff is short, because a simulated server needs no time to recover.
 CLIENT_OPTIONS: Mapping[str, Any] = {"maxAdaptiveRetries": 2, "baseBackoffMS": 5}
 """Default options of all clients."""
 
@@ -33,7 +33,7 @@ def valid_fail() -> tuple[SpecFile, ...]:
 
 @cache
 def valid_pass() -> tuple[SpecFile, ...]:
-    """Return all other files, whose cases must pass."""
+    """Return all files outside of the two kinds of folders, whose cases must pass."""
     return tuple(file for file in files_of_kind("unified") if file.path.parent.name not in (_INVALID, _VALID_FAIL))
 
 

@@ -32,7 +32,7 @@ class Thread:
         self._greenlet.get(timeout=_SECONDS_TO_END)
 
     def check(self) -> None:
-        """If a submitted function has raised an error, raise this error."""
+        """Raise the error that a submitted function has raised."""
         if self._greenlet.exception is not None:
             raise self._greenlet.exception
 

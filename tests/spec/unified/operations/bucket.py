@@ -13,18 +13,18 @@ from tests.spec.unified.schema import FormatError
 _UPLOAD = "session chunkSizeBytes metadata"
 
 
-def _source(spec: Mapping[str, Any]) -> io.BytesIO:
+def _source_stream(spec: Mapping[str, Any]) -> io.BytesIO:
     if set(spec) != {"$$hexBytes"}:
         raise FormatError(f"source must be hexadecimal bytes, was {spec!r}")
     return io.BytesIO(hex_bytes(spec["$$hexBytes"]))
 
 
 def _upload(bucket: Any, filename: str, source: Mapping[str, Any], **options: Any) -> Any:
-    return bucket.upload_from_stream(filename, _source(source), **options)
+    return bucket.upload_from_stream(filename, _source_stream(source), **options)
 
 
 def _upload_with_id(bucket: Any, file_id: Any, filename: str, source: Mapping[str, Any], **options: Any) -> None:
-    bucket.upload_from_stream_with_id(file_id, filename, _source(source), **options)
+    bucket.upload_from_stream_with_id(file_id, filename, _source_stream(source), **options)
 
 
 def _find(bucket: Any, filter: Mapping[str, Any], **options: Any) -> Any:

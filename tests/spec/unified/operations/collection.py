@@ -27,7 +27,7 @@ def _find(collection: Collection[Any], max_await_time_ms: int | None = None, **a
 
 
 def _create_find_cursor(collection: Collection[Any], **arguments: Any) -> CursorEntity:
-    entity = CursorEntity.opened(_find(collection, **arguments))
+    entity = CursorEntity.with_first_document(_find(collection, **arguments))
     if arguments.get("cursor_type", CursorType.NON_TAILABLE) != CursorType.NON_TAILABLE:
         entity.timeout_ms = arguments.get("timeout_ms")
     return entity

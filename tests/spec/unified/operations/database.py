@@ -41,8 +41,7 @@ def _cursor_command(
     **arguments: Any,
 ) -> Any:
     _check_name(command, command_name)
-    # `cursor_command` has no argument for the cursor type, and takes the type from the fields of
-    # the command.
+    # `cursor_command` has no argument for the cursor type, but reads the type in the command.
     typed = {**command, **_TYPE_FIELDS[cursor_type]}
     cursor = database.cursor_command(typed, max_await_time_ms=max_time_ms, **arguments)
     return cursor.batch_size(batch_size)

@@ -30,7 +30,7 @@ def _options(opts: Mapping[str, Any] | None, known_options: str) -> dict[str, An
     return {snake_case(name): value for name, value in (opts or {}).items()}
 
 
-def _create(encryption: ClientEncryption[Any], kms_provider: str, opts: Mapping[str, Any] | None = None) -> Any:
+def _create_key(encryption: ClientEncryption[Any], kms_provider: str, opts: Mapping[str, Any] | None = None) -> Any:
     return encryption.create_data_key(kms_provider, **_options(opts, "masterKey keyAltNames keyMaterial"))
 
 
@@ -51,19 +51,19 @@ def _get_keys(encryption: ClientEncryption[Any]) -> Documents:
     return Documents(_decode(each) for each in encryption.get_keys())
 
 
-def _unchanged(value: Any) -> Any:
+def _return_unchanged(value: Any) -> Any:
     return value
 
 
 OPERATIONS: dict[str, Method] = {
     "addKeyAltName": Method("add_key_alt_name", "id keyAltName", convert_result=_decode_or_none),
-    "createDataKey": Method(_create, "kmsProvider", "opts"),
-    "decrypt": Method("decrypt", "value", convert_result=_unchanged),
+    "createDataKey": Method(_create_key, "kmsProvider", "opts"),
+    "decrypt": Method("decrypt", "value", convert_result=_return_unchanged),
     "deleteKey": Method("delete_key", "id"),
-    "encrypt": Method(_encrypt, "value opts", convert_result=_unchanged),
+    "encrypt": Method(_encrypt, "value opts", convert_result=_return_unchanged),
     "getKey": Method("get_key", "id", convert_result=_decode_or_none),
     "getKeyByAltName": Method("get_key_by_alt_name", "keyAltName", convert_result=_decode_or_none),
-    "getKeys": Method(_get_keys, convert_result=_unchanged),
+    "getKeys": Method(_get_keys, convert_result=_return_unchanged),
     "removeKeyAltName": Method("remove_key_alt_name", "id keyAltName", convert_result=_decode_or_none),
     "rewrapManyDataKey": Method(_rewrap, "filter", "opts"),
 }

@@ -24,8 +24,8 @@ _CURSOR_TYPES = {
 }
 _RETURN_DOCUMENTS = {"before": ReturnDocument.BEFORE, "after": ReturnDocument.AFTER}
 
-# Argument of an operation. If the driver's method has no argument for a timeout, the runner calls
-# the method in a `gmongo.timeout` block.
+# Argument of an operation. If the driver method has no such argument, the runner calls the method
+# in a `gmongo.timeout` block.
 _LIMIT = "timeoutMS"
 _TIMEOUT_MODES = {"cursorLifetime": "cursor_lifetime", "iteration": "iteration"}
 LIMITED_CURSOR = "timeoutMS timeoutMode"
@@ -39,8 +39,8 @@ class Method:
         first argument.
     :param required: Names of the required arguments in the format, separated by spaces.
     :param optional: Names of the optional arguments in the format, separated by spaces.
-    :param fields: Names of further optional arguments, which the method adds to the command without
-        a change of the name.
+    :param fields: Names of further optional arguments, which the method adds to the command with
+        unchanged names.
     :param names: Argument name in the format -> argument name of the method, for names that
         :func:`snake_case` does not convert.
     :param convert_result: Function that converts the result of the method to a value that can be compared.
@@ -69,7 +69,7 @@ class Method:
         self._check(arguments)
         values = dict(arguments)
         timeout = None if self._takes_limit else values.pop(_LIMIT, None)
-        converted = {self._name(name): convert(run, name, value) for name, value in values.items()}
+        converted = {self._method_argument(name): convert_argument(run, name, value) for name, value in values.items()}
         method = getattr(target, self._call) if isinstance(self._call, str) else partial(self._call, target)
         with nullcontext() if timeout is None else gmongo.timeout(timeout / 1000):
             return self._convert_result(method(**converted))
@@ -80,7 +80,7 @@ class Method:
         if missing:
             raise FormatError(f"the operation {self._title} needs {missing}")
 
-    def _name(self, name: str) -> str:
+    def _method_argument(self, name: str) -> str:
         if name in self._fields:
             return name
         return self._names.get(name) or snake_case(name)
@@ -115,22 +115,22 @@ def documents(cursor: Any) -> Documents:
         return Documents(cursor)
 
 
-def convert(run: Run, name: str, value: Any) -> Any:
+def convert_argument(run: Run, name: str, value: Any) -> Any:
     """Convert the value of an argument in the format to a value for the driver's method."""
     if name == "session":
         return run.entities.session(value)
     if name in CONVERSIONS:
         return CONVERSIONS[name](value)
     if name == "returnDocument":
-        return _choose(_RETURN_DOCUMENTS, value.lower(), name)
+        return _look_up_value(_RETURN_DOCUMENTS, value.lower(), name)
     if name == "timeoutMode":
-        return _choose(_TIMEOUT_MODES, value, name)
+        return _look_up_value(_TIMEOUT_MODES, value, name)
     if name == "cursorType":
-        return _choose(_CURSOR_TYPES, value, name)
+        return _look_up_value(_CURSOR_TYPES, value, name)
     return value
 
 
-def _choose(table: Mapping[str, Any], value: str, name: str) -> Any:
+def _look_up_value(table: Mapping[str, Any], value: str, name: str) -> Any:
     if value not in table:
         raise FormatError(f"{name} must be one of {list(table)}, was {value!r}")
     return table[value]

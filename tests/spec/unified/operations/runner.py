@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _TEN_SECONDS_MS = 10_000
 
 
-def _fail_point(run: Run, _target: None, client: str, failPoint: Mapping[str, Any]) -> None:
+def _set_fail_point(run: Run, _target: None, client: str, failPoint: Mapping[str, Any]) -> None:
     run.fail_points.add(failPoint["configureFailPoint"])
     target = run.entities.client(client)
     with run.pausing_logs_except(client):
         target.client.admin.command(failPoint, read_preference=ReadPreference.PRIMARY)
 
 
-def _targeted_fail_point(run: Run, _target: None, session: str, failPoint: Mapping[str, Any]) -> None:
+def _set_targeted_fail_point(run: Run, _target: None, session: str, failPoint: Mapping[str, Any]) -> None:
     address = pinned_address(run.entities.session(session))
     if address is None:
         raise FormatError(f"{session} must be pinned to a mongos")
@@ -86,10 +86,10 @@ def _primaries(description: Any) -> set[Any]:
 
 OPERATIONS: dict[str, Function] = {
     "createEntities": Function(_create_entities),
-    "failPoint": Function(_fail_point),
+    "failPoint": Function(_set_fail_point),
     "recordTopologyDescription": Function(_record_topology_description),
     "runOnThread": Function(_run_on_thread),
-    "targetedFailPoint": Function(_targeted_fail_point),
+    "targetedFailPoint": Function(_set_targeted_fail_point),
     "wait": Function(_wait),
     "waitForEvent": Function(_wait_for_event),
     "waitForPrimaryChange": Function(_wait_for_primary_change),

@@ -1,4 +1,4 @@
-"""Rules of style: short functions, few uses of `Any`, only existing names in ARCHITECTURE.md."""
+"""Style rules: short functions, few uses of `Any`, only existing names in ARCHITECTURE.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARCHITECTURE = ROOT.parent / "ARCHITECTURE.md"
 
 LONGEST = 35
 LONGEST_WHEN_HOT = 80
-# Every operation runs these functions. The functions may be longer, because calls of smaller
+# Every operation runs these functions. The functions may be longer, because calls of additional
 # functions would cost time.
 HOT = {
     "execution/attempt.py:Attempt.run",
@@ -55,9 +55,9 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDe
 
 
 def test_only_hot_functions_exceed_35_lines() -> None:
-    found = {name: length for module in MODULES for name, length in function_lengths(module)}
-    assert {name for name, length in found.items() if length > LONGEST} == HOT
-    assert max(found[name] for name in HOT) <= LONGEST_WHEN_HOT
+    lengths = {name: length for module in MODULES for name, length in function_lengths(module)}
+    assert {name for name, length in lengths.items() if length > LONGEST} == HOT
+    assert max(lengths[name] for name in HOT) <= LONGEST_WHEN_HOT
 
 
 # The permitted number of uses of `Any`: for option values, for objects of untyped libraries, and
@@ -77,8 +77,8 @@ def test_number_of_any_does_not_increase() -> None:
 
 def names_in(text: str) -> list[str]:
     """Return the names in backquotes that look like a Python file, a folder or a dotted name."""
-    quoted = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
-    return [name for name in quoted if re.fullmatch(r"[\w/]+\.py|[\w/]+/|_?[A-Za-z]\w*(\.\w+)+", name)]
+    quoted_names = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    return [name for name in quoted_names if re.fullmatch(r"[\w/]+\.py|[\w/]+/|_?[A-Za-z]\w*(\.\w+)+", name)]
 
 
 def name_exists(name: str) -> bool:
