@@ -38,7 +38,7 @@ SIZES = (50, 200, 300, 500, 1000)
 SendRequest = Callable[[MongoClient[Any]], int]
 
 
-# Strategies
+# Retry strategies
 
 
 def send_one_request(client: MongoClient[Any]) -> int:
@@ -79,7 +79,7 @@ STRATEGIES: dict[str, tuple[SendRequest, dict[str, Any]]] = {
 }
 
 
-# Measuring
+# Measurements
 
 
 class Tally:
@@ -104,7 +104,7 @@ class Tally:
         begin = monotonic()
         try:
             attempts = self._send(self._client)
-            self.attempts += attempts  # no greenlet switch between the read and the write of the sum
+            self.attempts += attempts  # no greenlet switch between read and write
             self.latencies.append(monotonic() - begin)
         except PyMongoError as error:
             self.attempts += getattr(error, "attempts", 1)

@@ -45,7 +45,7 @@ def part_of(record: Record) -> Part:
 
 
 def write(record: Record, directory: Path) -> Path:
-    """Write the results of a run into ``performance.md``, and into ``concurrency.md`` if it exists.
+    """Write the results of a run into ``performance.md`` and an existing ``concurrency.md``.
 
     :returns: the path of ``performance.md``, which is created if it is missing.
     :raises ValueError: the page lacks a mark.

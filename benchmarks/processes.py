@@ -21,16 +21,13 @@ SERVER_EXIT_SECONDS = 5
 
 
 class WorkerFailed(Exception):
-    """A worker ended without a measurement.
-
-    The message of the exception is the last line of the worker's output.
-    """
+    """Raised if a worker fails. The message is the last line of the output of the worker."""
 
 
 class Measurement(NamedTuple):
     """Task that a worker repeats in each turn.
 
-    :param variant: the name of a variant in ``VARIANTS``; None is the plain case.
+    :param variant: the name of a variant in ``VARIANTS``; None means no variant.
     """
 
     contender: str

@@ -47,7 +47,7 @@ def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) 
         if options.json:
             options.json.write_text(json.dumps(results, indent=1) + "\n")
 
-    contenders = [name for name in options.contenders.split(",") if programs.missing(name) is None]
+    contenders = [name for name in options.contenders.split(",") if not programs.missing_tool(name)]
     only = options.only or PARTS
     results: dict[str, Any] = {"versions": versions(), "rounds": options.rounds, "operations": {}}
     for name in [name for name in DEPLOYMENTS if name in only]:

@@ -359,7 +359,7 @@ def test_concurrent_callers_derive_keys_once_and_cache_keeps_eight_keys(monkeypa
     keys.derive("sha256", b"p", b"7", 4096)
     assert len(derived) == 9 and repr(keys) == "<ScramKeys 1 cached>"
     keys._process = -1
-    # A derivation that the parent process began never ends in a forked child.
+    # A key derivation that the parent process started never ends in a forked child.
     keys._derivations["sha256", b"p", b"s", 4096] = Mock()
     assert keys.derive("sha256", b"p", b"s", 4096)[1] == b"10"
     monkeypatch.setattr(scram_keys, "derive_keys", Mock(side_effect=ValueError))

@@ -55,8 +55,8 @@ class RecordingProxy:
     The proxy runs in native threads, because PyMongo blocks the main thread.
 
     :param server: Host and port of the server.
-    :param forbidden_databases: Databases that existed before the tests. If a command uses such a
-        database, the proxy closes the connection.
+    :param forbidden_databases: Databases that existed before the tests. If a command uses one of
+        these databases, the proxy closes the connection.
     :param fault_of_unacknowledged: Text that says how the server violates the protocol for
         unacknowledged commands. If the text is not empty, the proxy rejects unacknowledged
         commands.

@@ -1,7 +1,7 @@
 """Programs that each use one extra. The function of a program has the name of the extra.
 
-The program `none` uses gmongo without extras. A function imports the packages of its extra, because
-no other extra is installed.
+The program `none` uses gmongo without extras. Each function imports only the packages of its extra,
+because no other extra is installed.
 """
 
 from __future__ import annotations

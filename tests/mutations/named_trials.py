@@ -64,7 +64,7 @@ def attempt(area: str, mutation: Mutation, root: Path, failing_before: frozenset
 
 
 def choose_mutations(selection: Sequence[str]) -> list[tuple[str, Mutation]]:
-    """Return the mutations with these names or subjects, or all mutations if `selection` is empty.
+    """Return the mutations with the selected names or subjects, or all if `selection` is empty.
 
     :raises ValueError: a name is unknown.
     """

@@ -10,7 +10,7 @@ from time import monotonic
 
 from tests.mutations.mutation import ROOT
 from tests.mutations.random_changes import RandomChange, choose_tests, draw_changes, files
-from tests.mutations.recording import FOLDERS, Recording, recorded
+from tests.mutations.recording import FOLDERS, Recording, record_tests
 from tests.mutations.trials import NotRun, first_failure, outcome_table, run_in_copies
 
 KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
@@ -76,8 +76,8 @@ def main(options: argparse.Namespace) -> int:
     sources = {file: (ROOT / "gmongo" / file).read_text("utf-8") for file in named}
     mutations = draw_changes(sources, options.random, options.seed)
     folders = options.folders.split(",") if options.folders else FOLDERS
-    recording = recorded(folders)
-    for name in recording.red:
+    recording = record_tests(folders)
+    for name in recording.failed:
         print(f"failed without a mutation, excluded: {name}")
 
     def run(random_change: RandomChange, root: Path) -> Trial:

@@ -120,7 +120,7 @@ def unexplained_tests(differing: Outcomes, table: Mapping[str, Difference], fold
 def obsolete_tests(
     differing_tests: Iterable[str], passed_tests: Iterable[str], table: Mapping[str, Difference]
 ) -> list[str]:
-    """Return the tests whose line in the table is obsolete, because they pass with gmongo and differ on no deployment.
+    """Return the tests with an obsolete line in the table: gmongo passes on each deployment.
 
     :param differing_tests: Tests that pass only with PyMongo on at least one deployment.
     :param passed_tests: Tests that pass with gmongo on at least one deployment.

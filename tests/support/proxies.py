@@ -36,7 +36,7 @@ def copy_bytes(source: Any, target: Any) -> None:
 
 
 def relay(first: Any, second: Any, pump: Callable[[Any, Any], None] = copy_bytes) -> None:
-    """Copy bytes in both directions until one of the sockets closes."""
+    """Copy bytes in both directions until one socket closes."""
     jobs = [gevent.spawn(pump, first, second), gevent.spawn(pump, second, first)]
     gevent.joinall(jobs, count=1)
     gevent.killall(jobs)

@@ -90,7 +90,7 @@ class OcspSetup:
         with self.client(**options) as client:
             return client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
-    def refusal(self, **options):
+    def rejection(self, **options):
         return selection_error(lambda timeout_ms: self.client(**{"serverSelectionTimeoutMS": timeout_ms, **options}))
 
 
@@ -128,7 +128,7 @@ def test_client_accepts_or_rejects_certificate_as_test_plan_states(
         else:
             assert (
                 "stapled OCSP response, but there is none" if has_must_staple and not server_staples else "revoked"
-            ) in (setup.refusal())
+            ) in (setup.rejection())
         for relaxed in RELAXED:
             assert setup.accepts(**relaxed)
         assert len(responder.requests) <= (0 if server_staples or has_must_staple or status is None else 5)
@@ -146,7 +146,7 @@ def test_stapled_response_without_signer_certificate_is_rejected(tmp_path, autho
     builder = builder.responder_id(ocsp.OCSPResponderEncoding.HASH, delegate.certificate)
     staple = builder.sign(delegate.key, hashes.SHA256()).public_bytes(Encoding.DER)
     with OcspSetup(tmp_path, authority, certified, staple) as setup:
-        assert "not signed by the issuer" in setup.refusal()
+        assert "not signed by the issuer" in setup.rejection()
 
 
 @pytest.mark.parametrize(
@@ -221,11 +221,11 @@ def redirection_to(url, status="302 Found"):
     return lambda sock: sock.sendall(http(b"", status, f"Location: {url}"))
 
 
-def stay_silent(sock):
+def send_no_response(sock):
     gevent.sleep(60)
 
 
-def send_junk(sock):
+def send_invalid_response(sock):
     sock.sendall(b"junk\r\n\r\n")
 
 
@@ -241,10 +241,10 @@ HTTP_ONLY = "failed: only HTTP URLs with a host are supported"
 # For each faulty answer of a responder: the answer, and the log message of the client.
 FAULTS = {
     "closes": (lambda sock: None, QUERY_FAILED),
-    "is silent": (stay_silent, LATE),
+    "is silent": (send_no_response, LATE),
     "is slow": (lambda sock: [(sock.sendall(each), gevent.sleep(0.05)) for each in [b"H", b"T"] * 1000], LATE),
     "has no body": (lambda sock: sock.sendall(http(b"")), UNREADABLE),
-    "sends junk": (send_junk, QUERY_FAILED),
+    "sends invalid bytes": (send_invalid_response, QUERY_FAILED),
     "sends half": (lambda sock: sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\nhalf"), UNREADABLE),
     "has status 500": (send_status_500, "the OCSP responder at {place} answers with status 500"),
     "sends too much": (lambda sock: send_endless_response(sock, b"\r\n"), TOO_LONG),
@@ -287,16 +287,16 @@ def test_ocsp_request_follows_redirection_of_responder(tmp_path, authority, resp
         certified = authority.server(responder.url)
         other.body = authority.response(certified, REVOKED)
         with OcspSetup(tmp_path, authority, certified) as setup:
-            assert "revoked" in setup.refusal()
+            assert "revoked" in setup.rejection()
 
 
 def test_client_asks_all_responders_concurrently_and_valid_response_decides(tmp_path, authority, responder):
-    with Responder(stay_silent) as silent, Responder(send_junk) as junk:
-        certified = authority.server(silent.url, junk.url, responder.url)
+    with Responder(send_no_response) as silent, Responder(send_invalid_response) as invalid:
+        certified = authority.server(silent.url, invalid.url, responder.url)
         responder.body = authority.response(certified, REVOKED)
         with OcspSetup(tmp_path, authority, certified) as setup:
-            assert "revoked" in setup.refusal(connectTimeoutMS=20_000)
-        eventually(lambda: silent.requests and junk.requests)
+            assert "revoked" in setup.rejection(connectTimeoutMS=20_000)
+        eventually(lambda: silent.requests and invalid.requests)
 
 
 # Tests of intermediate certificate authorities
@@ -317,9 +317,9 @@ def test_only_response_of_direct_issuer_revokes_certificate(tmp_path, authority,
     staple = responder.body if server_staples else b""
     with OcspSetup(tmp_path, authority, certified, staple, chain=[issuer.own]) as setup:
         if "root" not in signer:
-            assert "has been revoked" in setup.refusal()
+            assert "has been revoked" in setup.rejection()
         elif server_staples:
-            assert "not accepted" in setup.refusal()
+            assert "not accepted" in setup.rejection()
         else:
             assert setup.accepts()
         assert bool(responder.requests) != server_staples
@@ -335,7 +335,7 @@ def test_options_disable_ocsp_requests_or_all_revocation_checks(tmp_path, author
         assert setup.accepts(tlsDisableOCSPEndpointCheck=True)
         assert not responder.requests
         setup.server.staple = responder.body
-        assert "revoked" in setup.refusal(tlsDisableOCSPEndpointCheck=True)
+        assert "revoked" in setup.rejection(tlsDisableOCSPEndpointCheck=True)
         assert setup.accepts(tlsDisableCertificateRevocationCheck=True)
         assert not responder.requests
 
@@ -348,10 +348,10 @@ def test_revocation_list_replaces_requests_to_responders(tmp_path, authority, re
     (tmp_path / "revoked.pem").write_bytes(lists[certified,])
     with OcspSetup(tmp_path, authority, certified) as setup:
         assert setup.accepts(tlsCRLFile=tmp_path / "good.pem")
-        assert "certificate revoked" in setup.refusal(tlsCRLFile=tmp_path / "revoked.pem")
+        assert "certificate revoked" in setup.rejection(tlsCRLFile=tmp_path / "revoked.pem")
         assert not responder.requests
         setup.server.staple = responder.body
-        assert "revoked, according to OCSP" in setup.refusal(tlsCRLFile=tmp_path / "good.pem")
+        assert "revoked, according to OCSP" in setup.rejection(tlsCRLFile=tmp_path / "good.pem")
 
 
 # Tests of cached responses
@@ -422,7 +422,7 @@ def test_session_is_resumed_while_stapled_response_is_valid(tmp_path, authority)
 
 
 def test_close_interrupts_operation_that_waits_for_responder(tmp_path, authority):
-    with Responder(stay_silent) as responder:
+    with Responder(send_no_response) as responder:
         certified = authority.server(responder.url)
         with OcspSetup(tmp_path, authority, certified) as setup:
             client = setup.client(connectTimeoutMS=4_000 * WAIT_LIMIT, connect=False)
@@ -453,7 +453,7 @@ def test_ocsp_request_continues_after_first_waiting_greenlet_is_killed(tmp_path,
 
 
 def test_forked_child_sends_own_ocsp_request(authority):
-    with Responder(stay_silent) as responder:
+    with Responder(send_no_response) as responder:
         certified = authority.server(responder.url)
         chain = [certified.certificate, authority.certificate]
         revocation = Verifier(True, 30)
@@ -474,7 +474,7 @@ def test_forked_child_sends_own_ocsp_request(authority):
 
 
 def test_wait_for_ocsp_response_keeps_event_loop_alive_only_with_ref(authority):
-    with Responder(stay_silent) as responder:
+    with Responder(send_no_response) as responder:
         certified = authority.server(responder.url)
         fetch = Fetch(Request(certified.certificate, authority.certificate), 30, None)
         eventually(lambda: responder.requests)

@@ -40,7 +40,7 @@ def authorities() -> dict[str, Authority]:
     return {kind: Authority(kind) for kind in KEYS}
 
 
-def refusal(authority: Authority, certified: Any, response: bytes) -> str:
+def rejection(authority: Authority, certified: Any, response: bytes) -> str:
     with pytest.raises(NoResponse) as caught:
         parse_response(Request(certified.certificate, authority.certificate), response)
     return str(caught.value)
@@ -63,7 +63,7 @@ def test_signature_by_each_kind_of_key_is_verified(
         # A changed byte in the signature or in the signed data makes the signature invalid.
         index = response.index(responses.ocsp.load_der_ocsp_response(response).signature) + 40
         damaged = response[:index] + bytes([response[index] ^ 1]) + response[index + 1 :]
-        assert refusal(authority, certified, damaged) == "the signature of the OCSP response is wrong"
+        assert rejection(authority, certified, damaged) == "the signature of the OCSP response is wrong"
 
 
 def single_response(status: str, since: int, until: int | None) -> Any:
@@ -118,7 +118,7 @@ def test_response_of_unauthorized_signer_is_rejected(
     authority = authorities["ecdsa"]
     certified = authority.server()
     response = authority.response(certified, signer=signer(authority), identifies_signer_by_name=by_name)
-    assert refusal(authority, certified, response) == (message if isinstance(message, str) else message[by_name])
+    assert rejection(authority, certified, response) == (message if isinstance(message, str) else message[by_name])
 
 
 @pytest.mark.parametrize("options", [{"identifies_signer_by_name": True}, {"certificate_id_hash": hashes.SHA256()}])
@@ -142,7 +142,7 @@ def test_response_of_signer_with_expired_or_future_certificate_is_rejected(
         request = Request(certified.certificate, authority.certificate)
         assert parse_response(request, response).revoked is False
     else:
-        assert refusal(authority, certified, response) == f"{CERTIFICATE} has expired or is not valid yet"
+        assert rejection(authority, certified, response) == f"{CERTIFICATE} has expired or is not valid yet"
 
 
 # Tests of requests

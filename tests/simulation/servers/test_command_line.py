@@ -62,7 +62,7 @@ def test_pymongo_runs_transactions_and_change_streams(client):
     assert [each["_id"] for each in collection.find()] == [1]
 
 
-def test_pymongo_survives_a_step_down(client):
+def test_pymongo_writes_succeed_after_step_down(client):
     client.db.c.insert_one({"_id": 1})
     host, port = client.primary
     client.admin.command("replSetStepDown", 60)
@@ -117,7 +117,7 @@ def log_in(uri, **options):
 
 
 @pytest.mark.parametrize("end", ["terminate", "interrupt", "close standard input"])
-def test_program_serves_until_signal_or_end_of_input(end):
+def test_program_ends_at_signal_or_end_of_input(end):
     command = [sys.executable, "-m", "gmongo.testing", "--replica-set", "3"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         uri = process.stdout.readline().strip()
@@ -140,7 +140,7 @@ def test_program_serves_until_signal_or_end_of_input(end):
         ["--parameter", "a"],
     ],
 )
-def test_invalid_argument_prints_explanation(arguments, capsys):
+def test_invalid_argument_prints_error_with_reason(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
