@@ -96,21 +96,21 @@ def run_case(case: Case, database: Any) -> Any:
     return [_renamed(_stable_reply(to_json(reply)), database.name, NAME) for reply in replies]
 
 
-def difference(recorded: Any, found: Any, path: str = "") -> str | None:
-    """Describe the first part of the answer `found` that differs from the recorded answer.
+def difference(recorded: Any, answer: Any, path: str = "") -> str | None:
+    """Describe the first part of `answer` that differs from the recorded answer.
 
     Return None if the answers are equal.
     """
     if isinstance(recorded, dict) and list(recorded) == ["$any"]:
-        return None if type_name(found) == recorded["$any"] else f"{path}: {line(found)} is no {recorded['$any']}"
+        return None if type_name(answer) == recorded["$any"] else f"{path}: {line(answer)} is no {recorded['$any']}"
     pairs: Any = ()
-    if isinstance(recorded, dict) and isinstance(found, dict) and list(recorded) == list(found):
+    if isinstance(recorded, dict) and isinstance(answer, dict) and list(recorded) == list(answer):
         pairs = recorded.items()
-    elif isinstance(recorded, list) and isinstance(found, list) and len(recorded) == len(found):
+    elif isinstance(recorded, list) and isinstance(answer, list) and len(recorded) == len(answer):
         pairs = enumerate(recorded)
-    elif line(recorded) != line(found):
-        return f"{path}: recorded {line(recorded)}, answered {line(found)}"
-    parts = (difference(part, found[name], f"{path}.{name}" if path else str(name)) for name, part in pairs)
+    elif line(recorded) != line(answer):
+        return f"{path}: recorded {line(recorded)}, answered {line(answer)}"
+    parts = (difference(part, answer[name], f"{path}.{name}" if path else str(name)) for name, part in pairs)
     return next(filter(None, parts), None)
 
 

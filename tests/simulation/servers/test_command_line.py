@@ -116,17 +116,17 @@ def log_in(uri, **options):
         client.db.c.find_one()
 
 
-@pytest.mark.parametrize("end", ["terminate", "interrupt", "close standard input"])
-def test_program_ends_at_signal_or_end_of_input(end):
+@pytest.mark.parametrize("ending", ["terminate", "interrupt", "close standard input"])
+def test_program_ends_at_signal_or_end_of_input(ending):
     command = [sys.executable, "-m", "gmongo.testing", "--replica-set", "3"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         uri = process.stdout.readline().strip()
         assert uri.startswith("mongodb://127.0.0.1:") and uri.endswith("/?replicaSet=rs0")
         assert process.poll() is None
-        if end == "close standard input":
+        if ending == "close standard input":
             process.stdin.close()
         else:
-            process.send_signal(signal.SIGTERM if end == "terminate" else signal.SIGINT)
+            process.send_signal(signal.SIGTERM if ending == "terminate" else signal.SIGINT)
         assert process.wait(10) == 0
 
 
