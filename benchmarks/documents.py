@@ -68,7 +68,7 @@ SAVED: dict[str, Any] = {**QUERY, **UNSAVED}
 
 
 def documents_without_id() -> list[dict[str, Any]]:
-    """Return new documents for ``insert_many``, which adds an ``_id`` to each."""
+    """Return new documents for ``insert_many``, which adds an ``_id`` to each document."""
     return [dict(UNSAVED) for _ in range(MANY)]
 
 

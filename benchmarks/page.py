@@ -3,7 +3,7 @@
 The tables are between two marks, and the text outside of the marks is handwritten.
 
 ``performance.md`` has parts from two runs: a run of gmongo, PyMongo and the baseline, and a run of all contenders.
-``concurrency.md`` has the tables of the service. ``python -m benchmarks.report`` prints all tables of a run.
+``concurrency.md`` contains the service tables. ``python -m benchmarks.report`` prints all tables.
 """
 
 from __future__ import annotations

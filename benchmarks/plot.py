@@ -19,7 +19,7 @@ WIDTH = 0.8
 
 
 def write(record: Record, directory: Path) -> None:
-    """Update the page and its plot. Requires matplotlib.
+    """Update the page and its plot. The function requires matplotlib.
 
     :raises ValueError: the page has no mark before or after the results.
     """

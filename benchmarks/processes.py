@@ -38,7 +38,7 @@ class Measurement(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Result of one turn.
+    """Result of one turn of a measurement.
 
     :param microseconds: the CPU time of an operation.
     :param per_second: the number of operations per second.
@@ -109,7 +109,7 @@ class Worker:
         )
 
     def begin(self) -> None:
-        """Start a turn."""
+        """Start a turn of the measurement."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(b"\n")
@@ -134,7 +134,7 @@ class Worker:
         return Result(result["microseconds"], result["per_second"])
 
     def close(self) -> None:
-        """End the process."""
+        """End the worker process."""
         self._process.kill()
         self._process.communicate()
         self._errors.close()

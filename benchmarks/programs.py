@@ -91,7 +91,7 @@ def missing_tool(name: str) -> str | None:
 
 
 def command(name: str) -> list[str]:
-    """Return the command that starts a contender. Build the contender first if its sources have changed.
+    """Return the command that starts a contender, after a build if the sources have changed.
 
     :raises WorkerFailed: the build failed.
     """

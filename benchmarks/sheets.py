@@ -37,7 +37,7 @@ def sheets(record: Record) -> Iterator[Sheet]:
 
 
 def sheets_of(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
-    """Yield each of the named tables that the run has measured."""
+    """Yield the tables in `names` that the run has measured."""
     for name in names:
         rows = record.tables.get(name)
         if rows:

@@ -40,7 +40,7 @@ class Times(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """Operation and number of runs of one row of the table.
+    """Operation of a table row, and its number of runs.
 
     :param operation: the name of the operation.
     :param share: the number of runs in a turn, divided by the number of runs of ``find_one``.

@@ -38,7 +38,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) -> dict[str, Any]:
-    """Measure the deployments, failovers and crowds that the options select. Return the results.
+    """Return the results of the deployments, failovers and crowds that the options select.
 
     After each part, write the results to the file that the options name.
     """

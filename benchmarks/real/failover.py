@@ -26,8 +26,8 @@ from gmongo.testing.mongod.server import Server
 
 CONTENDERS = ("gmongo", "pymongo", "threads")
 KINDS = ("killed", "stopped", "stepped down", "cut off")
-_ELECTION_TIMEOUT = 1.0  # Seconds.
-_PROBE_INTERVAL = 0.001  # Seconds.
+_ELECTION_TIMEOUT = 1.0  # seconds
+_PROBE_INTERVAL = 0.001  # seconds
 _BEFORE, _AFTER = 1.0, 3.0  # Seconds of undisturbed work before and after each failure.
 _CHANGE = {"q": {"_id": 1}, "u": {"$inc": {"n": 1}}, "upsert": True}
 _PROBE = {"update": "probe", "$db": "benchmark", "updates": [_CHANGE]}

@@ -1,4 +1,4 @@
-"""Credentials are validated. The error about an invalid credential states the rule."""
+"""Tests of the validation of credentials: an error states the violated rule."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_human_login_tries_cached_token_then_refresh_token_then_callback(clock: 
     server = TokenServer("token 1")
     login.authenticate(server, {}, None)
     assert server.seen == ["principal ann", "token 1"] and callback.calls[0].idp_info == PROVIDER
-    login.authenticate(server, {}, None)  # uses the cached token, which is still valid
+    login.authenticate(server, {}, None)  # the login uses the cached token
     assert server.seen[2:] == ["token 1"]
     server.accepted_tokens = ("token 2",)
     # The server rejects the cached token, and the refresh succeeds.

@@ -67,7 +67,7 @@ class ComparableValues:
             return name, str(value) if value.year < _FIXED_BEFORE else "now"
         if kind.__module__.partition(".")[0] in _DRIVERS:
             return self._convert_driver_object(value, depth)
-        if isinstance(value, (int, float, str)):  # Int64, IntEnum, ...
+        if isinstance(value, (int, float, str)):  # for example Int64 and IntEnum
             return name, str(value)
         return name, _without_addresses(repr(value))
 

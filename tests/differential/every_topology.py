@@ -100,7 +100,7 @@ class DescriptionPair(NamedTuple):
         )
 
     def views(self) -> tuple[Any, Any]:
-        """Return a view of each description. Equal views mean equal states."""
+        """Return a view of each description. Pairs with equal views have equal states."""
         return _comparable_topology(self.ours), _comparable_topology(self.theirs)
 
 

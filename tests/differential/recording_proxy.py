@@ -57,7 +57,7 @@ class RecordingProxy:
     :param server: Host and port of the server.
     :param forbidden_databases: Databases that existed before the tests. If a command uses one of
         these databases, the proxy closes the connection.
-    :param fault_of_unacknowledged: Text that says how the server violates the protocol for
+    :param fault_of_unacknowledged: Text that states how the server violates the protocol for
         unacknowledged commands. If the text is not empty, the proxy rejects unacknowledged
         commands.
     :param permitted_database: The only database that calls may use. With this parameter, the proxy

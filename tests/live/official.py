@@ -133,7 +133,7 @@ def _run_case(
 
     Repeat a failed case if its outcome depends on the speed of the machine, or if an election took
     place. The second attempt doubles all times of the case, the third attempt triples the times,
-    and so on. The times keep their ratios, so a fault of the driver fails in each attempt.
+    and so on. All times keep their ratios, so a fault of the driver fails each attempt.
     """
     for attempt in range(1, ATTEMPTS + 1):
         document, election = multiply_times(read(), attempt), live.election()

@@ -23,7 +23,7 @@ Outcomes = Mapping[str, Outcome]
 
 @dataclass(frozen=True)
 class Difference:
-    """A line of the table. The line explains why a test passes only with PyMongo.
+    """A line of ``differences.tsv``, which explains why a test passes only with PyMongo.
 
     :param test: Name of the test.
     :param kind: One of :data:`KINDS`.

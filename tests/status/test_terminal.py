@@ -114,7 +114,7 @@ def test_all_texts_of_states_are_printed_at_any_width(width: int) -> None:
 
 
 def screen(*keys: str, states: Sequence[dict[str, Any]], width: int = 80, height: int = 24) -> list[str]:
-    """Return the lines of the screen after the user has pressed keys."""
+    """Return the lines of the screen after the given key presses."""
     text = io.StringIO()
     screen_ = Screen()
     console = Console(file=text, width=width, height=height, color_system=None)

@@ -116,7 +116,7 @@ class Authority:
     def issue(
         self, name: str, extensions: list[tuple[Any, bool]], length: datetime.timedelta = DAY
     ) -> CertificateWithKey:
-        """Issue a certificate with the extensions. Each extension is a pair of its value and its criticality."""
+        """Issue a certificate with `extensions`: pairs of a value and its criticality."""
         key = new_key(self.kind)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         return CertificateWithKey(self._sign_certificate(subject, key, extensions, length), key)

@@ -2,7 +2,7 @@
 
 ``python -m tests.simulation.fuzz --seconds 60`` starts `mongod`. The format of a printed case is
 the format of the files in ``tests/simulation/answers/data``. The run fails if the answers to more
-than 0.3 % of the operations differ. A short run has a higher limit.
+than 0.3 % of the operations differ. The limit of a short run is higher.
 """
 
 from __future__ import annotations

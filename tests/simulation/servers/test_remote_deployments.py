@@ -240,7 +240,7 @@ def test_async_pymongo_client_writes_after_kill_of_primary(replica_set):
             await asyncio.gather(*(client.db.c.insert_one({"_id": number}) for number in range(20)))
             before = await client.primary
             replica_set.members.primary.kill()
-            while await client.primary in (None, before):  # like `await_another_primary`
+            while await client.primary in (None, before):  # as in `await_another_primary`
                 await asyncio.sleep(0.01)
             await asyncio.gather(*(client.db.c.insert_one({"_id": number}) for number in range(20, 40)))
             return await client.db.c.count_documents({})
