@@ -83,16 +83,16 @@ STRATEGIES: dict[str, tuple[SendRequest, dict[str, Any]]] = {
 
 
 class Tally:
-    """Counts of requests, attempts and failures since the last call of :meth:`begin`.
+    """Counts of requests, attempts and failures since the last call of :meth:`reset_counts`.
 
     :param send: sends one request of the application.
     """
 
     def __init__(self, client: MongoClient[Any], send: SendRequest) -> None:
         self._client, self._send = client, send
-        self.begin()
+        self.reset_counts()
 
-    def begin(self) -> None:
+    def reset_counts(self) -> None:
         """Reset the counts."""
         self.latencies: list[float] = []
         self.failures = self.attempts = 0
@@ -111,7 +111,7 @@ class Tally:
             self.failures += 1
 
     def results(self, strategy: str, greenlets: int) -> Result:
-        """Return the rates since the last call of :meth:`begin`."""
+        """Return the rates since the last call of :meth:`reset_counts`."""
         seconds = monotonic() - self._begin
         retries = self._client.retry_stats()["retries"] - self._retries
         requests = len(self.latencies) + self.failures
@@ -141,7 +141,7 @@ def measure(uri: str, strategy: str, greenlets: int, seconds: float) -> Result:
         tally = Tally(client, send)
         senders = [gevent.spawn(_send_requests, tally) for _ in range(greenlets)]
         gevent.sleep(WARM_UP)
-        tally.begin()
+        tally.reset_counts()
         gevent.sleep(seconds)
         result = tally.results(strategy, greenlets)
         gevent.killall(senders)

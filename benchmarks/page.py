@@ -22,7 +22,7 @@ TABLES = (operations.TABLE, contest.TABLE)
 GREENLETS = 10
 
 
-class Part(NamedTuple):
+class PagePart(NamedTuple):
     """Part of a page between two marks.
 
     :param name: the name of the part, which both marks contain.
@@ -35,11 +35,11 @@ class Part(NamedTuple):
     description: str
 
 
-MEASURED = Part("measured", "performance.svg", "Ratios of CPU time, and throughput with many greenlets")
-CONTENDERS = Part("contenders", "contenders.svg", "CPU time per operation and latency of each client")
+MEASURED = PagePart("measured", "performance.svg", "Ratios of CPU time, and throughput with many greenlets")
+CONTENDERS = PagePart("contenders", "contenders.svg", "CPU time per operation and latency of each client")
 
 
-def part_of(record: Record) -> Part:
+def part_of(record: Record) -> PagePart:
     """Return the part of the page that shows the results of a run."""
     return CONTENDERS if any(record.tables.get(name) for name in (contest.TABLE, latency.TABLE)) else MEASURED
 

@@ -108,7 +108,7 @@ class Worker:
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0
         )
 
-    def begin(self) -> None:
+    def start_turn(self) -> None:
         """Start a turn of the measurement."""
         assert self._process.stdin is not None
         try:
@@ -174,7 +174,7 @@ class Workers(ExitStack):
             variant = VARIANTS[task.variant] if task.variant else Variant()
             self._workers[task] = Worker(task, self._servers.port(variant.server), self._timeout)
             self.callback(self._workers[task].close)
-        self._workers[task].begin()
+        self._workers[task].start_turn()
         return self._workers[task].result()
 
 

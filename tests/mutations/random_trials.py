@@ -32,7 +32,7 @@ class Trial:
     seconds: float
 
 
-def attempt(random_change: RandomChange, root: Path, recording: Recording, seconds: float) -> Trial:
+def perform(random_change: RandomChange, root: Path, recording: Recording, seconds: float) -> Trial:
     """Run the tests of one mutation in a copy of the project, and restore the copy.
 
     :param seconds: the time limit for the tests in seconds.
@@ -81,7 +81,7 @@ def main(options: argparse.Namespace) -> int:
         print(f"failed without a mutation, excluded: {name}")
 
     def run(random_change: RandomChange, root: Path) -> Trial:
-        trial = attempt(random_change, root, recording, options.seconds)
+        trial = perform(random_change, root, recording, options.seconds)
         print(f"{trial.outcome:10} {trial.seconds:5.1f} s  {random_change.name}  {trial.detail}", flush=True)
         if trial.outcome != KILLED:
             print(_difference(random_change), flush=True)
