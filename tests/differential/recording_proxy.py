@@ -15,7 +15,7 @@ import bson
 _HEADER = struct.Struct("<iiii")
 _OP_MSG = 2013
 SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
-"""Names of the databases that every server has."""
+"""Names of the system databases of every server."""
 # Commands that a driver sends for discovery and clean-up, and that are not part of an outcome.
 _INTERNAL_COMMANDS = frozenset(
     {"hello", "ismaster", "isMaster", "endSessions", "killCursors", "killSessions", "saslStart", "saslContinue"}
@@ -225,7 +225,7 @@ def _receive(connection: socket.socket, size: int) -> bytes | None:
 
 
 def _shut_down(connection: socket.socket) -> None:
-    """Shut a socket down.
+    """Shut down a socket.
 
     The thread that reads from the socket then ends, and the peer receives the end of the stream.
     """

@@ -99,7 +99,7 @@ def _is_repeatable(case: Case, database: Any, reply: Any) -> bool:
 
 
 def _reply_to_command_of_pymongo(case: Case, database: Any) -> Any:
-    """Run a case with gmongo, but send documents in document sequences, as PyMongo does. Return the reply."""
+    """Return the reply to a case that gmongo sends in document sequences, as PyMongo does."""
     original_command = RunCommand.command
 
     def command(operation: Any, hello: Any) -> Any:

@@ -16,7 +16,7 @@ FOLDER_VARIABLE = "GMONGO_LIBRARIES"
 
 
 def libraries_are_required() -> bool:
-    """Return True if the tests of a library that is not installed must fail, and False if they are skipped."""
+    """Return True if the tests of a missing library fail, and False if the tests are skipped."""
     return FOLDER_VARIABLE in os.environ
 
 

@@ -2,7 +2,7 @@
 
 Critical sections are the methods of ``StateMachine`` and the blocks ``with delivery:``.
 :func:`record_switches` wraps the critical sections, and ``greenlet.settrace`` reports each switch.
-A greenlet must not switch between ``Delivery.record`` and the delivery of the event either, because
+A greenlet also must not switch between ``Delivery.record`` and the delivery of the event, because
 other greenlets wait for the delivery.
 """
 

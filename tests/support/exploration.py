@@ -30,7 +30,7 @@ class ExploredSystem(Protocol):
     def run_to_end(self) -> Iterator[str]:
         """Complete all started operations, and yield a description of each violated invariant.
 
-        After this call, the system executes no more steps.
+        After `run_to_end`, the system executes no more steps.
         """
 
 

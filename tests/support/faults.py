@@ -1,4 +1,4 @@
-"""Faults of replies. A fault is a function that a scripted server calls instead of sending a reply."""
+"""Faults: functions that a scripted server calls instead of sending a reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorders of events. Each event can be printed as one short line."""
+"""Recorders of client events. Each event can be printed as one short line."""
 
 from __future__ import annotations
 

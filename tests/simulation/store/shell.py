@@ -72,5 +72,5 @@ def standalone(**options: Any) -> Shell:
 
 
 def sharded(**options: Any) -> Shell:
-    """Return a shell whose commands the store executes as a mongos."""
+    """Return a shell whose store behaves like a mongos."""
     return Shell(Store(replicated=False, sharded=True, **options))
