@@ -200,7 +200,7 @@ def test_schema_of_the_server_is_used_and_cached(client, connect, schema, mongoc
     assert len([each for each in recorder.sent_commands("find") if each["find"] == "datakeys"]) == 1
 
 
-def test_schema_that_names_key_by_alt_name_encrypts(connect, client, mongocryptd, key):
+def test_schema_with_alternative_key_name_encrypts_values(connect, client, mongocryptd, key):
     encrypt = {"keyId": "/altname", "bsonType": "string", "algorithm": RANDOMIZED.value}
     automatic = connect(
         schema_map={PEOPLE: {"bsonType": "object", "properties": {"ssn": {"encrypt": encrypt}}}},

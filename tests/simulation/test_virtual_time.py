@@ -142,7 +142,7 @@ class TestTimers:
         gevent.sleep(2)
         assert "ZeroDivisionError" in capsys.readouterr().err
 
-    def test_all_of_many_timers_fire(self, virtual_clock):
+    def test_each_of_many_timers_fires(self, virtual_clock):
         pool = Pool(1000)
         for number in range(10_000):
             pool.spawn(gevent.sleep, number % 97)
@@ -194,7 +194,7 @@ class TestAdvance:
 
 
 class TestStartAndEnd:
-    def test_clocks_start_at_times_of_arguments(self):
+    def test_clocks_start_at_given_times(self):
         date = datetime.datetime(2030, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
         with VirtualTime(start=1000.0, date=date) as virtual:
             assert (virtual.monotonic(), virtual.date()) == (1000.0, date)

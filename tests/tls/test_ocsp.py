@@ -290,7 +290,7 @@ def test_ocsp_request_follows_redirection_of_responder(tmp_path, authority, resp
             assert "revoked" in setup.rejection()
 
 
-def test_client_asks_all_responders_concurrently_and_valid_response_decides(tmp_path, authority, responder):
+def test_client_queries_responders_concurrently_and_uses_valid_response(tmp_path, authority, responder):
     with Responder(send_no_response) as silent, Responder(send_invalid_response) as invalid:
         certified = authority.issue_server(silent.url, invalid.url, responder.url)
         responder.body = authority.respond(certified, REVOKED)
