@@ -68,7 +68,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     options.operations = options.operations or (QUICK_OPERATIONS if options.quick else OPERATIONS)
     options.only = options.only or (OF_DRIVERS if set(options.contenders) <= set(CONTENDERS) else OF_PROGRAMS)
-    lacking = {name: tool for name in options.contenders if (tool := programs.missing(name))}
+    lacking = {name: tool for name in options.contenders if (tool := programs.missing_tool(name))}
     options.contenders = [name for name in options.contenders if name not in lacking]
     options.left_out = [f"{programs.CONTENDERS[name].title} (there is no {tool})" for name, tool in lacking.items()]
     if service.TABLE in options.only:
@@ -103,7 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
     record = _measure(options, lambda text: progress.print(text, style="dim"))
     if options.json:
         options.json.write_text(json.dumps(as_json(record), indent=2) + "\n")
-    report.show(record)
+    report.print_tables(record)
     for line in options.left_out:
         progress.print(f"left out: {line}")
     if options.docs:

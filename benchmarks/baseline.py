@@ -3,7 +3,7 @@
 The baseline uses non-blocking sockets, ``bson``, and a list as a pool with a queue of waiting
 greenlets. Each connection reuses one watcher and one receive buffer. The baseline has no
 monitoring, no retries, no timeouts and no error handling. The difference between a driver and the
-baseline is the cost of these features. The tables name the baseline ``floor``.
+baseline is the cost of the driver features. The tables name the baseline ``floor``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Channel:
         """Send a request, and return the document of its reply."""
         sent = self._sock.send(message)
         if sent != len(message):
-            self._send_rest(memoryview(message)[sent:])
+            self._send_remaining(memoryview(message)[sent:])
         buffer = self._buffer
         filled = self._receive(buffer)
         length: int = INT32.unpack_from(buffer)[0]
@@ -60,7 +60,7 @@ class Channel:
             filled += self._receive(buffer[filled:])
         return bson.decode(buffer[_DOCUMENT:length])
 
-    def _send_rest(self, rest: memoryview) -> None:
+    def _send_remaining(self, rest: memoryview) -> None:
         while rest:
             self._write_watcher.start(gevent.getcurrent().switch)
             try:

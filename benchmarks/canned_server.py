@@ -2,7 +2,7 @@
 
 The server is a standalone, with or without TLS, or the primary of a replica set with one member.
 ``python -m benchmarks.canned_server --port 27100`` serves until SIGINT. The benchmark passes a listening socket
-(``--fd``) and keeps the standard input of the server open. The server ends when its standard input closes.
+(``--fd``). With ``--fd``, the server stops at the end of its standard input.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Peer:
         if not received:
             self._close()
             return
-        # Change the buffer in place, so that a new piece of a large message does not copy the earlier pieces.
+        # Extend the buffer in place, without a copy of the earlier pieces of a large message.
         data = self.incoming
         data += received
         while len(data) >= 16:
@@ -125,8 +125,8 @@ def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: in
 
     :param listener: a bound, listening TCP socket.
     :param kind: the kind of the server.
-    :param lifeline: a file descriptor. The server ends when this file reaches its end. With None,
-        the server does not end.
+    :param lifeline: a file descriptor. The server stops when the file reaches its end. With None,
+        the server does not stop.
     """
     selector = selectors.DefaultSelector()
     listener.setblocking(False)

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from benchmarks import load
 from benchmarks.processors import pinned_to_server_processor
-from benchmarks.programs import Program, canned_uri, exchange, running
+from benchmarks.programs import Program, canned_uri, exchange, start_contender
 from benchmarks.rounds import Row, take_turns
 from benchmarks.settings import Settings
 
@@ -33,7 +33,7 @@ def rows(settings: Settings) -> Iterator[Row]:
         def cost(contender: str) -> float:
             if contender not in programs:
                 uri = canned_uri(settings.servers.port("standalone"))
-                programs[contender] = stack.enter_context(running(contender, uri, CALLERS))
+                programs[contender] = stack.enter_context(start_contender(contender, uri, CALLERS))
                 _cost(programs[contender], kind, count)  # the first requests open the connections
             return _cost(programs[contender], kind, count)
 

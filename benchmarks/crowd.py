@@ -1,8 +1,8 @@
 """The table of throughput with many more greenlets than connections.
 
-The table divides each number of a contender by the number of this contender with 100 greenlets, one
-greenlet for each connection. Other load on the machine reduces the throughput, but hardly changes the CPU
-time of an operation.
+The table divides each number of a contender by the number of the same contender with 100 greenlets,
+one for each connection. Other load on the machine reduces the throughput, but hardly changes the
+CPU time of an operation.
 
 The baseline shows the cost that many greenlets have in any program. After a long wait, the stack
 and objects of a greenlet are no longer in the processor caches.
@@ -36,7 +36,7 @@ def turns(contenders: Sequence[str]) -> list[Turn]:
 def rows(settings: Settings) -> Iterator[Row]:
     """Measure all pairs of a contender and a number of greenlets in interleaved rounds.
 
-    Yield a row of throughput and a row of CPU time for each number.
+    Yield a row of throughput and a row of CPU time for each number of greenlets.
     """
     if TABLE not in settings.only:
         return

@@ -10,15 +10,15 @@ import bson
 from bson.objectid import ObjectId
 
 DATABASE = "benchmark"
-#: A ``find`` on this collection returns one document.
+#: The collection whose ``find`` returns one document.
 ONE = "one"
-#: A ``find`` on this collection returns a hundred documents.
+#: The collection whose ``find`` returns a hundred documents.
 HUNDRED = "hundred"
-#: A ``find`` on this collection returns one batch of 15 MB.
+#: The collection whose ``find`` returns one batch of 15 MB.
 LARGE = "large"
-#: A ``find`` on this collection returns one batch of 1 MB.
+#: The collection whose ``find`` returns one batch of 1 MB.
 MEGABYTE = "megabyte"
-#: A ``find`` on this collection returns a hundred documents: few large and many small documents.
+#: The collection whose ``find`` returns few large and many small documents, a hundred in total.
 ZIPF = "zipf"
 DOCUMENT_BYTES = 300
 BATCH = 100
@@ -68,7 +68,7 @@ SAVED: dict[str, Any] = {**QUERY, **UNSAVED}
 
 
 def documents_without_id() -> list[dict[str, Any]]:
-    """Return new documents for ``insert_many``, which adds an ``_id`` to each."""
+    """Return new documents for ``insert_many``, which adds an ``_id`` to each document."""
     return [dict(UNSAVED) for _ in range(MANY)]
 
 
@@ -79,7 +79,7 @@ def stored_documents(count: int, size: int) -> list[dict[str, Any]]:
 
 
 def stored_documents_of_sizes(sizes: list[int]) -> list[dict[str, Any]]:
-    """Return documents for the reply to a ``find``, that have these BSON sizes in bytes."""
+    """Return documents with the BSON `sizes` in bytes, for the reply to a ``find``."""
     return [{"_id": _id(number), **_padded_document(size)} for number, size in enumerate(sizes)]
 
 

@@ -1,8 +1,8 @@
 """Server of one long cursor over a slow network: ``python -m benchmarks.far_server --fd N --latency MS``.
 
-The server sends each reply MS milliseconds after the arrival of its request. The server sends each
-message after this delay, even if earlier messages are still delayed. Therefore, the batches of an
-exhaust cursor arrive without pauses. The server ends when its standard input closes.
+The server sends each reply MS milliseconds after the arrival of its request. A delayed message does
+not delay later messages. Therefore, the batches of an exhaust cursor arrive without pauses. The
+server stops when its standard input closes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Count the work of the Python interpreter for one operation, and compare the counts with a budget.
+"""Count the instructions and calls of one operation, and compare the counts with a budget.
 
 The benchmark counts the bytecode instructions and the calls in the code of gmongo. The counts are equal in all runs and
 on all machines, but differ between versions of Python, so ``budget.json`` has a budget for each version.
@@ -53,7 +53,7 @@ Budget = Mapping[str, Counts]
 Tally = Counter[tuple[str, str]]
 
 
-def count(operation: Operation, set_hook: Callable[[Any], None]) -> Tally:
+def count_events(operation: Operation, set_hook: Callable[[Any], None]) -> Tally:
     """Run an operation, and count the trace or profile events in the code of gmongo.
 
     Ignore the events of other greenlets.
@@ -85,9 +85,9 @@ def count(operation: Operation, set_hook: Callable[[Any], None]) -> Tally:
 def measure() -> dict[str, Tally]:
     """Run each operation against the canned server, and count its instructions and calls.
 
-    All operations are traced before any operation is profiled. Python 3.12 crashes if a trace and a
-    profile function are set at the same time. Python 3.13 misses instructions if a program
-    alternates between the functions.
+    All operations are traced before any operation is profiled. Python 3.12 crashes if both a trace
+    function and a profile function are set. Python 3.13 misses instructions if a program alternates
+    between the functions.
     """
     gc.disable()  # a garbage collection may run finalizers of the driver
     with canned_server() as port, MongoClient("127.0.0.1", port, **QUIET) as plain:
@@ -104,7 +104,7 @@ def measure() -> dict[str, Tally]:
 
 def _smallest_counts(operation: Operation, set_hook: Callable[[Any], None]) -> Tally:
     """Return the tally with the fewest events, because a reply that arrives in pieces causes more events."""
-    return min([count(operation, set_hook) for _ in range(WARM_UP + ROUNDS)][WARM_UP:], key=Tally.total)
+    return min([count_events(operation, set_hook) for _ in range(WARM_UP + ROUNDS)][WARM_UP:], key=Tally.total)
 
 
 def by_function(tally: Tally) -> Budget:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from benchmarks import load
 from benchmarks.processes import WorkerFailed
 from benchmarks.processors import pinned_to_server_processor
-from benchmarks.programs import canned_uri, exchange, running
+from benchmarks.programs import canned_uri, exchange, start_contender
 from benchmarks.rounds import Row
 from benchmarks.settings import Settings
 
@@ -72,7 +72,7 @@ def _rows(setup: LoadSetup, results: dict[str, dict[str, dict[str, float]]], fai
 def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> dict[str, dict[str, float]]:
     """Measure one contender. Return the numbers by load and quantity."""
     one, megabyte = exchange("find_one"), exchange("find_megabyte")
-    with running(
+    with start_contender(
         contender, canned_uri(settings.servers.port("standalone")), setup.callers + setup.processes, setup.processes
     ) as program:
         streams, other = program.streams[: setup.callers], program.streams[-1]
@@ -83,7 +83,7 @@ def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> 
             return quantiles_of(load.send(streams, one, count, rate, background).latencies)
 
         count = max(4 * settings.operations, setup.callers)
-        load.send(streams, one, count)  # the first requests open the connections
+        load.send(streams, one, count)  # the first requests of the contender open the connections
         saturation = count / load.send(streams, one, count).clock
         results = {SATURATION: {"": saturation}}
         results |= {share: quantiles_at(part * saturation) for share, part in SHARES.items()}

@@ -22,7 +22,7 @@ _SEED = 39
 
 
 class Exchange(NamedTuple):
-    """Request, the first bytes of the expected answer, and the size of this answer in bytes."""
+    """Request, the first bytes of the expected answer, and the size of the answer in bytes."""
 
     request: bytes
     beginning: bytes
@@ -63,8 +63,8 @@ def send(
     If all streams are busy, the request waits.
 
     :param rate: the requests per second; with infinity, each stream gets a request immediately after each answer.
-    :param background: another stream and a request. The function sends this request again after
-        each answer, and does not measure it.
+    :param background: an additional stream and its request. The function repeats the background
+        request after each answer, without a measurement.
     :raises WorkerFailed: a stream ended, an answer was wrong, or the timeout expired.
     """
     by_number = {stream.fileno(): stream for stream in streams}

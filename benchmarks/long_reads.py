@@ -1,10 +1,10 @@
 """``python -m benchmarks.long_reads``: the time to read 100,000 documents over a slow network.
 
-The application works for 5 ms on each batch of 1000 documents. During this work, the application
-either waits, or computes and blocks the event loop. The benchmark measures the wall clock time from
-``find()`` to the last document, and the median time of a batch. The median depends less on other
-load of the machine than the total time. Each ratio is relative to a gmongo cursor without
-read-ahead and streaming.
+The application works for 5 ms on each batch of 1000 documents. The work is either a wait, or a
+computation that blocks the event loop. The benchmark measures the wall clock time from ``find()``
+to the last document, and the median time of a batch. The median depends less on other load of the
+machine than the total time. Each ratio is relative to a gmongo cursor without read-ahead and
+streaming.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def measure(latencies: list[float], rounds: int, show_progress: Callable[[str], 
                     yield ReaderTimes(latency, work, reader, readings, readings_of[BASE])
 
 
-def show(lines: list[ReaderTimes]) -> bool:
+def print_table(lines: list[ReaderTimes]) -> bool:
     """Print a table, and return True if the target is reached."""
     rows = []
     for line in lines:
@@ -173,7 +173,7 @@ def main() -> int:
     if options.json:
         with open(options.json, "w") as file:
             json.dump([line._asdict() for line in lines], file, indent=2)
-    return 0 if show(lines) else 1
+    return 0 if print_table(lines) else 1
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ SIZES = (50, 200, 300, 500, 1000)
 SendRequest = Callable[[MongoClient[Any]], int]
 
 
-# Strategies
+# Retry strategies
 
 
 def send_one_request(client: MongoClient[Any]) -> int:
@@ -79,20 +79,20 @@ STRATEGIES: dict[str, tuple[SendRequest, dict[str, Any]]] = {
 }
 
 
-# Measuring
+# Measurements
 
 
 class Tally:
-    """Counts of requests, attempts and failures since the last call of :meth:`begin`.
+    """Counts of requests, attempts and failures since the last call of :meth:`reset_counts`.
 
     :param send: sends one request of the application.
     """
 
     def __init__(self, client: MongoClient[Any], send: SendRequest) -> None:
         self._client, self._send = client, send
-        self.begin()
+        self.reset_counts()
 
-    def begin(self) -> None:
+    def reset_counts(self) -> None:
         """Reset the counts."""
         self.latencies: list[float] = []
         self.failures = self.attempts = 0
@@ -104,14 +104,14 @@ class Tally:
         begin = monotonic()
         try:
             attempts = self._send(self._client)
-            self.attempts += attempts  # no greenlet switch between the read and the write of the sum
+            self.attempts += attempts  # no greenlet switch between read and write
             self.latencies.append(monotonic() - begin)
         except PyMongoError as error:
             self.attempts += getattr(error, "attempts", 1)
             self.failures += 1
 
     def results(self, strategy: str, greenlets: int) -> Result:
-        """Return the rates since the last call of :meth:`begin`."""
+        """Return the rates since the last call of :meth:`reset_counts`."""
         seconds = monotonic() - self._begin
         retries = self._client.retry_stats()["retries"] - self._retries
         requests = len(self.latencies) + self.failures
@@ -141,7 +141,7 @@ def measure(uri: str, strategy: str, greenlets: int, seconds: float) -> Result:
         tally = Tally(client, send)
         senders = [gevent.spawn(_send_requests, tally) for _ in range(greenlets)]
         gevent.sleep(WARM_UP)
-        tally.begin()
+        tally.reset_counts()
         gevent.sleep(seconds)
         result = tally.results(strategy, greenlets)
         gevent.killall(senders)

@@ -77,7 +77,7 @@ def peak_table(peaks: Sequence[Peak], request_count: int) -> Sheet:
 
 
 def draw(results: Sequence[Result], rate: float, path: Path) -> None:
-    """Plot offered load and goodput over the number of greenlets. Requires matplotlib."""
+    """Plot offered load and goodput over the number of greenlets, with matplotlib."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -3,7 +3,7 @@
 The tables are between two marks, and the text outside of the marks is handwritten.
 
 ``performance.md`` has parts from two runs: a run of gmongo, PyMongo and the baseline, and a run of all contenders.
-``concurrency.md`` has the tables of the service. ``python -m benchmarks.report`` prints all tables of a run.
+``concurrency.md`` contains the service tables. ``python -m benchmarks.report`` prints all tables.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TABLES = (operations.TABLE, contest.TABLE)
 GREENLETS = 10
 
 
-class Part(NamedTuple):
+class PagePart(NamedTuple):
     """Part of a page between two marks.
 
     :param name: the name of the part, which both marks contain.
@@ -35,17 +35,17 @@ class Part(NamedTuple):
     description: str
 
 
-MEASURED = Part("measured", "performance.svg", "Ratios of CPU time, and throughput with many greenlets")
-CONTENDERS = Part("contenders", "contenders.svg", "CPU time per operation and latency of each client")
+MEASURED = PagePart("measured", "performance.svg", "Ratios of CPU time, and throughput with many greenlets")
+CONTENDERS = PagePart("contenders", "contenders.svg", "CPU time per operation and latency of each client")
 
 
-def part_of(record: Record) -> Part:
+def part_of(record: Record) -> PagePart:
     """Return the part of the page that shows the results of a run."""
     return CONTENDERS if any(record.tables.get(name) for name in (contest.TABLE, latency.TABLE)) else MEASURED
 
 
 def write(record: Record, directory: Path) -> Path:
-    """Write the results of a run into ``performance.md``, and into ``concurrency.md`` if it exists.
+    """Write the results of a run into ``performance.md`` and an existing ``concurrency.md``.
 
     :returns: the path of ``performance.md``, which is created if it is missing.
     :raises ValueError: the page lacks a mark.

@@ -19,7 +19,7 @@ WIDTH = 0.8
 
 
 def write(record: Record, directory: Path) -> None:
-    """Update the page and its plot. Requires matplotlib.
+    """Update the page and its plot. The function requires matplotlib.
 
     :raises ValueError: the page has no mark before or after the results.
     """
@@ -33,7 +33,7 @@ def draw(record: Record, path: Path, draw_parts: Callable[[Record, Any], None]) 
     import matplotlib
 
     matplotlib.use("Agg")
-    # With these settings, equal numbers create an equal file, and texts are text elements.
+    # With the following settings, equal numbers create equal files, and texts are text elements.
     matplotlib.rcParams.update({"svg.hashsalt": path.name, "svg.fonttype": "none"})
     from matplotlib import pyplot
 

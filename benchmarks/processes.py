@@ -21,16 +21,13 @@ SERVER_EXIT_SECONDS = 5
 
 
 class WorkerFailed(Exception):
-    """A worker ended without a measurement.
-
-    The message of the exception is the last line of the worker's output.
-    """
+    """Raised if a worker fails. The message is the last line of the output of the worker."""
 
 
 class Measurement(NamedTuple):
     """Task that a worker repeats in each turn.
 
-    :param variant: the name of a variant in ``VARIANTS``; None is the plain case.
+    :param variant: the name of a variant in ``VARIANTS``; None means no variant.
     """
 
     contender: str
@@ -41,7 +38,7 @@ class Measurement(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Result of one turn.
+    """Result of one turn of a measurement.
 
     :param microseconds: the CPU time of an operation.
     :param per_second: the number of operations per second.
@@ -111,8 +108,8 @@ class Worker:
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0
         )
 
-    def begin(self) -> None:
-        """Start a turn."""
+    def start_turn(self) -> None:
+        """Start a turn of the measurement."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(b"\n")
@@ -137,7 +134,7 @@ class Worker:
         return Result(result["microseconds"], result["per_second"])
 
     def close(self) -> None:
-        """End the process."""
+        """End the worker process."""
         self._process.kill()
         self._process.communicate()
         self._errors.close()
@@ -177,7 +174,7 @@ class Workers(ExitStack):
             variant = VARIANTS[task.variant] if task.variant else Variant()
             self._workers[task] = Worker(task, self._servers.port(variant.server), self._timeout)
             self.callback(self._workers[task].close)
-        self._workers[task].begin()
+        self._workers[task].start_turn()
         return self._workers[task].result()
 
 

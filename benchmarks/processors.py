@@ -15,12 +15,12 @@ def _pin(position: int) -> None:
 
 
 def pin_client() -> None:
-    """Pin this process to the first allowed processor, if there are two or more."""
+    """Pin this process to the first allowed processor, if two or more processors are allowed."""
     _pin(0)
 
 
 def pin_server() -> None:
-    """Pin this process to the second allowed processor, if there are two or more."""
+    """Pin this process to the second allowed processor, if two or more processors are allowed."""
     _pin(1)
 
 

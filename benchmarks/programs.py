@@ -4,10 +4,10 @@ A program has four arguments: the server's URI, the path of a Unix socket, the n
 file. The file contains one BSON document with the documents ``query``, ``change`` and ``unsaved``, and the array
 ``pipeline``.
 
-Each caller (a greenlet, thread, task or goroutine) connects to the socket, and reads four bytes for each request. The
-highest byte is the number of an operation in :data:`KINDS`, and the other bytes are a count. The caller runs the
-operation `count` times, and answers with four bytes: the number of documents in all results. The caller ends at the end
-of the stream. Programs measure no times and set no rates.
+Each caller (a greenlet, thread, task or goroutine) connects to the socket, and reads four bytes for
+each request. The highest byte is the index of an operation in :data:`KINDS`, and the other bytes
+are a count. The caller runs the operation `count` times, and answers with four bytes: the number of
+documents in all results. A caller ends at the end of its stream. Programs measure no times.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ KINDS = {
     "update_one": 1,
     "find_100": BATCH,
     "find_megabyte": MEGABYTE_BATCH,
-    # The other operations need a real server.
+    # The following operations need a real server.
     "find_10000": MANY,
     "aggregate": 20,
     "bulk_write": 1000,
@@ -54,9 +54,9 @@ _START_SECONDS, _BUILD_SECONDS = 120, 3600
 
 
 class Contender(NamedTuple):
-    """Client that the benchmark compares with the other clients.
+    """Client program that the benchmark compares with other clients.
 
-    :param title: the displayed name, with the type of its documents unless they are dictionaries.
+    :param title: the displayed name, with the type of documents that are no dictionaries.
     :param tools: the programs in PATH that build and run the contender; none for contenders in Python.
     :param build: the commands that build the contender, in a copy of its sources.
     :param command: the command that starts the contender in the copy.
@@ -81,7 +81,7 @@ CONTENDERS = {
 }
 
 
-def missing(name: str) -> str | None:
+def missing_tool(name: str) -> str | None:
     """Return a tool of a contender that this machine lacks, or None."""
     if name == "uvloop":
         from importlib.util import find_spec
@@ -91,7 +91,7 @@ def missing(name: str) -> str | None:
 
 
 def command(name: str) -> list[str]:
-    """Return the command that starts a contender. Build the contender first if its sources have changed.
+    """Return the command that starts a contender, after a build if the sources have changed.
 
     :raises WorkerFailed: the build failed.
     """
@@ -133,7 +133,7 @@ def canned_uri(port: int) -> str:
 
 
 @contextmanager
-def running(name: str, uri: str, callers: int, processes: int = 1) -> Iterator[Program]:
+def start_contender(name: str, uri: str, callers: int, processes: int = 1) -> Iterator[Program]:
     """Run a contender during a block. Its processes share the callers.
 
     :param uri: the connection string of the server.

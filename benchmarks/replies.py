@@ -1,7 +1,7 @@
 """Replies of the canned servers.
 
 The server encodes each reply once, before the first request, and a large batch at the first request
-for the batch. For each request, the server creates only the header.
+for the batch. For each request, the server creates only the header of the reply.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from benchmarks.record import Record, from_json
 from benchmarks.sheets import failures, sheets
 
 
-def show(record: Record) -> None:
+def print_tables(record: Record) -> None:
     """Print all tables of a run as Markdown, the versions, and the failures."""
     for sheet in sheets(record):
         print(f"### {sheet.title}", "", *markdown(sheet), "", sep="\n")
@@ -21,4 +21,4 @@ def show(record: Record) -> None:
 
 
 if __name__ == "__main__":
-    show(from_json(json.loads(Path(sys.argv[1]).read_text())))
+    print_tables(from_json(json.loads(Path(sys.argv[1]).read_text())))

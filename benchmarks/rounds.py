@@ -41,7 +41,7 @@ class Row(NamedTuple):
     failures: dict[str, str]
 
 
-def order(contenders: Sequence[Contender], number: int) -> list[Contender]:
+def contender_order(contenders: Sequence[Contender], number: int) -> list[Contender]:
     """Return the order of the contenders in a round.
 
     Over several rounds, each contender is equally often first.
@@ -61,7 +61,7 @@ def take_turns(
     results: dict[Contender, list[Outcome]] = {contender: [] for contender in contenders}
     failures: dict[Contender, str] = {}
     for number in range(rounds if contenders else 0):
-        for position in order(range(len(contenders)), number):
+        for position in contender_order(range(len(contenders)), number):
             contender = contenders[position]
             if contender in failures:
                 continue
@@ -74,7 +74,7 @@ def take_turns(
 
 
 def summary(numbers: Sequence[float]) -> Ratio | None:
-    """Return the median and the quartiles, or None if there are no numbers."""
+    """Return the median and the quartiles, or None if `numbers` is empty."""
     if len(numbers) < 2:
         return Ratio(numbers[0], numbers[0], numbers[0]) if numbers else None
     low, middle, high = quantiles(numbers, n=4, method="inclusive")

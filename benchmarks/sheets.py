@@ -37,7 +37,7 @@ def sheets(record: Record) -> Iterator[Sheet]:
 
 
 def sheets_of(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
-    """Yield each of the named tables that the run has measured."""
+    """Yield the tables in `names` that the run has measured."""
     for name in names:
         rows = record.tables.get(name)
         if rows:
@@ -45,7 +45,7 @@ def sheets_of(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
 
 
 def targets(record: Record) -> Iterator[Sheet]:
-    """Yield a table of all targets whose numbers the run has measured. Yield nothing if there are none."""
+    """Yield a table of the targets whose numbers the run has measured, if any."""
     rows = record.rows()
     units = {row.name: row.unit for row in rows}
     measured = [(target, number) for target in TARGETS if (number := measured_ratio(target, rows))]
@@ -234,7 +234,7 @@ def _rounded(number: float | None) -> str:
 
 
 def failures(rows: Iterable[Row]) -> list[str]:
-    """Return a line for each error of a contender. The line names the rows without a number of the contender."""
+    """Return a line for each error of a contender, with the names of the affected rows."""
     places: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         for name, reason in row.failures.items():

@@ -51,7 +51,7 @@ class Ticker:
             last = now
 
     def stop(self) -> float:
-        """Let the ticker run once more, so that it records the last stall.
+        """Let the ticker run once more, so that the ticker records the last stall.
 
         Stop the ticker, and return the longest gap in seconds.
         """

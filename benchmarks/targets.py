@@ -15,7 +15,7 @@ class Target(NamedTuple):
     :param row: the name of the row.
     :param greenlets: the number of greenlets in the row.
     :param denominator: another contender in the same row, or gmongo with this number of greenlets.
-        None compares the number with the limit, without a denominator.
+        None means that the limit applies to the number without a denominator.
     :param limit: the largest median that reaches the target.
     :param at_least: True if `limit` is instead the smallest median that reaches the target.
     """
@@ -62,7 +62,7 @@ def target_of(row: Row, denominator: str | int | None) -> Target | None:
 
 
 def measured_ratio(target: Target, rows: Iterable[Row]) -> Ratio | None:
-    """Return the number of a target in these rows, or None if the number was not measured."""
+    """Return the number of a target in `rows`, or None if the number was not measured."""
     by_place = {(row.name, row.greenlets): row for row in rows}
     row = by_place.get((target.row, target.greenlets))
     if row is None:

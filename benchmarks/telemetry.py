@@ -109,7 +109,7 @@ def table(measured: dict[str, float]) -> str:
 
 
 def main() -> None:
-    """Measure, and print a table."""
+    """Measure the CPU time of all variants, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=15, help=f"rounds of {OPERATIONS} operations (default: 15)")
     print(table(measure(parser.parse_args().rounds)))

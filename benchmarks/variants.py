@@ -12,7 +12,7 @@ REPLICA_SET = "bench"
 
 
 class Variant(NamedTuple):
-    """Differences between a variant and the plain case. The baseline has no variants.
+    """Differences between a variant and the default measurement. The baseline has no variants.
 
     :param options: the client options, as in a URI.
     :param server: the kind of the canned server.

@@ -2,7 +2,7 @@
 
 The worker prints a JSON object with the contender, the count of operations, the CPU time of an operation (µs), and the
 operations per second. With ``--turns``, the worker measures once and prints one object for each
-line that it reads.
+line of its input.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Opened = tuple["dict[str, Operation]", Callable[[], None]]
 
 
 def prepare(contender: str) -> None:
-    """Prepare the process for a contender. Call this function before you import other modules."""
+    """Prepare the process for a contender, before the import of other modules."""
     if contender == "pymongo":
         from gevent import monkey
 

@@ -1,4 +1,4 @@
-"""Workloads: the operations of the benchmark, and the greenlets that run them."""
+"""Workloads: the operations of the benchmark, and the greenlets that run the operations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Times(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """Operation and number of runs of one row of the table.
+    """Operation of a table row, and its number of runs.
 
     :param operation: the name of the operation.
     :param share: the number of runs in a turn, divided by the number of runs of ``find_one``.
@@ -140,14 +140,14 @@ class StartBarrier:
         self._start = Event()
 
     def wait(self) -> None:
-        """Wait until the measurement starts. Each greenlet calls this method after its warm-up."""
+        """Wait until the measurement starts. Each greenlet calls `wait` after its warm-up."""
         self._missing -= 1
         if not self._missing:
             self._all_wait.set()
         self._start.wait()
 
     def fail(self, _greenlet: gevent.Greenlet) -> None:
-        """End :meth:`await_warm_up`, because a greenlet failed."""
+        """Resume :meth:`await_warm_up`, because a greenlet failed."""
         self._all_wait.set()
 
     def await_warm_up(self) -> None:
@@ -160,8 +160,8 @@ class StartBarrier:
 def measure_times(operation: Operation, greenlets: int, count: int, warm_up: int) -> Times:
     """Run an operation in greenlets, and return the times of this process.
 
-    Each greenlet first warms up. When all greenlets have warmed up, they start the measured
-    operations together.
+    Each greenlet first warms up. After the warm-up of all greenlets, the greenlets start the
+    measured operations together.
 
     :param greenlets: the number of concurrent greenlets.
     :param count: the number of measured operations of each greenlet.

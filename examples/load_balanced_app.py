@@ -22,7 +22,7 @@ from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStarte
 from gmongo.testing import URI_VARIABLE, Deployment
 
 Client = MongoClient[dict[str, Any]]
-# These commands may run on another service: a retried commit, and the abort of a failed transaction.
+# Commands that may run on another service: a retried commit, the abort of a failed transaction.
 _END_COMMANDS = ("commitTransaction", "abortTransaction")
 
 
@@ -82,7 +82,7 @@ class Shop:
         self.client.gmongo_examples.create_collection("orders")
         self.stock.insert_one({"_id": "piece", "left": pieces})
 
-    def order(self, number: int) -> None:
+    def sell_piece(self, number: int) -> None:
         """Sell one piece in a transaction."""
 
         def sell(session: ClientSession) -> None:
@@ -101,9 +101,9 @@ class Shop:
             except AutoReconnect:
                 continue
 
-    def serve(self, number: int) -> None:
+    def serve_customer(self, number: int) -> None:
         """Place the order of one customer, and check that the list of orders contains the order."""
-        self.order(number)
+        self.sell_piece(number)
         assert number in self.order_numbers()
 
 
@@ -115,7 +115,7 @@ def main(customers: int = 60, concurrency: int = 10) -> int:
         client: Client = stack.enter_context(MongoClient(uri, event_listeners=[watch]))
         shop = Shop(client)
         shop.open(customers)
-        Pool(concurrency).map(shop.serve, range(customers))
+        Pool(concurrency).map(shop.serve_customer, range(customers))
         stock = shop.stock.find_one()
         print("orders:", len(shop.order_numbers()), "pieces left:", stock and stock["left"])
     for service, number in watch.commands.items():

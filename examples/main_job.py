@@ -1,4 +1,4 @@
-"""Main job: a web application that stores documents through gmongo, under gunicorn's gevent worker.
+"""Main job: a load test of a web application that stores documents through gmongo under gunicorn.
 
 ``python -m examples.main_job`` starts the application and sends visitors, which post notes and read the notes again.
 At the end, the program prints the results. The exit status is 1 if a request failed or a document
@@ -48,7 +48,7 @@ class Result(NamedTuple):
 
     @property
     def posted(self) -> int:
-        """The number of notes that the application reported as stored (status 201)."""
+        """The number of notes for which the application returned status 201."""
         return sum(visit.stored for visit in self.visits)
 
     @property

@@ -22,7 +22,7 @@ READY_TIMEOUT = 30.0
 
 
 class WebServerError(Exception):
-    """The web server ended, or did not become ready. The message contains the output of the server."""
+    """Raised if the web server ends or does not become ready. The message contains the output."""
 
 
 class ServerOptions(NamedTuple):

@@ -1,8 +1,8 @@
 """A small web application that stores notes: ``gunicorn -k gevent examples.wsgi_app:app``.
 
 The application uses the database of MONGODB_URI. Without this variable, the import of the module starts an
-embedded database. With several workers, set ``MONGODB_URI`` or use ``--preload``. If you use
-neither, each worker starts a separate database.
+embedded database. With several workers, set ``MONGODB_URI`` or use ``--preload``. Otherwise, each
+worker starts a separate database.
 
 gmongo does not require monkey-patching. Gunicorn's gevent worker always patches the process.
 ``python -m examples.wsgi_app`` serves the application with :mod:`gevent.pywsgi` without monkey-patching.
@@ -36,7 +36,7 @@ app = Flask(__name__)
 _lifetime = ExitStack()
 atexit.register(_lifetime.close)
 _uri = _lifetime.enter_context(database_uri())
-# One client serves the whole process. After a fork, the client opens new connections in the child.
+# All greenlets share one client. After a fork, the client opens new connections in the child.
 client: MongoClient[dict[str, Any]] = MongoClient(_uri, serverSelectionTimeoutMS=5000)
 notes = client.get_default_database("gmongo_examples").notes
 
@@ -74,7 +74,7 @@ def show_note(note_id: str) -> Response:
 
 @app.get("/health")
 def health() -> Response:
-    """Ping the database, and show operators the servers and connection pools of this process."""
+    """Ping the database, and return the servers and connection pools of this process."""
     client.admin.command("ping")
     topology = client.topology_description
     servers = [

@@ -97,7 +97,7 @@ def pytest_runtest_logfinish() -> None:
     """Collect the garbage of a failed test.
 
     The error, the frames of its traceback and `sys` refer to each other, and keep clients alive.
-    Without this collection, the monitors of these clients run during later tests.
+    Without a garbage collection, the monitors of these clients run during later tests.
     """
     if _failed:
         _failed.clear()
@@ -119,7 +119,7 @@ def select_clock(request: pytest.FixtureRequest) -> None:
 def collector_off() -> Iterator[None]:
     """Disable the garbage collector during a test.
 
-    An object is then released only if its last reference disappears.
+    Without the collector, an object is released only if its last reference disappears.
     """
     gc.collect()
     gc.disable()
@@ -151,7 +151,7 @@ def connect(recorder: Recorder) -> Iterator[Callable[..., Client]]:
 
     The arguments of the function are deployments, scripted servers, host names or URIs.
 
-    Close these clients at the end of the test.
+    Close the created clients at the end of the test.
     """
     with clients_of(recorder) as create_client:
         yield create_client

@@ -39,7 +39,7 @@ def search(query: str) -> list[str]:
 
 
 def _tests_of_file(file: str) -> Iterator[str]:
-    # The import is local, because it reads all conformance pages.
+    # The import is local, because the imported module reads all conformance pages.
     from tests.mutations.tables import AREAS
 
     for mutations in AREAS.values():
@@ -84,7 +84,7 @@ def _contains_words(text: str, words: Iterable[str], any_word: bool = False) -> 
 def _letters_and_digits(text: str) -> str:
     """Return the letters and digits of a text.
 
-    A search for ``back-off``, ``back_off`` or ``backoff`` therefore has equal results.
+    Therefore searches for ``back-off``, ``back_off`` and ``backoff`` have equal results.
     """
     return re.sub(r"[^a-z0-9]+", "", text.lower())
 

@@ -38,7 +38,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) -> dict[str, Any]:
-    """Measure the deployments, failovers and crowds that the options select. Return the results.
+    """Return the results of the deployments, failovers and crowds that the options select.
 
     After each part, write the results to the file that the options name.
     """
@@ -47,7 +47,7 @@ def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) 
         if options.json:
             options.json.write_text(json.dumps(results, indent=1) + "\n")
 
-    contenders = [name for name in options.contenders.split(",") if programs.missing(name) is None]
+    contenders = [name for name in options.contenders.split(",") if not programs.missing_tool(name)]
     only = options.only or PARTS
     results: dict[str, Any] = {"versions": versions(), "rounds": options.rounds, "operations": {}}
     for name in [name for name in DEPLOYMENTS if name in only]:

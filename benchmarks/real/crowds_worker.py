@@ -1,7 +1,7 @@
 """Run one measurement of one size: ``python -m benchmarks.real.crowds_worker CONTENDER URI MEASUREMENT SIZE``.
 
 The program prints a JSON array: the CPU time in milliseconds, and the growth of the resident memory in kilobytes.
-The benchmark divides the two numbers by the number of greenlets, clients, databases or connections.
+The benchmark divides both results by the number of greenlets, clients, databases or connections.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _open_connections(client: Any) -> int:
 
 
 def main() -> None:
-    """Measure, and print the result."""
+    """Run the measurement that the command line names, and print the result."""
     contender, uri, measurement, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     prepare(contender)
     from importlib import import_module

@@ -27,8 +27,8 @@ def deployment(name: str) -> Iterator[str]:
     """Start a deployment on the second processor, store the documents, and yield the connection string."""
     settings = DEPLOYMENTS[name]
     servers = EmbeddedReplicaSet() if settings is None else EmbeddedDatabase(engine="mongod", **settings)
-    with pinned_to_server_processor(), servers as it:
-        uri = f"{it.uri}{'&' if '?' in it.uri else '?'}maxPoolSize={POOL_SIZE}"
+    with pinned_to_server_processor(), servers as started:
+        uri = f"{started.uri}{'&' if '?' in started.uri else '?'}maxPoolSize={POOL_SIZE}"
         with MongoClient(uri) as client:
             _insert_documents(client)
         yield uri + ("&compressors=zstd" if name == "zstd" else "")

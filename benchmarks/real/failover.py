@@ -26,8 +26,8 @@ from gmongo.testing.mongod.server import Server
 
 CONTENDERS = ("gmongo", "pymongo", "threads")
 KINDS = ("killed", "stopped", "stepped down", "cut off")
-_ELECTION_TIMEOUT = 1.0  # Seconds.
-_PROBE_INTERVAL = 0.001  # Seconds.
+_ELECTION_TIMEOUT = 1.0  # seconds
+_PROBE_INTERVAL = 0.001  # seconds
 _BEFORE, _AFTER = 1.0, 3.0  # Seconds of undisturbed work before and after each failure.
 _CHANGE = {"q": {"_id": 1}, "u": {"$inc": {"n": 1}}, "upsert": True}
 _PROBE = {"update": "probe", "$db": "benchmark", "updates": [_CHANGE]}
@@ -37,9 +37,9 @@ def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, A
     """Measure failovers of each kind.
 
     :param failures: the number of failovers of each kind.
-    :returns: ``delays`` and ``faults``. ``delays`` has, by kind and contender, quantiles of the
-        milliseconds until greenlets write again. ``faults`` has the errors, the lost writes and the
-        repeated writes of each contender.
+    :returns: ``delays`` and ``faults``. ``delays`` contains, by kind and contender, quantiles of
+        the milliseconds until greenlets write again. ``faults`` contains the errors, the lost
+        writes and the repeated writes of each contender.
     """
     with ExitStack() as stack:
         replica_set = stack.enter_context(EmbeddedReplicaSet(election_timeout=_ELECTION_TIMEOUT))
@@ -82,7 +82,7 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
             return end
 
         try:
-            time.sleep(3)  # the workers connect in this time
+            time.sleep(3)  # the workers connect during this pause
             yield {name: end_function(name) for name in started}
         finally:
             for process in started.values():
@@ -93,9 +93,8 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
 def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) -> list[float]:
     """Make the primary unavailable, and later available again.
 
-    Return a list with the time of the first successful write to the new primary. The list is empty
-    if the members elect
-    no primary within 60 seconds.
+    Return a list that contains the time of the first successful write to the new primary. The list
+    is empty if the members elect no primary within 60 seconds.
     """
     old_primary = replica_set.primary
     others = [member for member in replica_set.members if member is not old_primary]
@@ -132,7 +131,7 @@ def _stop_primary(old_primary: Server, proxies: MemberProxies, kind: str) -> Non
 def _probe(member: Server, writes: list[float]) -> None:
     """Send writes to a member until the member is the primary and accepts a write.
 
-    Append the time of this write to `writes`.
+    Append the time of the accepted write to `writes`.
     """
     host, _colon, port = member.address.rpartition(":")
     end = time.monotonic() + 60

@@ -1,7 +1,7 @@
 """Greenlets or threads that read and write until the end of the standard input.
 
-``python -m benchmarks.real.failover_worker CONTENDER URI FILE`` writes a JSON object to the file. The object has the
-times of all writes, and the errors.
+``python -m benchmarks.real.failover_worker CONTENDER URI FILE`` writes a JSON object to the file.
+The object contains the times of all writes, and the errors.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from benchmarks import load
 from benchmarks.documents import VARIANT
 from benchmarks.latency import quantiles_of
 from benchmarks.processes import WorkerFailed
-from benchmarks.programs import Program, exchange, running
+from benchmarks.programs import Program, exchange, start_contender
 from benchmarks.real.deployments import deployment
 from benchmarks.rounds import Row, ratio, take_turns
 
@@ -87,7 +87,7 @@ def measure(
 
         def program(contender: str) -> Program:
             if contender not in programs:
-                programs[contender] = stack.enter_context(running(contender, uri, CALLERS))
+                programs[contender] = stack.enter_context(start_contender(contender, uri, CALLERS))
             return programs[contender]
 
         for kind in operations_of(name):
@@ -111,7 +111,7 @@ def _warm_up(program: Callable[[str], Program], contender: str, kind: str) -> No
     try:
         load.send(program(contender).streams, exchange(kind), CALLERS)
     except WorkerFailed:
-        pass  # the first turn of the contender also fails, and the row reports the failure
+        pass  # the first turn of the contender also fails, and the row reports the error
 
 
 def _cost(program: Callable[[str], Program], kind: str, count: int, contender: str) -> float:

@@ -41,7 +41,7 @@ def lines(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _part(runs: Sequence[Run], name: str) -> list[Run]:
-    """Return this part of each run that has measured the part."""
+    """Return the part `name` of each run that has measured the part."""
     return [run[name] for run in runs if name in run]
 
 

@@ -12,7 +12,7 @@ _WIDTH = 0.4
 
 
 def draw(runs: Sequence[dict[str, Any]], path: Path) -> None:
-    """Write the plot of one or more runs. Requires matplotlib."""
+    """Write the plot of one or more runs. The function requires matplotlib."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""A small Flask application that takes orders.
+"""A small Flask application that receives orders.
 
 ``test_app.py`` tests the application with failing servers.
 """
@@ -22,7 +22,7 @@ def create_app(client: MongoClient[dict[str, Any]]) -> Flask:
     orders = client.shop.orders
 
     @app.put("/orders/<int:number>")
-    def place(number: int) -> tuple[Response, int]:
+    def place_order(number: int) -> tuple[Response, int]:
         """Place an order. A repeated request with the same number does not place a second order."""
         try:
             orders.insert_one({"_id": number, "item": request.get_json()["item"]})
@@ -31,7 +31,7 @@ def create_app(client: MongoClient[dict[str, Any]]) -> Flask:
         return jsonify(number=number), 201
 
     @app.get("/orders")
-    def show() -> Response:
+    def list_orders() -> Response:
         """List the numbers of all orders."""
         return jsonify(orders=[order["_id"] for order in orders.find({}, {"_id": 1}).sort("_id")])
 

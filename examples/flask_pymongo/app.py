@@ -48,7 +48,7 @@ def show_picture(name: str, title: str) -> Any:
 
 
 @app.get("/artists/<name>/popular")
-def popular(name: str) -> Any:
+def list_popular_pictures(name: str) -> Any:
     """List the most viewed pictures."""
     order = [("views", pymongo.DESCENDING), ("title", pymongo.ASCENDING)]
     pictures = mongo.db["statistics.pictures"].find({"artist": name}).sort(order).limit(10)

@@ -71,14 +71,14 @@ def add_post(name: str) -> Any:
 
 
 @app.post("/posts/<post_id>/comments")
-def comment(post_id: str) -> Any:
+def add_comment(post_id: str) -> Any:
     """Append a comment to a post."""
     Post.objects(id=post_id).update_one(push__comments=Comment(**request.get_json()))
     return jsonify(comments=len(Post.objects.get(id=post_id).comments)), 201
 
 
 @app.get("/posts")
-def posts() -> Any:
+def list_posts() -> Any:
     """List the posts with a tag, or with a word in their title."""
     word = request.args.get("word", "")
     matches = Post.objects(Q(tags=word) | Q(title__icontains=word)).select_related()
@@ -86,14 +86,14 @@ def posts() -> Any:
 
 
 @app.get("/tags")
-def tags() -> Any:
+def count_tags() -> Any:
     """Count the uses of each tag."""
     counted = Post.objects.aggregate([{"$unwind": "$tags"}, {"$group": {"_id": "$tags", "count": {"$sum": 1}}}])
     return jsonify({each["_id"]: each["count"] for each in counted})
 
 
 @app.get("/authors/<name>")
-def author(name: str) -> Any:
+def show_author(name: str) -> Any:
     """Show the posts of an author."""
     one = Author.objects.get(name=name)
     return jsonify(name=one.name, posts=one.posts, titles=[each.title for each in Post.objects(author=one)])

@@ -2,7 +2,7 @@
 
 Configure all endpoints in Prometheus, as for several machines: 127.0.0.1:9464, :9465, … A worker that replaces another
 worker uses the port of the replaced worker. If the workers shared one endpoint, each request would
-get the metrics of an arbitrary worker.
+return the metrics of an arbitrary worker.
 """
 
 from __future__ import annotations

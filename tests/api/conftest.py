@@ -12,7 +12,7 @@ from gmongo import MongoClient
 from gmongo.collection import Collection
 from gmongo.testing import Deployment
 
-from .recording import Recorded, recorded_collection
+from .recording import Recording, recorded_collection
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,6 @@ def collection(client: MongoClient[dict[str, Any]]) -> Iterator[Collection[dict[
 
 
 @pytest.fixture
-def recorded(database: str) -> Iterator[Recorded]:
+def recorded(database: str) -> Iterator[Recording]:
     with recorded_collection(database) as recorded:
         yield recorded

@@ -12,7 +12,7 @@ from gmongo.collection import Collection
 from tests.support.recorder import Recorder
 
 
-class Recorded(NamedTuple):
+class Recording(NamedTuple):
     """A collection and the recorder of its client."""
 
     collection: Collection[Any]
@@ -20,7 +20,7 @@ class Recorded(NamedTuple):
 
 
 @contextmanager
-def recorded_collection(uri: str, **options: Any) -> Iterator[Recorded]:
+def recorded_collection(uri: str, **options: Any) -> Iterator[Recording]:
     """Yield a new collection and the recorder of the collection's client.
 
     Drop the collection at the end of the block.
@@ -31,5 +31,5 @@ def recorded_collection(uri: str, **options: Any) -> Iterator[Recorded]:
     client: MongoClient[Any]
     with MongoClient(uri, event_listeners=[recorder], **options) as client:
         collection = client.gmongo_tests[f"r{uuid.uuid4().hex[:12]}"]
-        yield Recorded(collection, recorder)
+        yield Recording(collection, recorder)
         collection.drop()

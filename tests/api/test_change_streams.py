@@ -75,7 +75,7 @@ class StreamMember(ScriptedServer):
     """Member of a replica set that returns scripted batches of a change stream.
 
     :param batches: the replies to `aggregate` and `getMore`, in order: a list of changes for the
-        batch, or a complete reply document. After the last of these replies, all batches are empty.
+        batch, or a complete reply document. After the last reply, all batches are empty.
     :param token: True if cursor replies have a ``postBatchResumeToken``.
     """
 
@@ -164,7 +164,7 @@ def test_iteration_after_interruption_resumes_and_sends_get_more(virtual_time, i
         assert len(server.commands("aggregate")) == 2
 
 
-def test_iteration_that_begins_with_resume_resumes_again_after_an_error():
+def test_iteration_after_interruption_resumes_again_after_network_error():
     with StreamMember([], [], [], RESUMABLE, [change_document(1)]) as server, connect_to(server) as client:
         with client.db.c.watch() as stream:
             server.fail("getMore", send_no_reply)

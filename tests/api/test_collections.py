@@ -13,7 +13,7 @@ from gmongo.errors import OperationFailure
 from gmongo.read_concern import ReadConcern
 from tests.support.server import ScriptedServer
 
-from .recording import Recorded
+from .recording import Recording
 
 
 def test_repr_names_class_and_arguments(client: MongoClient[Any]) -> None:
@@ -21,7 +21,7 @@ def test_repr_names_class_and_arguments(client: MongoClient[Any]) -> None:
     assert repr(client.shop.orders) == f"Collection(Database({client!r}, 'shop'), 'orders')"
 
 
-def test_command_sends_read_and_write_concern_unless_default(recorded: Recorded) -> None:
+def test_command_sends_read_and_write_concern_unless_default(recorded: Recording) -> None:
     collection, recorder = recorded
     database = collection.database
     for read, write in ((ReadConcern(), WriteConcern()), (ReadConcern("local"), WriteConcern(1))):
@@ -59,7 +59,7 @@ def test_drop_index_ignores_only_error_about_missing_collection(code: int, text:
         assert [each["index"] for each in server.commands("dropIndexes")] == ["*", "a_1"]
 
 
-def test_collection_constructor_creates_collection_with_options(recorded: Recorded) -> None:
+def test_collection_constructor_creates_collection_with_options(recorded: Recording) -> None:
     collection, recorder = recorded
     child_name = f"{collection.name}_x"
     Collection(collection.database, child_name)
@@ -74,8 +74,8 @@ def test_collection_constructor_creates_collection_with_options(recorded: Record
 
 
 @pytest.mark.parametrize("method", ["next", "try_next"])
-def test_decoding_of_batch_document_by_document_passes_checkpoints(
-    recorded: Recorded, method: str, monkeypatch: pytest.MonkeyPatch
+def test_decoding_of_single_documents_in_batch_passes_checkpoints(
+    recorded: Recording, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoints: list[Any] = []
     monkeypatch.setattr(LongWork, "checkpoint", lambda work: checkpoints.append(work))

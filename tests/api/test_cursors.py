@@ -15,11 +15,11 @@ from tests.support.fail_points import fail
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, cursor_reply
 
-from .recording import Recorded, recorded_collection
+from .recording import Recording, recorded_collection
 
 
 @pytest.fixture
-def recorded(database: str) -> Iterator[Recorded]:
+def recorded(database: str) -> Iterator[Recording]:
     """Yield a recorded collection of 10 documents. The `_id` values are 0 to 9."""
     with recorded_collection(database) as recorded:
         recorded.collection.insert_many([{"_id": n, "name": f"n{n}"} for n in range(10)])
@@ -27,7 +27,7 @@ def recorded(database: str) -> Iterator[Recorded]:
         yield recorded
 
 
-def test_client_close_kills_dropped_cursors_before_end_sessions(recorded: Recorded, database: str) -> None:
+def test_client_close_kills_dropped_cursors_before_end_sessions(recorded: Recording, database: str) -> None:
     recorder = Recorder()
     client: MongoClient[Any]
     with MongoClient(database, event_listeners=[recorder]) as client:
@@ -45,12 +45,12 @@ def test_open_cursor_after_single_batch_is_killed() -> None:
         assert server.commands("getMore") == []
 
 
-def test_distinct_of_cursor_omits_hint(recorded: Recorded) -> None:
+def test_distinct_of_cursor_omits_hint(recorded: Recording) -> None:
     assert len(recorded.collection.find({}, hint="_id_").distinct("name")) == 10
     assert "hint" not in recorded.recorder.command("distinct")
 
 
-def test_index_into_tailable_cursor_sends_plain_find(recorded: Recorded) -> None:
+def test_index_into_tailable_cursor_sends_plain_find(recorded: Recording) -> None:
     cursor = recorded.collection.find(cursor_type=CursorType.TAILABLE_AWAIT)
     assert cursor[2]["_id"] == 2
     assert not {"tailable", "awaitData"} & recorded.recorder.command("find").keys()
@@ -63,7 +63,7 @@ CURSORS = {
 
 
 @pytest.fixture(params=CURSORS)
-def cursor(recorded: Recorded, request: pytest.FixtureRequest) -> Any:
+def cursor(recorded: Recording, request: pytest.FixtureRequest) -> Any:
     """Return a cursor that reads 10 documents in batches of 4 documents."""
     return CURSORS[request.param](recorded.collection)
 
@@ -85,7 +85,7 @@ def test_closed_cursor_returns_documents_in_its_buffer(cursor: Any) -> None:
     assert not cursor.alive
 
 
-def test_rewind_restarts_a_running_iteration(recorded: Recorded) -> None:
+def test_rewind_restarts_a_running_iteration(recorded: Recording) -> None:
     cursor = recorded.collection.find(batch_size=4)
     iterator = iter(cursor)
     assert [next(iterator)["_id"] for _ in range(6)] == list(range(6))
@@ -93,7 +93,7 @@ def test_rewind_restarts_a_running_iteration(recorded: Recorded) -> None:
     assert [document["_id"] for document in iterator] == list(range(10))
 
 
-def test_iteration_raises_after_an_interrupted_get_more(cursor: Any, recorded: Recorded) -> None:
+def test_iteration_raises_after_an_interrupted_get_more(cursor: Any, recorded: Recording) -> None:
     class Interruption(BaseException):
         pass
 

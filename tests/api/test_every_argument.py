@@ -211,7 +211,7 @@ CURSOR: dict[str, dict[str, Any]] = {
     "max_scan": {},
     "max_time_ms": {},
     "min": {"spec": [("_id", 1)]},
-    "read_ahead": {"batches": NOT_TESTED, "max_bytes": NOT_TESTED},  # These parameters change no command.
+    "read_ahead": {"batches": NOT_TESTED, "max_bytes": NOT_TESTED},  # these parameters change no command
     "remove_option": {"mask": NOT_TESTED},
     "skip": {},
     "sort": {"key_or_list": "a"},
@@ -299,12 +299,12 @@ class ObjectsUnderTest:
         self, subject: str, method: str, arguments_with_placeholders: Mapping[str, Any]
     ) -> list[Any]:
         """Call a method. Return the sent commands, and the result or the error of the call."""
-        with self.target(subject, method, arguments_with_placeholders) as (target, arguments):
+        with self.prepare_call(subject, method, arguments_with_placeholders) as (target, arguments):
             own = target if subject == "session" else None
             self.recorder.clear()
             outcome: Any
             try:
-                outcome = self._consume(getattr(target, method)(**arguments), target)
+                outcome = self._read_result(getattr(target, method)(**arguments), target)
             except Exception as error:
                 outcome = type(error), str(error)
             commands = [(event.database_name, event.command) for event in self.recorder.events_named("CommandStarted")]
@@ -313,7 +313,7 @@ class ObjectsUnderTest:
         return [self.normalize(commands), self.normalize(outcome)]
 
     @contextmanager
-    def target(
+    def prepare_call(
         self, subject: str, method: str, arguments_with_placeholders: Mapping[str, Any]
     ) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Reset the database. Yield the object that has the method, and the arguments without placeholders."""
@@ -352,7 +352,7 @@ class ObjectsUnderTest:
             if own is not None:
                 own.end_session()
 
-    def _consume(self, result: Any, target: Any) -> Any:
+    def _read_result(self, result: Any, target: Any) -> Any:
         """Use the result of a call, so that the client sends all commands that depend on an argument.
 
         Return the documents or data that were read.
@@ -500,7 +500,7 @@ def test_error_about_argument_names_parameter(subject: str, method: str, tested_
     required = {name: value for name, value in methods[method].items() if value is not NOT_TESTED}
     errors_without_name = []
     for parameter in parameters_of(kind, method):
-        with tested_objects.target(subject, method, required) as (target, arguments):
+        with tested_objects.prepare_call(subject, method, required) as (target, arguments):
             for value in ODD_VALUES:
                 used = target.clone() if subject == "cursor" else target
                 if subject == "session" and used.in_transaction:

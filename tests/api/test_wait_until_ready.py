@@ -61,7 +61,7 @@ def test_wrong_password_raises_operation_failure() -> None:
         ),
     ],
 )
-def test_error_of_wait_until_ready_names_limit_and_reason(fault: str, options: dict[str, Any], message: str) -> None:
+def test_timeout_error_of_wait_until_ready_contains_reason(fault: str, options: dict[str, Any], message: str) -> None:
     with Deployment.standalone() as deployment, MongoClient(deployment.uri, **options) as client:
         client.admin.command("ping")
         getattr(deployment.members[0], fault)(*([0.03] if fault == "delay" else []))
@@ -77,7 +77,7 @@ def test_default_timeout_of_wait_until_ready_is_server_selection_timeout() -> No
         client.wait_until_ready()
 
 
-def test_shorter_limit_of_block_ends_wait_until_ready() -> None:
+def test_shorter_timeout_block_limits_wait_until_ready() -> None:
     with (
         MongoClient("127.0.0.1", 1) as client,
         gmongo.timeout(0.05),

@@ -1,4 +1,4 @@
-"""Run a host of the WSGI application in a separate process. A host is, for example, gunicorn. Observe the host.
+"""Run and observe a host of the WSGI application, such as gunicorn, in a separate process.
 
 The simulated deployment runs in the process of the test.
 """
@@ -211,7 +211,7 @@ def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[s
 def _local_ports(servers: set[int]) -> dict[int, str]:
     """Return the socket inode of each TCP connection to servers, by local port (see ``man 5 proc``).
 
-    Connections to other servers are excluded, because such connections may use equal local ports.
+    Connections to other servers are excluded, because their local ports may be equal.
 
     :param servers: the ports of the servers.
     """

@@ -96,7 +96,7 @@ def test_replacement_of_workers_drops_no_request(start_gunicorn, deployment):
 
 
 @pytest.mark.parametrize("use", ["request", "import"])
-def test_client_of_preloaded_application_works_in_each_worker(start_gunicorn, deployment, use):
+def test_client_of_preloaded_application_is_usable_in_each_worker(start_gunicorn, deployment, use):
     """Create the client in the process that forks the workers.
 
     With the parameter ``import``, this process also uses the client before the forks.

@@ -81,7 +81,7 @@ def started_workers(host):
 
 
 def two_workers(host, earlier_workers=frozenset()):
-    """Return the process IDs of the two workers after `earlier_workers`, or False before both have started."""
+    """Return the process IDs of two workers after `earlier_workers`, or False until both run."""
     found = started_workers(host) - earlier_workers
     return len(found) == 2 and found
 

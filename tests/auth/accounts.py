@@ -65,7 +65,7 @@ class AuthServer(ScriptedServer):
 
     def reply_to(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
         if name == "saslStart":
-            return self.begin(command)
+            return self.start_conversation(command)
         if name == "saslContinue":
             return self.continue_conversation(command)
         reply = super().reply_to(name, command)
@@ -75,12 +75,12 @@ class AuthServer(ScriptedServer):
                 reply["saslSupportedMechs"] = list(DIGESTS)
             speculation = command.get("speculativeAuthenticate")
             if speculation is not None and "saslStart" in speculation and self.speculates:
-                answer = self.begin(speculation)
+                answer = self.start_conversation(speculation)
                 if answer.pop("ok"):
                     reply["speculativeAuthenticate"] = answer
         return reply
 
-    def begin(self, command: dict[str, Any]) -> dict[str, Any]:
+    def start_conversation(self, command: dict[str, Any]) -> dict[str, Any]:
         if command.get("mechanism") not in DIGESTS:
             return super().reply_to("saslStart", command)
         conversation = ServerConversation(self, command["mechanism"], command["payload"])

@@ -11,7 +11,7 @@ from gevent.pywsgi import WSGIServer
 class Endpoint:
     """Context manager that runs an HTTP service.
 
-    :param answer: the function that answers a request. The arguments are the method, the path with
+    :param answer: the function that answers a request. Its arguments are the method, the path with
         the query, the headers with names in lower case, and the body. The function returns the
         status and the body of the response.
     """

@@ -1,4 +1,4 @@
-"""Credentials are validated. The error about an invalid credential states the rule."""
+"""Tests of the validation of credentials: an error states the violated rule."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_names_of_mechanism_properties_ignore_case() -> None:
 
 # For each mechanism: the rules of username and password, the default authSource, and True if the
 # database in the URI replaces the default authSource. A rule is True (required), False (forbidden),
-# "any" (optional) or None (both username and password, or neither of the two).
+# "any" (optional) or None (both username and password, or none of them).
 MECHANISMS: dict[str, tuple[Any, Any, str, bool]] = {
     "DEFAULT": (True, True, "admin", True),
     "SCRAM-SHA-1": (True, True, "admin", True),

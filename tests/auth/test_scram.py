@@ -113,7 +113,7 @@ def test_invalid_last_message_of_server_raises_error(message: str, error: str, d
 
 
 def server_final(server_first: str, client_final: bytes) -> bytes:
-    """Without driver code, compute the last message of a server that knows the password."""
+    """Compute the last message of a server without driver code, from the password of the user."""
     salted = hashlib.pbkdf2_hmac("sha256", b"pencil", base64.b64decode(PARTS["salt"]), 4096)
     key = hmac.digest(salted, b"Server Key", "sha256")
     without_proof = client_final[: client_final.index(b",p=")]

@@ -160,7 +160,7 @@ def test_human_login_tries_cached_token_then_refresh_token_then_callback(clock: 
     server = TokenServer("token 1")
     login.authenticate(server, {}, None)
     assert server.seen == ["principal ann", "token 1"] and callback.calls[0].idp_info == PROVIDER
-    login.authenticate(server, {}, None)  # uses the cached token, which is still valid
+    login.authenticate(server, {}, None)  # the login uses the cached token
     assert server.seen[2:] == ["token 1"]
     server.accepted_tokens = ("token 2",)
     # The server rejects the cached token, and the refresh succeeds.
@@ -359,7 +359,7 @@ def test_concurrent_callers_derive_keys_once_and_cache_keeps_eight_keys(monkeypa
     keys.derive("sha256", b"p", b"7", 4096)
     assert len(derived) == 9 and repr(keys) == "<ScramKeys 1 cached>"
     keys._process = -1
-    # A derivation that the parent process began never ends in a forked child.
+    # A key derivation that the parent process started never ends in a forked child.
     keys._derivations["sha256", b"p", b"s", 4096] = Mock()
     assert keys.derive("sha256", b"p", b"s", 4096)[1] == b"10"
     monkeypatch.setattr(scram_keys, "derive_keys", Mock(side_effect=ValueError))

@@ -21,7 +21,7 @@ def test_run_with_one_contender_writes_page(tmp_path):
     assert (tmp_path / "performance.svg").exists()
 
 
-def test_run_names_failed_contender(tmp_path, capsys):
+def test_run_prints_error_of_failed_contender(tmp_path, capsys):
     file = tmp_path / "run.json"
     arguments = [*SMALL, "--only", "find_one", "--contenders", "floor", "--greenlets", "1", "--timeout", "1"]
     arguments[arguments.index("4")] = "100000000"

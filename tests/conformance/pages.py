@@ -7,8 +7,8 @@ A page is a table ``| ID | Level | What it demands | Proof |``. The first three 
 ``@pytest.mark.requirement("CMAP-17")``. If no test proves a requirement, the last column contains a reason that begins
 with ``none: ``.
 
-The program reads the markers from the source code, and does not import the tests. If a page is
-added, no other file needs an entry for the page.
+The program reads the markers from the source code, and does not import the tests. A new page needs
+no entry in another file.
 """
 
 from __future__ import annotations
@@ -116,26 +116,26 @@ def read_rows(text: str) -> list[Row]:
     return [Row(*(value.strip() for value in match.group("id", "level", "demand", "proof"))) for match in matches]
 
 
-def rendered(text: str, proofs: Proofs) -> str:
+def render_page(text: str, proofs: Proofs) -> str:
     """Return the text of a page with the current proofs in the last column."""
-    return "\n".join(_rendered_line(line, proofs) for line in text.splitlines()) + "\n"
+    return "\n".join(_render_line(line, proofs) for line in text.splitlines()) + "\n"
 
 
-def _rendered_line(line: str, proofs: Proofs) -> str:
+def _render_line(line: str, proofs: Proofs) -> str:
     rows = read_rows(line)
-    return str(replace(rows[0], proof=_proof(rows[0], proofs))) if rows else line
+    return str(replace(rows[0], proof=_proof_cell(rows[0], proofs))) if rows else line
 
 
-def _proof(row: Row, proofs: Proofs) -> str:
+def _proof_cell(row: Row, proofs: Proofs) -> str:
     nodes = proofs.get(row.id, [])
     if not nodes:
         return row.reason or UNPROVEN
-    links = [_link(node) for node in nodes[:SHOWN]]
+    links = [_markdown_link(node) for node in nodes[:SHOWN]]
     more = len(nodes) - SHOWN
     return ", ".join([*links, *([f"and {more} more"] if more > 0 else [])])
 
 
-def _link(node: str) -> str:
+def _markdown_link(node: str) -> str:
     file, _, name = node.partition("::")
     return f"[{file}::{name}](../../{file})"
 
@@ -155,7 +155,7 @@ def differences_of_pages(folder: Path = PAGES, tests: Path = TESTS) -> list[str]
                 found.append(f"{page.name}: {row.id} has neither a proof nor a reason")
             if row.id in proofs and row.reason is not None:
                 found.append(f"{page.name}: {row.id} has a proof, so remove its reason")
-        if rendered(text, proofs) != text:
+        if render_page(text, proofs) != text:
             found.append(f"{page.name}: out of date; run python -m tests.conformance.pages --write")
     seeds = {identifier.split("-")[0] for identifier in known}
     unknown = sorted(each for each in proofs if each.split("-")[0] in seeds and each not in known)
@@ -168,7 +168,7 @@ def main() -> int:
     if parser.parse_args().write:
         proofs = find_proofs()
         for page in pages():
-            page.write_text(rendered(page.read_text("utf-8"), proofs), "utf-8")
+            page.write_text(render_page(page.read_text("utf-8"), proofs), "utf-8")
     found = differences_of_pages()
     print("\n".join(found) or f"{len(pages())} page(s) agree with the tests")
     return 1 if found else 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.pages import differences_of_pages, find_proofs, pages, read_rows, rendered
+from tests.conformance.pages import differences_of_pages, find_proofs, pages, read_rows, render_page
 
 SOURCE = """
 import pytest
@@ -46,14 +46,14 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_rendered_page_lists_proofs(project: Path) -> None:
-    text = rendered(PAGE, find_proofs(project / "tests"))
+    text = render_page(PAGE, find_proofs(project / "tests"))
     assert [row.proof for row in read_rows(text)] == [
         "[tests/test_x.py::test_one](../../tests/test_x.py)",
         "none: it is a permission",
         "**not proven**",
     ]
     assert text.startswith("# X\n\n| ID |")
-    assert rendered(text, find_proofs(project / "tests")) == text
+    assert render_page(text, find_proofs(project / "tests")) == text
 
 
 def test_check_returns_each_error_of_page_and_markers(project: Path) -> None:

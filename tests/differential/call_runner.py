@@ -97,7 +97,7 @@ class Call(NamedTuple):
 
     :param name: Name of the file, and number of the row's first line.
     :param source: The lines of Python code.
-    :param since: The first version of PyMongo whose outcome equals gmongo's outcome. Empty if the row names no version.
+    :param since: The first version of PyMongo whose outcome equals gmongo's outcome, or empty.
     """
 
     name: str

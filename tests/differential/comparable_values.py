@@ -67,7 +67,7 @@ class ComparableValues:
             return name, str(value) if value.year < _FIXED_BEFORE else "now"
         if kind.__module__.partition(".")[0] in _DRIVERS:
             return self._convert_driver_object(value, depth)
-        if isinstance(value, (int, float, str)):  # Int64, IntEnum, ...
+        if isinstance(value, (int, float, str)):  # for example Int64 and IntEnum
             return name, str(value)
         return name, _without_addresses(repr(value))
 
@@ -90,9 +90,9 @@ class ComparableValues:
         if kind.__name__ in ("Database", "Collection"):
             return kind.__name__, value.name
         names = [each for each in dir(kind) if not each.startswith("_") and not callable(getattr(kind, each))]
-        return DriverObject(kind.__name__, tuple((each, self.attribute(value, each, depth + 1)) for each in names))
+        return DriverObject(kind.__name__, tuple((each, self.read_attribute(value, each, depth + 1)) for each in names))
 
-    def attribute(self, value: Any, name: str, depth: int = 0) -> Any:
+    def read_attribute(self, value: Any, name: str, depth: int = 0) -> Any:
         """Return the value of an attribute in comparable form, or the class of the error that the attribute raises."""
         try:
             return self.convert(getattr(value, name), depth)
@@ -108,7 +108,7 @@ class ComparableValues:
         names = {*dir(error), *vars(error)} - set(dir(BaseException))
         public = sorted(name for name in names if not name.startswith("_"))
         known = [
-            (each, self.attribute(error, each, depth + 1)) for each in public if not callable(getattr(error, each))
+            (each, self.read_attribute(error, each, depth + 1)) for each in public if not callable(getattr(error, each))
         ]
         return RaisedError(classes, tuple(known), tuple(sorted(getattr(error, "_error_labels", ()))))
 

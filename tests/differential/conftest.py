@@ -17,7 +17,7 @@ from .servers import SERVERS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect the failure of a test if PyMongo is older than the version that ``older.tsv`` gives for the test."""
+    """Expect a failure if PyMongo is older than the version of the test in ``older.tsv``."""
     folder = Path(__file__).parent
     lines = (folder / "older.tsv").read_text("utf-8").splitlines()
     since = {test: version for version, _, test in (line.partition("\t") for line in lines) if version[0] != "#"}

@@ -27,7 +27,7 @@ _BAD_ARGUMENT = frozenset({"TypeError", "ValueError"})
 
 
 class Kind(Enum):
-    """Why a difference from PyMongo is intended."""
+    """Reason why a difference from PyMongo is intended."""
 
     LAW = "a specification requires the behaviour of gmongo"
     SAFER = "PyMongo loses data, or fails late or by accident"
@@ -169,10 +169,10 @@ def _read_differences() -> Iterator[Difference]:
 DIFFERENCES = tuple(_read_differences())
 
 
-def explained(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
+def explaining_differences(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
     """Return the indexes of the intended differences that explain all differences of two outcomes.
 
-    Return None if a difference is not explained.
+    Return None if no intended difference explains a difference.
     """
     applicable = [(number, each) for number, each in enumerate(DIFFERENCES) if each.matches(call)]
     used: set[int] = set()
@@ -193,12 +193,12 @@ def explained(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
     return used
 
 
-def check(call: str, theirs: Outcome, ours: Outcome) -> set[int]:
+def check_outcomes(call: str, theirs: Outcome, ours: Outcome) -> set[int]:
     """Return the indexes of the intended differences that explain all differences of two outcomes.
 
     :raises AssertionError: The outcomes have a difference that no intended difference explains.
     """
-    used = explained(call, theirs, ours)
+    used = explaining_differences(call, theirs, ours)
     if used is None:
         lines = [
             f"{part}:\n  PyMongo {getattr(theirs, part)!r} {theirs.text if part == 'error' else ''}\n"

@@ -45,7 +45,7 @@ STARTS = (
 )
 
 
-def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
+def check_results() -> Iterator[tuple[str, dict[str, Any] | None]]:
     """Yield possible results of a server check: the result's name, and the hello reply or None for an error."""
     yield "error", None
     yield "standalone", {**_BASE, "isWritablePrimary": True}
@@ -86,12 +86,12 @@ def _address_text(address: Address) -> str:
 
 
 class DescriptionPair(NamedTuple):
-    """A topology description of gmongo and one of PyMongo, after equal results of server checks."""
+    """Topology descriptions of gmongo and PyMongo after equal results of server checks."""
 
     ours: Any
     theirs: Any
 
-    def after(self, address: Address, hello: dict[str, Any] | None) -> DescriptionPair:
+    def after_check(self, address: Address, hello: dict[str, Any] | None) -> DescriptionPair:
         """Return both descriptions after a check of one member with the given result."""
         reply = None if hello is None else Hello(dict(hello))
         return DescriptionPair(
@@ -100,7 +100,7 @@ class DescriptionPair(NamedTuple):
         )
 
     def views(self) -> tuple[Any, Any]:
-        """Return a view of each description. Equal views mean equal states."""
+        """Return a view of each description. Pairs with equal views have equal states."""
         return _comparable_topology(self.ours), _comparable_topology(self.theirs)
 
 
@@ -149,9 +149,9 @@ class Exploration(NamedTuple):
 def explore(start: Start, depth: int) -> Exploration:
     """Apply every sequence of at most `depth` checks.
 
-    If several sequences lead to equal states, continue only from the first.
+    If several sequences lead to equal states, continue only from the first sequence.
     """
-    replies = list(hellos())
+    replies = list(check_results())
     seen: set[Any] = set()
     violations: dict[str, str] = {}
     steps = 0
@@ -160,7 +160,7 @@ def explore(start: Start, depth: int) -> Exploration:
         before, path = paths.popleft()
         for address in sorted(before.ours.server_descriptions()) if len(path) < depth else ():
             for name, hello in replies:
-                after = before.after(address, hello)
+                after = before.after_check(address, hello)
                 steps += 1
                 ours, other = after.views()
                 fault = _difference(ours, other)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .call_runner import GMONGO, PYMONGO, CallRunner, Outcome
 from .comparable_values import RaisedError, are_equal
-from .differences import ACCIDENTS, explained
+from .differences import ACCIDENTS, explaining_differences
 
 _REPEATS = 3
 
@@ -48,7 +48,7 @@ def attribute_difference(runner: CallRunner, source: str, simulation: Callable[[
         ours = runner.run_call(GMONGO, source)
     if runner.unsupported_features:
         return Attribution(Verdict.SKIPPED, theirs, ours, sorted(runner.unsupported_features)[0])
-    if explained(source, theirs, ours) is not None:
+    if explaining_differences(source, theirs, ours) is not None:
         return Attribution(Verdict.SAME, theirs, ours)
     reason = _reason_if_random(runner, source, theirs) or _reason_if_server_differs(simulation(), source, theirs, ours)
     return Attribution(Verdict.SKIPPED if reason else Verdict.DIFFERENT, theirs, ours, reason)
@@ -66,7 +66,7 @@ def _reason_if_server_differs(simulation: CallRunner, source: str, theirs: Outco
         return ""
     if isinstance(theirs.error, RaisedError) and theirs.error.classes[0] in ACCIDENTS:
         return f"PyMongo raises an accidental error for the reply ({theirs.error.classes[0]})"
-    if explained(source, true_theirs, true_ours) is None:
+    if explaining_differences(source, true_theirs, true_ours) is None:
         return ""
     as_mongodb = are_equal(true_ours.error, ours.error) and are_equal(true_ours.returned, ours.returned)
     if isinstance(theirs.error, RaisedError):

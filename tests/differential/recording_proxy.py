@@ -15,7 +15,7 @@ import bson
 _HEADER = struct.Struct("<iiii")
 _OP_MSG = 2013
 SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
-"""Names of the databases that every server has."""
+"""Names of the system databases of every server."""
 # Commands that a driver sends for discovery and clean-up, and that are not part of an outcome.
 _INTERNAL_COMMANDS = frozenset(
     {"hello", "ismaster", "isMaster", "endSessions", "killCursors", "killSessions", "saslStart", "saslContinue"}
@@ -55,9 +55,9 @@ class RecordingProxy:
     The proxy runs in native threads, because PyMongo blocks the main thread.
 
     :param server: Host and port of the server.
-    :param forbidden_databases: Databases that existed before the tests. If a command uses such a
-        database, the proxy closes the connection.
-    :param fault_of_unacknowledged: Text that says how the server violates the protocol for
+    :param forbidden_databases: Databases that existed before the tests. If a command uses one of
+        these databases, the proxy closes the connection.
+    :param fault_of_unacknowledged: Text that states how the server violates the protocol for
         unacknowledged commands. If the text is not empty, the proxy rejects unacknowledged
         commands.
     :param permitted_database: The only database that calls may use. With this parameter, the proxy
@@ -225,7 +225,7 @@ def _receive(connection: socket.socket, size: int) -> bytes | None:
 
 
 def _shut_down(connection: socket.socket) -> None:
-    """Shut a socket down.
+    """Shut down a socket.
 
     The thread that reads from the socket then ends, and the peer receives the end of the stream.
     """

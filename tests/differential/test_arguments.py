@@ -18,7 +18,7 @@ import pytest
 from tests.support.cases import rows
 
 from .call_runner import CallRunner, Outcome
-from .differences import explained
+from .differences import explaining_differences
 from .servers import on_the_simulation
 
 ODD_VALUES: dict[str, Any] = {
@@ -85,7 +85,7 @@ def test_value_of_any_type_as_argument_has_outcome_of_pymongo(
     for text, value in ODD_VALUES.items():
         call = f"{subject}.{method}({parameter}={text})"
         theirs, ours = runner.compare(_make_call(subject, method, required_arguments, parameter, value))
-        equal = explained(call, theirs, ours) is not None or _is_rejected(theirs, ours)
+        equal = explaining_differences(call, theirs, ours) is not None or _is_rejected(theirs, ours)
         if not equal or (ours.error is not None and not ours.text):
             failures.append((call, _text(theirs), _text(ours)))
     assert not failures

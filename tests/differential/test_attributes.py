@@ -150,7 +150,7 @@ def test_parameters_have_names_and_order_of_pymongo() -> None:
     assert compared > 500
 
 
-# Constants
+# Tests of constants
 
 OTHER_CONSTANTS = {"gmongo.version", "gmongo.version_tuple", "gmongo.MIN_SUPPORTED_WIRE_VERSION"}
 

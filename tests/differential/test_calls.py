@@ -10,7 +10,7 @@ import pytest
 from tests.support.pymongo_version import fails_before_pymongo
 
 from .call_runner import Call, CallRunner, calls
-from .differences import check
+from .differences import check_outcomes
 from .servers import NAMED, only_on
 
 _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt")) for call in calls(path)]
@@ -35,11 +35,11 @@ def _marks(call: Call) -> list[pytest.MarkDecorator]:
 @_parametrized(_CALLS)
 @only_on("simulation", *NAMED)
 def test_call_has_outcome_of_pymongo(runner: CallRunner, call: Call) -> None:
-    check(call.source, *runner.compare(call.source))
+    check_outcomes(call.source, *runner.compare(call.source))
 
 
 @pytest.mark.one_in(2)
 @_parametrized([call for call in _CALLS if call.name.partition(":")[0] in _NX_SUBJECTS])
 @only_on("nx-27017")
 def test_call_has_outcome_of_pymongo_on_embedded_database(runner: CallRunner, call: Call) -> None:
-    check(call.source, *runner.compare(call.source))
+    check_outcomes(call.source, *runner.compare(call.source))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from .call_runner import GMONGO, PYMONGO, CallRunner, calls
-from .differences import DIFFERENCES, Difference, explained
+from .differences import DIFFERENCES, Difference, explaining_differences
 from .servers import on_the_simulation
 
 _HERE = Path(__file__).parent
@@ -32,7 +32,8 @@ def test_listed_difference_occurs_in_a_call(runner: CallRunner, number: int) -> 
     candidates = [call for call in _CALLS if difference.matches(call.source)]
     assert candidates
     for call in candidates:
-        used = explained(call.source, runner.run_call(PYMONGO, call.source), runner.run_call(GMONGO, call.source))
+        outcomes = [runner.run_call(driver, call.source) for driver in (PYMONGO, GMONGO)]
+        used = explaining_differences(call.source, *outcomes)
         if used is not None and number in used:
             return
     raise AssertionError(f"none of {len(candidates)} calls shows the difference")

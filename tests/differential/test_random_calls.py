@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from .call_runner import CallRunner
-from .differences import check
+from .differences import check_outcomes
 
 pytestmark = pytest.mark.long
 
@@ -142,4 +142,4 @@ def assert_equal_outcomes(runner: CallRunner, source: str) -> None:
     """Run a call with gmongo and PyMongo. Fail if the outcomes differ in a way that is not intended."""
     if runner.name == "nx-27017":
         pytest.skip("nx-27017 is not deterministic")
-    check(source, *runner.compare(source))
+    check_outcomes(source, *runner.compare(source))

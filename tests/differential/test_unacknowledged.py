@@ -19,7 +19,7 @@ from gmongo.testing import Deployment, DeploymentProcess
 from tests.support.cases import rows
 
 from .call_runner import DATABASE, CallRunner, Outcome
-from .differences import check
+from .differences import check_outcomes
 
 # PyMongo does not support servers of version 4.2.
 VERSIONS = ("4.4", pytest.param("5.0", marks=pytest.mark.long), "8.0")
@@ -138,7 +138,7 @@ def test_unacknowledged_write_has_outcome_of_pymongo_or_raises(versioned_runner:
         theirs, ours = versioned_runner.compare(_call_in_session(write, level, kind, options))
         call = f"Client(w=0).bulk_write({option}=" if name == "client.bulk_write" else f"w0.{name}({option}="
         if not any(explains(name, theirs, ours) for explains in EXPLANATIONS):
-            check(call, theirs, ours)
+            check_outcomes(call, theirs, ours)
 
 
 def _error_of_write(

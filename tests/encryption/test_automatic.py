@@ -200,7 +200,7 @@ def test_schema_of_the_server_is_used_and_cached(client, connect, schema, mongoc
     assert len([each for each in recorder.sent_commands("find") if each["find"] == "datakeys"]) == 1
 
 
-def test_schema_that_names_key_by_alt_name_encrypts(connect, client, mongocryptd, key):
+def test_schema_with_alternative_key_name_encrypts_values(connect, client, mongocryptd, key):
     encrypt = {"keyId": "/altname", "bsonType": "string", "algorithm": RANDOMIZED.value}
     automatic = connect(
         schema_map={PEOPLE: {"bsonType": "object", "properties": {"ssn": {"encrypt": encrypt}}}},
@@ -214,7 +214,7 @@ def test_schema_that_names_key_by_alt_name_encrypts(connect, client, mongocryptd
         automatic.shop.people.insert_one({"ssn": "1", "altname": "no such name"})
 
 
-def test_writes_in_transaction_are_encrypted_and_key_queries_run_outside(automatic, client):
+def test_transaction_encrypts_writes_and_excludes_queries_for_keys(automatic, client):
     with automatic.start_session() as session, session.start_transaction():
         automatic.shop.people.insert_one(dict(ANN), session=session)
         assert automatic.shop.people.find_one({"ssn": "457-55-5462"}, session=session) == ANN

@@ -56,11 +56,11 @@ class Outputs:
         self._states: list[Any] = []
 
     def record_state(self) -> None:
-        """Record the state that the status page shows at this moment."""
+        """Record the current state that the status page shows."""
         self._states.append(process_state(query_text=True))
 
     def channels(self) -> dict[str, str]:
-        """Return the recorded outputs as texts, by the kind of the output."""
+        """Return the recorded outputs as texts, keyed by the kind of the output."""
         events = [(event, [getattr(event, each, "") for each in _PAYLOADS]) for event in self._listener.events]
         return {
             "log": repr([(each.getMessage(), getattr(each, "structured", "")) for each in self._records]),

@@ -43,7 +43,7 @@ def test_deterministic_ciphertext_of_each_type_is_equal_in_both_drivers(encrypti
         assert equal_bson(encryption.decrypt(ours), value), name
 
 
-def test_both_drivers_find_and_decrypt_documents_of_the_other(client, encryption, peer, key):
+def test_each_driver_finds_and_decrypts_documents_of_other_driver(client, encryption, peer, key):
     client.shop.people.drop()
     client.shop.people.insert_one({"_id": 1, "ssn": encryption.encrypt("457-55-5462", DETERMINISTIC, key)})
     peer.client.shop.people.insert_one({"_id": 2, "ssn": peer.encryption.encrypt("1-2-3", DETERMINISTIC, key)})

@@ -1,6 +1,6 @@
 """gmongo creates and decrypts data keys with each provider of key management services (KMS).
 
-Other tests let requests to a KMS fail, time out, or be interrupted.
+The tests also cover KMS requests that fail, time out, or are interrupted.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def open_contexts(monkeypatch):
 
 
 class EventLoopTurns:
-    """Replacement for the function with which worker threads pause.
+    """Replacement of the function with which worker threads pause.
 
     In each pause, the worker thread waits until the event loop has run once.
 

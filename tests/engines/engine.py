@@ -1,7 +1,7 @@
 """Build each engine, and control the process of an engine.
 
-The environment variable ``GMONGO_ENGINES`` names the folder for the builds. The tests start each
-build as a separate process, and import no build, because SecantusDB has the GPL.
+The environment variable ``GMONGO_ENGINES`` contains the path of the folder for the builds. The
+tests start each build as a separate process, and import no build, because SecantusDB has the GPL.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _HOST = "127.0.0.1"
 def rows_to_run(rows: list[_Row]) -> list[_Row]:
     """Return `rows` if ``GMONGO_ENGINES`` is set.
 
-    Otherwise return only the first row, so that pytest reports one skipped test with the reason.
+    Without the variable, return only the first row, so that pytest reports one skipped test.
     """
     return rows if VARIABLE in os.environ else rows[:1]
 
 
 class MissingEngineError(Exception):
-    """Raised if the engine cannot run on this machine. The text contains the reason."""
+    """Raised if the engine cannot run on this machine. The error text contains the reason."""
 
 
 class Engine(NamedTuple):
@@ -202,8 +202,8 @@ class Server:
     def start(self) -> None:
         """Start the process, and wait for a reply to ping.
 
-        :raises MissingEngineError: The process does not reply in time. The text contains the last
-            output of the process.
+        :raises MissingEngineError: The process does not reply in time. The error text contains the
+            last output of the process.
         """
         program, *arguments = self._command
         self._process = process = TetheredProcess(shutil.which(program) or program, arguments, cwd=_ROOT)

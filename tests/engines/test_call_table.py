@@ -12,7 +12,7 @@ import pytest
 from tests.differential import call_runner
 from tests.differential.call_runner import Call, CallRunner, calls
 from tests.differential.call_timeouts import SILENT
-from tests.differential.differences import check
+from tests.differential.differences import check_outcomes
 from tests.differential.fault_attribution import Attribution, Verdict, attribute_difference
 
 from .engine import Server, rows_to_run
@@ -27,17 +27,17 @@ _HANGS = "the engine hangs, and replies to PyMongo's pings only until its restar
 def test_row_has_equal_results_in_gmongo_and_pymongo(
     server: Server, runner: CallRunner, simulation: Callable[[], CallRunner], outcome_counts: Counter[str], call: Call
 ) -> None:
-    attribution = _attribute(server, runner, call, simulation)
+    attribution = _attribute_difference(server, runner, call, simulation)
     if attribution is None:
         outcome_counts[_HANGS] += 1
         pytest.skip(_HANGS)
     outcome_counts[attribution.reason or attribution.verdict.value] += 1
     if attribution.verdict is Verdict.SKIPPED:
         pytest.skip(attribution.reason)
-    check(call.source, attribution.theirs, attribution.ours)
+    check_outcomes(call.source, attribution.theirs, attribution.ours)
 
 
-def _attribute(
+def _attribute_difference(
     server: Server, runner: CallRunner, call: Call, simulation: Callable[[], CallRunner]
 ) -> Attribution | None:
     """Run a row, and return its attribution, or None if the server stopped replying and was restarted."""

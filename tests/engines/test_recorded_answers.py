@@ -23,7 +23,7 @@ from gmongo.wire.message import encode_op_msg
 from tests.differential.call_runner import CallRunner
 from tests.differential.call_timeouts import SilentServerError, interrupt_after
 from tests.differential.differences import ACCIDENTS
-from tests.simulation.answers.case import Case, cases, difference, files, prepare, run
+from tests.simulation.answers.case import Case, cases, difference, files, insert_documents, run_case
 from tests.simulation.answers.notation import is_wrapper
 
 from .engine import Server, rows_to_run
@@ -53,7 +53,7 @@ class Databases:
         """
         try:
             with gevent.Timeout(_TIMEOUT, SilentServerError):
-                prepare(case, self._current_objects[0])
+                insert_documents(case, self._current_objects[0])
         except Exception:
             self._number += 1
         return self._current_objects
@@ -75,7 +75,7 @@ def _reply_to(case: Case, database: Any) -> Any:
     is_ours = isinstance(database, gmongo.database.Database)
     try:
         with gevent.Timeout(_TIMEOUT, SilentServerError) if is_ours else interrupt_after(_TIMEOUT):
-            return run(case, database)
+            return run_case(case, database)
     except Exception as error:
         return type(error).__name__
 
@@ -99,7 +99,7 @@ def _is_repeatable(case: Case, database: Any, reply: Any) -> bool:
 
 
 def _reply_to_command_of_pymongo(case: Case, database: Any) -> Any:
-    """Run a case with gmongo, but send documents in document sequences, as PyMongo does. Return the reply."""
+    """Return the reply to a case that gmongo sends in document sequences, as PyMongo does."""
     original_command = RunCommand.command
 
     def command(operation: Any, hello: Any) -> Any:

@@ -1,7 +1,7 @@
 """Programs that each use one extra. The function of a program has the name of the extra.
 
-The program `none` uses gmongo without extras. A function imports the packages of its extra, because
-no other extra is installed.
+The program `none` uses gmongo without extras. Each function imports only the packages of its extra,
+because no other extra is installed.
 """
 
 from __future__ import annotations
@@ -108,12 +108,12 @@ def ocsp() -> None:
 
     authority = Authority()
     with tempfile.TemporaryDirectory() as folder, Responder() as responder:
-        certified = authority.server(responder.url)
+        certified = authority.issue_server(responder.url)
         file = certified.write(Path(folder) / "server.pem")
         ca = authority.own.write(Path(folder) / "ca.pem")
         for staples in (True, False):
             for status in (GOOD, REVOKED):
-                responder.body = authority.response(certified, status)
+                responder.body = authority.respond(certified, status)
                 with StaplingServer(file, responder.body if staples else b"") as server:
                     assert _accepts_certificate(server.port, ca) == (status is GOOD), (staples, status)
         assert responder.requests

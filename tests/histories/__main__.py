@@ -70,12 +70,12 @@ def _limit_real_time(history: History) -> None:
     advance.
     """
 
-    def give_up(_signal: int, frame: FrameType | None) -> None:
+    def abort_history(_signal: int, frame: FrameType | None) -> None:
         where = "".join(traceback.format_stack(frame, 12))
         print(f"{history.topology} {history.seed} does not end:\n{where}", *history.faults, sep="\n", flush=True)
         os._exit(1)
 
-    signal.signal(signal.SIGALRM, give_up)
+    signal.signal(signal.SIGALRM, abort_history)
     signal.alarm(_LONGEST)
 
 

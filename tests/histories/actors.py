@@ -226,7 +226,7 @@ class TransferActor(Actor):
 class CausalReader(Actor):
     """Actor that writes and reads in a causally consistent session.
 
-    Each read must see all earlier writes of the session, and no older state than an earlier read.
+    Each read must return all earlier writes of the session, and no older data than an earlier read.
     """
 
     def __init__(self, name: str, client: MongoClient[Any], rng: random.Random, deployment: Deployment) -> None:

@@ -40,7 +40,7 @@ class Faults:
     def run(self, count: int, until: float) -> None:
         """Cause `count` faults before the virtual time `until`."""
         moments = sorted(self._rng.uniform(0, until - self._time.monotonic()) for _ in range(count))
-        plans = [(moment, self._rng.choice(self._kinds())) for moment in moments]
+        plans = [(moment, self._rng.choice(self._fault_methods())) for moment in moments]
         began = self._time.monotonic()
         waiting = []
         for moment, kind in plans:
@@ -57,10 +57,11 @@ class Faults:
             self._deployment.set_fail_point(mode="off", member=member)
             member.restart()
 
-    def _kinds(self) -> list[Callable[[], None]]:
+    def _fault_methods(self) -> list[Callable[[], None]]:
         kinds = [
-            self.kill, self.freeze, self.partition, self.delay, self.cut, self.garbage, self.drop, self.fail_point,
-            self.overload, self.loss, self.latency, self.suspend, self.block,
+            self.kill, self.freeze, self.partition, self.delay_member, self.cut_reply,
+            self.send_garbage, self.drop_connections, self.set_fail_point, self.limit_rate,
+            self.lose_messages, self.delay_network, self.suspend_process, self.block_commands,
         ]  # fmt: skip
         if self._deployment.members.has_primary:
             kinds += [self.step_down] * 3
@@ -75,7 +76,7 @@ class Faults:
         use_primary = members.has_primary and self._rng.random() < 0.5
         return members.primary if use_primary else self._rng.choice(members)
 
-    def _number(self, member: Any) -> int:
+    def _member_number(self, member: Any) -> int:
         return self._deployment.members.index(member)
 
     def _pause(self, max_seconds: float) -> None:
@@ -83,21 +84,21 @@ class Faults:
 
     def kill(self) -> None:
         member = self._member()
-        self._record("kill", self._number(member))
+        self._record("kill", self._member_number(member))
         member.kill()
         self._pause(12)
         member.restart()
 
     def freeze(self) -> None:
         member = self._member()
-        self._record("freeze", self._number(member))
+        self._record("freeze", self._member_number(member))
         member.freeze()
         self._pause(12)
         member.thaw()
 
     def partition(self) -> None:
         member = self._member()
-        self._record("partition", self._number(member))
+        self._record("partition", self._member_number(member))
         member.partition()
         self._pause(12)
         member.heal()
@@ -105,35 +106,35 @@ class Faults:
     def step_down(self) -> None:
         if self._deployment.members.has_primary:
             primary = self._deployment.members.primary
-            self._record("step down", self._number(primary))
+            self._record("step down", self._member_number(primary))
             primary.step_down(self._rng.choice((0.1, 5)))
 
-    def delay(self) -> None:
+    def delay_member(self) -> None:
         member, seconds = self._member(), self._rng.choice((0.01, 0.3, 3))
-        self._record("delay", self._number(member), seconds)
+        self._record("delay", self._member_number(member), seconds)
         member.delay(seconds)
         self._pause(6)
         member.delay(0)
 
-    def cut(self) -> None:
+    def cut_reply(self) -> None:
         member, command, size = self._member(), self._command(), self._rng.choice((0, 1, 15, 16, 20, 60))
-        self._record("cut", self._number(member), command, size)
+        self._record("cut", self._member_number(member), command, size)
         member.drop_after(size, command)
 
-    def garbage(self) -> None:
+    def send_garbage(self) -> None:
         member, command = self._member(), self._command()
-        self._record("garbage", self._number(member), command)
+        self._record("garbage", self._member_number(member), command)
         member.garbage(command)
 
     def _command(self) -> str | None:
         return self._rng.choice((None, "hello", *_COMMANDS))
 
-    def drop(self) -> None:
+    def drop_connections(self) -> None:
         member = self._member()
-        self._record("drop", self._number(member))
+        self._record("drop", self._member_number(member))
         member.drop_connections()
 
-    def fail_point(self) -> None:
+    def set_fail_point(self) -> None:
         member = self._member()
         data: dict[str, Any] = {"failCommands": self._rng.sample(_COMMANDS, 3)}
         if self._rng.random() < 0.4:
@@ -141,41 +142,41 @@ class Faults:
         else:
             data["errorCode"] = self._rng.choice(_CODES)
         mode = {"times": self._rng.choice((1, 1, 2, 5))}
-        self._record("fail point", self._number(member), mode, data)
+        self._record("fail point", self._member_number(member), mode, data)
         self._deployment.set_fail_point("failCommand", mode, data, member=member)
 
-    def block(self) -> None:
+    def block_commands(self) -> None:
         member, seconds = self._member(), self._rng.choice((0.05, 1, 12))
         data = {
             "failCommands": self._rng.sample(_COMMANDS, 3),
             "blockConnection": True,
             "blockTimeMS": seconds * 1000,
         }
-        self._record("block", self._number(member), data)
+        self._record("block", self._member_number(member), data)
         self._deployment.set_fail_point("failCommand", {"times": self._rng.choice((1, 3))}, data, member=member)
 
-    def overload(self) -> None:
+    def limit_rate(self) -> None:
         requests, connections = self._rng.choice((1, 5, 20)), self._rng.choice((None, 1, 5))
         self._record("overload", requests, connections)
         self._deployment.rate_limit(requests, connections, burst=1)
         self._pause(6)
         self._deployment.rate_limit()
 
-    def loss(self) -> None:
+    def lose_messages(self) -> None:
         share = self._rng.choice((0.05, 0.3))
         self._record("loss", share)
         self._deployment.network.loss = share
         self._pause(6)
         self._deployment.network.loss = 0.0
 
-    def latency(self) -> None:
+    def delay_network(self) -> None:
         seconds = self._rng.choice((0.005, 0.1, 1))
         self._record("latency", seconds)
         self._deployment.network.latency = seconds
         self._pause(6)
         self._deployment.network.latency = 0.0
 
-    def suspend(self) -> None:
+    def suspend_process(self) -> None:
         seconds = self._rng.choice((0.5, 15, 120, 4000))
         self._record("suspend", seconds)
         self._time.suspend(seconds)

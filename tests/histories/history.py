@@ -95,7 +95,7 @@ class History:
         }
 
     def _run_actors(self, time: VirtualTime, deployment: Deployment, client: MongoClient[Any]) -> None:
-        _prepare(client)
+        _insert_documents(client)
         faults = Faults(deployment, time, random.Random(self._rng.random()))
         self.faults = faults.log
         actors = self._actors(deployment, client)
@@ -109,7 +109,7 @@ class History:
             for actor in actors:
                 actor.check(final_client)
             self._count(actors)
-        _check_nothing_in_use(client)
+        _check_no_connection_in_use(client)
 
     def _actors(self, deployment: Deployment, client: MongoClient[Any]) -> list[Actor]:
         def new_actor(kind: Any, name: str, *arguments: Any) -> Any:
@@ -129,7 +129,7 @@ class History:
     def _finish(self, actors: list[Actor], greenlets: list[Any], final_client: MongoClient[Any]) -> None:
         """Wait until all actors except the watchers have ended.
 
-        Finally insert a document, whose change event ends the watchers.
+        Finally insert a document whose change event stops the watchers.
         """
         watchers = [greenlet for actor, greenlet in zip(actors, greenlets, strict=True) if isinstance(actor, Watcher)]
         others = [greenlet for greenlet in greenlets if greenlet not in watchers]
@@ -155,7 +155,7 @@ class History:
                 self.outcomes[f"{type(actor).__name__} {name}"] += count
 
 
-def _prepare(client: MongoClient[Any]) -> None:
+def _insert_documents(client: MongoClient[Any]) -> None:
     database = client.history
     database.questions.insert_many([{"_id": number, "answer": stored_answer(number)} for number in range(DOCUMENTS)])
     database.lists.insert_many([{"_id": number, "tokens": [], "count": 0} for number in range(3)])
@@ -163,7 +163,7 @@ def _prepare(client: MongoClient[Any]) -> None:
     database.create_collection("inserts")
 
 
-def _check_nothing_in_use(client: MongoClient[Any]) -> None:
+def _check_no_connection_in_use(client: MongoClient[Any]) -> None:
     """Check that the client can run an operation, and that no connection is in use afterwards."""
     for _ in range(5):
         try:

@@ -42,8 +42,8 @@ def outcomes_with_driver(
     :param folder: Working directory of the process.
     :param log: File to which the output of the process is written.
     :param port: Port on which the simulated server listens, or None for any free port.
-    :param runner: Name and arguments of a module that runs the tests and writes a report. If empty,
-        pytest runs the tests.
+    :param runner: Name and arguments of a module that runs the tests and writes a report. If this
+        parameter is empty, pytest runs the tests.
     :param deployment: Command line options of the simulated deployment.
     """
     port_options = ("--port", str(port)) if port is not None else ()

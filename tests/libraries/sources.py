@@ -1,4 +1,4 @@
-"""The tests of the installed libraries, from the source distributions of the libraries."""
+"""Locate the tests of the installed libraries in their source distributions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 FOLDER_VARIABLE = "GMONGO_LIBRARIES"
-"""Variable with a folder for source distributions. With this variable, a missing library is a failure."""
+"""Environment variable: folder of source distributions. If set, a missing library is a failure."""
 
 
 def libraries_are_required() -> bool:
-    """Return True if the tests of a library that is not installed must fail, and False if they are skipped."""
+    """Return True if the tests of a missing library fail, and False if the tests are skipped."""
     return FOLDER_VARIABLE in os.environ
 
 
-def require(*distributions: str) -> None:
-    """If one of the distributions is not installed, skip or fail the current test."""
+def require_distributions(*distributions: str) -> None:
+    """If one of the `distributions` is not installed, skip or fail the current test."""
     for distribution in distributions:
         try:
             version(distribution)
@@ -35,7 +35,7 @@ def require(*distributions: str) -> None:
 def source_of(distribution: str) -> Path:
     """Return the folder with the unpacked source of a distribution.
 
-    If this folder does not exist, download and unpack the source distribution.
+    If the folder does not exist, download and unpack the source distribution.
     """
     folder = Path(os.environ[FOLDER_VARIABLE]) / distribution
     if not folder.exists():

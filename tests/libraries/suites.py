@@ -16,8 +16,8 @@ class Suite:
 
     :ivar distribution: Name of the library's distribution.
     :ivar tests: Arguments of the runner that select the tests.
-    :ivar at_least: Minimum number of tests that must pass with PyMongo. The number prevents a
-    comparison without tests.
+    :ivar at_least: Minimum number of tests that must pass with PyMongo. This minimum detects a
+    comparison that runs no tests.
     :ivar exceptions: Tests that pass with PyMongo but fail with gmongo: the name of the test -> the
         reason.
     :ivar port: Port of the server to which the tests connect.

@@ -18,7 +18,7 @@ from tests.apps.hosting import hosted, open_connections
 from tests.support.wait import until
 
 from .drivers import connected_drivers, database_of
-from .sources import require
+from .sources import require_distributions
 from .visits import VISITS, Browser
 
 pytestmark = pytest.mark.long
@@ -38,7 +38,7 @@ def test_gunicorn_configuration_of_examples_is_one_line():
 
 @pytest.mark.parametrize("name", sorted(VISITS))
 def test_application_gives_equal_responses_with_both_drivers(name, tmp_path):
-    require(DISTRIBUTIONS[name])
+    require_distributions(DISTRIBUTIONS[name])
     settings = tmp_path / "gunicorn.conf.py"
     settings.write_text((EXAMPLES / name / "gunicorn.conf.py").read_text() + SETTINGS.read_text())
     pymongo_responses, pymongo_errors = responses_to_visitors(

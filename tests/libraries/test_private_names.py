@@ -10,10 +10,10 @@ from gmongo.testing import DeploymentProcess
 from tests.support.cases import rows
 from tests.support.programs import run_python
 
-# Expression that contains a private name of PyMongo -> libraries that use the expression. The table
-# was made by a search through the distributions that require PyMongo.
+# Expression that contains a private name of PyMongo -> libraries that use the expression. The rows
+# result from a search in the distributions that require PyMongo.
 NAMES = [row["expression"] for row in rows(__file__, "names")]
-# Name of an older PyMongo, which Flask-PyMongo uses.
+# Name in an older version of PyMongo, which Flask-PyMongo uses.
 OLDER_NAMES = ["client.a.b._Collection__database == client.a"]
 
 PROGRAM = """

@@ -2,9 +2,9 @@
 
 Each test that passes with PyMongo must also pass with gmongo.
 
-If a library is not installed, its tests are skipped. With ``tox -e libraries``, its tests fail
-instead. An environment variable such as ``GMONGO_CHECKOUT_MONGOENGINE`` selects a checkout of a
-library instead of the source distribution.
+If a library is not installed, its tests are skipped. With ``tox -e libraries``, the tests of a
+missing library fail. An environment variable such as ``GMONGO_CHECKOUT_MONGOENGINE`` selects a
+checkout of a library instead of the source distribution.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from .both_drivers import outcomes_with_driver
-from .sources import libraries_are_required, require, source_of
+from .sources import libraries_are_required, require_distributions, source_of
 from .suites import SCRIPTS, SUITES
 
 pytestmark = pytest.mark.long
@@ -50,7 +50,7 @@ def without_parameters(names):
 @pytest.mark.timeout(2000)
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.distribution)
 def test_library_tests_pass_with_gmongo(suite, tmp_path):
-    require(suite.distribution)
+    require_distributions(suite.distribution)
     if suite.checkout is not None:
         folder = Path(suite.checkout)
     elif not suite.in_distribution:
@@ -67,7 +67,7 @@ def test_library_tests_pass_with_gmongo(suite, tmp_path):
 
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
 def test_library_application_passes_with_gmongo(name, tmp_path):
-    require(*SCRIPTS[name])
+    require_distributions(*SCRIPTS[name])
     script = str(SCRIPTS_FOLDER / f"{name}.py")
     expected, missing, failing_with_pymongo = compare_drivers(
         [script], tmp_path, tmp_path, deployment=("--standalone",)

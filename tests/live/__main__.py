@@ -2,7 +2,7 @@
 
 The program writes the results to ``report.html`` and ``report.json``. By default, the program uses
 only its own databases, and sends no command that affects the whole deployment. Official tests, fail
-points, step-downs and `killAllSessions` need the option --disposable.
+points, step-downs and `killAllSessions` require the option --disposable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gmongo.errors import PyMongoError
 from gmongo.server_api import ServerApi
 from gmongo.testing import URI_VARIABLE
 from tests.live import answers, calls, campaigns, official, prose_tests
-from tests.live.mongod import MECHANISMS, StartedDeployment, started
+from tests.live.mongod import MECHANISMS, StartedDeployment, run_mongod
 from tests.live.report import LIMIT, Outcome, Report, SilentError, Skip
 from tests.live.target import RefusedError, Target
 
@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.mongod is not None:
         choices = {name: getattr(options, name) for name in ("program", "tls", "mechanism", "compressor")}
-        with started(options.mongod, api_version=options.api_version, **choices) as deployment:
+        with run_mongod(options.mongod, api_version=options.api_version, **choices) as deployment:
             options.uri, options.disposable = deployment.uri, deployment.name
             return _run_all(parser, options, deployment)
     if not options.uri:
@@ -107,11 +107,11 @@ def _run(name: str, target: Target, report: Report, options: argparse.Namespace)
     print(f"{name} …", flush=True)
     try:
         with gevent.Timeout(LIMIT, SilentError("the deployment no longer answers")):
-            target.drop_databases()  # this part must not find the data of earlier parts
+            target.drop_databases()  # this part of the run must not find the data of earlier parts
         PARTS[name](target, report, options)
     except Skip as reason:
         report.add(name, "all", Outcome.SKIPPED, str(reason))
-    except Exception as error:  # an error of one part does not prevent the other parts
+    except Exception as error:  # after an error in one part, the other parts still run
         report.add(name, "the whole part", Outcome.FAILED, f"{type(error).__name__}: {error}")
 
 

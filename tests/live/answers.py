@@ -6,7 +6,7 @@ import random
 
 from tests.live.report import DifferenceError, Report, Skip
 from tests.live.target import Target
-from tests.simulation.answers.case import Case, cases, difference, run
+from tests.simulation.answers.case import Case, cases, difference, run_case
 from tests.simulation.answers.notation import line
 from tests.simulation.answers.test_answers import simulation
 from tests.simulation.fuzz.__main__ import without_documented_differences
@@ -32,7 +32,7 @@ def compare_recorded_replies(target: Target, report: Report, name_part: str) -> 
         with report.case(DOCUMENTED, case.name):
             if _version_numbers(target.version) < _version_numbers(case.version):
                 raise Skip(f"the recorded reply is of version {case.version}")
-            replies = run(case, database)
+            replies = run_case(case, database)
             described = difference(case.expected, replies)
             if described:
                 _raise_if_unknown(replies, unknown)
@@ -70,9 +70,9 @@ def compare_random_calls(target: Target, report: Report, calls: int, seed: int) 
             case = grammar.case("reads")
             fields = {**case, "run": case["run"][:1]}
             with report.case(DRAWN, f"{number}, seed {seed}: {line(fields['run'])}"):
-                replies = (
-                    without_documented_differences(fields["run"], run(Case("drawn", fields), side)[0]) for side in sides
-                )
+                drawn = Case("drawn", fields)
+                answers = (run_case(drawn, side)[0] for side in sides)
+                replies = (without_documented_differences(fields["run"], each) for each in answers)
                 server_reply, simulated_reply = replies
                 _raise_if_unknown(server_reply, _UNKNOWN)
                 _raise_if_unknown(simulated_reply, _UNKNOWN, "simulation")

@@ -12,7 +12,7 @@ from gmongo.testing import DeploymentProcess
 from gmongo.testing.simulation.versions import NEWEST, OLDEST
 from gmongo.uri_parser import parse_uri
 from tests.differential.call_runner import DATABASE, CallRunner, ForeignDatabaseError, Outcome, calls
-from tests.differential.differences import are_equal, check, explained
+from tests.differential.differences import are_equal, check_outcomes, explaining_differences
 from tests.differential.fault_attribution import attribute_difference
 from tests.live.report import DifferenceError, Report, Skip
 from tests.live.target import OWN, Target
@@ -46,13 +46,13 @@ def run(target: Target, report: Report, source_part: str) -> None:
 def _compare(source: str, runner: CallRunner, simulated: CallRunner, foreign_databases: Collection[str]) -> None:
     try:
         theirs, ours = runner.compare(source)
-        if explained(source, theirs, ours) is None:
+        if explaining_differences(source, theirs, ours) is None:
             _, theirs, ours, reason = attribute_difference(runner, source, lambda: simulated)
             if reason:
                 raise Skip(reason)
     except ForeignDatabaseError as refusal:
         raise Skip(f"not without --disposable: {refusal}") from None
-    check(source, theirs, ours)
+    check_outcomes(source, theirs, ours)
     if any(f"('str', {name!r})" in repr(ours.returned) for name in foreign_databases):
         raise Skip("the call returns the names of databases that do not belong to the run")
     simulation = simulated.run_gmongo_call(source)

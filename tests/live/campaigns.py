@@ -56,8 +56,8 @@ class LiveStep(Step):
         return faults
 
     def _fork(self, number: int) -> None:
-        # A forked child cannot wait for a server process of its parent. The fork therefore waits
-        # until no member is restarting.
+        # A forked child cannot wait for a server process of its parent. Therefore the parent forks
+        # only when no member is restarting.
         while self._restarts:
             gevent.sleep(0.05)
         super()._fork(number)
@@ -109,15 +109,15 @@ class LiveStep(Step):
                     member.restart()
             replica_set.await_members(_RECOVERY)
             deadline = monotonic() + _RECOVERY
-            while not all(map(self._knows_keys, self._target.hosts)) and monotonic() < deadline:
+            while not all(map(self._has_keys, self._target.hosts)) and monotonic() < deadline:
                 gevent.sleep(0.1)
         finally:
             self._restarts = False
 
-    def _knows_keys(self, host: str) -> bool:
+    def _has_keys(self, host: str) -> bool:
         """Return False if the member does not have the keys that sign cluster times.
 
-        With access control, a restarted member must first get these keys.
+        With access control, a restarted member must first receive these keys.
         """
         try:
             self._target.direct(host).admin.command("ping")
@@ -128,7 +128,7 @@ class LiveStep(Step):
     def _check(self, client: MongoClient[Any]) -> None:
         """Check the invariants of the client.
 
-        Also check that the run has left no open transaction and no cursor on the servers.
+        Also check that the servers have no open transaction and no cursor of the run.
         """
         deadline = monotonic() + _RECOVERY
         while True:

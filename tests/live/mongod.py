@@ -32,7 +32,7 @@ class StartedDeployment(NamedTuple):
 
 
 @contextmanager
-def started(
+def run_mongod(
     members: int,
     *,
     program: str | None = None,

@@ -1,4 +1,4 @@
-"""Run the official unified tests on an existing deployment, by the rules of the specification for such deployments."""
+"""Run the official unified tests on an existing deployment, by the rules of the specification."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
 
 class ExistingDeployment(RunningDeployment):
-    """A deployment that runs before the tests. A test runner calls only these methods."""
+    """A deployment that runs before the tests, with the methods that a test runner calls."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -44,7 +44,7 @@ class ExistingDeployment(RunningDeployment):
         """Return the URI of the deployment.
 
         :param multiple: Value of ``useMultipleMongoses`` in the definition of the client.
-        :raises Skip: The case needs several mongos, and the deployment has only one.
+        :raises Skip: The case needs several mongos, and the deployment has only one mongos.
         """
         if multiple is not True or self.setting.topology not in ("sharded", "load-balanced"):
             return self._one
@@ -68,7 +68,7 @@ class ExistingDeployment(RunningDeployment):
         self._target.direct(address).admin.command(command)
 
     def disable_fail_points(self, names: set[str]) -> None:
-        """Disable the fail points with these names on all servers."""
+        """Disable the fail points `names` on all servers."""
         if names:
             self._target.disable_fail_points(*names)
 
@@ -82,9 +82,9 @@ class ExistingDeployment(RunningDeployment):
                     raise
 
     def synchronize_mongos(self, document: Mapping[str, Any]) -> None:
-        """Run `distinct` on each mongos, so that each mongos learns of the new collections.
+        """Run `distinct` on each mongos, so that each mongos loads the metadata of collections.
 
-        In a transaction, `distinct` fails on a mongos that does not know the collection yet.
+        In a transaction, `distinct` fails on a mongos without the metadata of the collection.
         """
         if self.setting.topology == "sharded" and "distinct" in str(document["tests"]):
             for client in self._mongos_clients():
@@ -132,11 +132,11 @@ def _run_case(
     """Run a case.
 
     Repeat a failed case if its outcome depends on the speed of the machine, or if an election took
-    place. The second attempt doubles all times of the case, the third attempt triples them, and so
-    on. The times keep their ratios, so a fault of the driver fails in each attempt.
+    place. The second attempt doubles all times of the case, the third attempt triples the times,
+    and so on. All times keep their ratios, so a fault of the driver fails each attempt.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        document, election = with_longer_times(read(), attempt), live.election()
+        document, election = multiply_times(read(), attempt), live.election()
         try:
             return Run(live, document, document["tests"][index], options).run()
         except Skip:
@@ -149,15 +149,15 @@ def _run_case(
             remarks.append(f"repeated after {type(error).__name__}: {error}")
 
 
-def with_longer_times(value: Any, factor: int, is_time: bool = False) -> Any:
+def multiply_times(value: Any, factor: int, is_time: bool = False) -> Any:
     """Return the JSON value with each number multiplied by the factor if its key is the name of a time."""
     if isinstance(value, dict):
         return {
-            key: with_longer_times(inner, factor, is_time or _TIME.fullmatch(key) is not None)
+            key: multiply_times(inner, factor, is_time or _TIME.fullmatch(key) is not None)
             for key, inner in value.items()
         }
     if isinstance(value, list):
-        return [with_longer_times(inner, factor, is_time) for inner in value]
+        return [multiply_times(inner, factor, is_time) for inner in value]
     return value * factor if is_time and type(value) in (int, float) else value
 
 

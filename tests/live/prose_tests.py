@@ -76,7 +76,7 @@ class _Results:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        # Failed tests that will run again, because they have short timeouts.
+        # Failed tests that will run again, because the tests have short timeouts.
         self.limited: list[str] = []
         self.attempts = 1
 

@@ -24,16 +24,16 @@ class Outcome(Enum):
     PASSED = "passed"
     SKIPPED = "skipped"
     DIFFERS = "differs"
-    """Difference from the simulation or the documentation, which may require a change of the simulation."""
+    """Difference from the simulation or the documentation, perhaps a fault of the simulation."""
     FAILED = "failed"
 
 
 class Skip(Exception):
-    """Raised by a case that cannot run on this deployment. The text is the reason."""
+    """Raised by a case that cannot run on this deployment. The text of the error is the reason."""
 
 
 class DifferenceError(Exception):
-    """Raised by a case whose compared outcomes differ. The text describes the difference."""
+    """Raised by a case whose outcomes differ. The text of the error describes the difference."""
 
 
 class SilentError(Exception):
@@ -67,7 +67,7 @@ class Report:
     def case(self, part: str, name: str) -> Iterator[list[str]]:
         """Run a case in the block, and add its outcome.
 
-        The block may add remarks, which the report shows, to the yielded list.
+        The block may add remarks for the report to the yielded list.
 
         :raises SilentError: Three consecutive cases have timed out.
         """
@@ -100,7 +100,7 @@ class Report:
         return any(entry.outcome is Outcome.FAILED for entry in self.entries)
 
     def summary(self) -> dict[str, Any]:
-        """Return for each part: the number of cases with each outcome, and of skipped cases with each reason."""
+        """Return, for each part, the number of cases by outcome, and of skipped cases by reason."""
         parts: dict[str, Any] = {}
         for entry in self.entries:
             part = parts.setdefault(entry.part, {each.value: 0 for each in Outcome} | {"reasons": Counter()})

@@ -2,7 +2,7 @@
 
 Each run is a separate program with separate servers. Two runs are executed concurrently.
 ``--program`` and the environment variable GMONGO_MONGODS (paths separated by colons) add runs with
-other `mongod` programs. If one of these programs cannot start, its runs are skipped.
+other `mongod` programs. If one of these `mongod` programs cannot start, its runs are skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 from gmongo.testing import URI_VARIABLE, EmbeddedDatabaseError
 from gmongo.testing.mongod.program import find_program
 from tests.live import campaigns, official, prose_tests
-from tests.live.mongod import MECHANISMS, started
+from tests.live.mongod import MECHANISMS, run_mongod
 
 PROGRAMS_VARIABLE = "GMONGO_MONGODS"
 _OFFICIAL = ("--only", official.PART, "--only", prose_tests.PART)
@@ -103,7 +103,7 @@ def _with_program(path: str) -> list[Run]:
 
 
 def perform(run: Run) -> bool:
-    """Perform a run, print the end of its output, and return True if no case fails."""
+    """Perform a run, print the last lines of its output, and return True if no case fails."""
     begin = monotonic()
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -123,7 +123,7 @@ def _output_of(run: Run, folder: Path) -> subprocess.CompletedProcess[str]:
     command = run.command(folder)
     if "tests.live" in command or _OWN_SERVERS in command:
         return subprocess.run(command, check=False, **settings)  # type: ignore[call-overload, no-any-return]
-    with started(run.members, accepts_version_2=False) as deployment:
+    with run_mongod(run.members, accepts_version_2=False) as deployment:
         command += ["--check", deployment.uri] if _ANSWERS in command else []
         command += ["--uri", deployment.uri] if _FUZZ in command else []
         environment = {**os.environ, URI_VARIABLE: deployment.uri}

@@ -24,7 +24,7 @@ OWN = frozenset({"admin", "config", "local"})
 _DEPLOYMENT_OPTIONS = frozenset({"replicaset", "loadbalanced", "directconnection", "authsource"})
 _URI = re.compile(r"mongodb(\+srv)?://(?:([^@/]*)@)?[^/?]*(?:/[^?]*)?(?:\?(.*))?$")
 _CONNECTIONS = 8
-# Mechanism that the run does not use, because the mechanism needs a token of an identity provider.
+# Authentication mechanism that the run omits, because a token of an identity provider is missing.
 _UNUSED_MECHANISM = "MONGODB-OIDC"
 
 
@@ -57,7 +57,7 @@ class Target:
     :param one_mongos: URI of a load balancer that has only one mongos, if the load balancer of
         `uri` has several.
     :param replica_set: Replica set that the run has started, whose members the run may kill and
-        stop. None for other deployments.
+        stop. None for a deployment that the run has not started.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Target:
 
         :param name: Name that the user passes to confirm that the deployment
             is disposable.
-        :raises RefusedError: The name is not the name of the deployment, or the deployment contains
+        :raises RefusedError: `name` is not the name of the deployment, or the deployment contains
             databases of other users.
         """
         if name != self.name:
@@ -143,10 +143,9 @@ class Target:
     def open_database(self, name: str) -> Database[Any]:
         """Return an object for a database of the run.
 
-        In a sharded cluster, its client connects to only one mongos.
-
-        The client uses one mongos, because a cursor exists on only one mongos. If the deployment is
-        not disposable, the client rejects the use of databases of other users.
+        In a sharded cluster, its client connects to only one mongos, because a cursor exists on
+        only one mongos. If the deployment is not disposable, the client rejects the use of
+        databases of other users.
         """
         if self._fenced is None:
             one = self.uri_with_hosts(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
@@ -193,7 +192,7 @@ class Target:
             self.direct(each).admin.command("configureFailPoint", name, mode=mode, **more)
 
     def disable_fail_points(self, *names: str) -> None:
-        """Disable the fail points with these names on all reachable servers."""
+        """Disable the fail points `names` on all reachable servers."""
         for host in self.hosts:
             for name in names:
                 with suppress(PyMongoError):

@@ -14,7 +14,7 @@ import pytest
 
 from gmongo.testing import Deployment, DeploymentProcess
 from tests.live.__main__ import main
-from tests.live.official import with_longer_times
+from tests.live.official import multiply_times
 from tests.live.target import OWN, RefusedError, Target
 from tests.support.programs import ROOT, environment
 
@@ -156,4 +156,4 @@ def test_run_on_each_kind_of_disposable_deployment_passes(kind: list[str], tmp_p
 def test_second_attempt_doubles_times_and_keeps_other_numbers() -> None:
     case = {"timeoutMS": 75, "command": {"maxTimeMS": {"$$lte": 75}, "items": 3}, "wait": [{"ms": 5}]}
     doubled = {"timeoutMS": 150, "command": {"maxTimeMS": {"$$lte": 150}, "items": 3}, "wait": [{"ms": 10}]}
-    assert with_longer_times(case, 2) == doubled
+    assert multiply_times(case, 2) == doubled

@@ -53,32 +53,32 @@ def _text(node: ast.AST) -> str:
     return ast.unparse(node)
 
 
-def _comparisons(node: ast.AST) -> Edits:
+def _edit_comparisons(node: ast.AST) -> Edits:
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         left, right = _text(node.left), _text(node.comparators[0])
         for operator in _COMPARISONS[type(node.ops[0])]:
             yield node, f"({left} {operator} {right})"
 
 
-def _numbers(node: ast.AST) -> Edits:
+def _edit_numbers(node: ast.AST) -> Edits:
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         yield node, repr(node.value + 1 if isinstance(node.value, int) else node.value * 2)
         if node.value:
             yield node, repr(node.value - 1 if isinstance(node.value, int) else 0.0)
 
 
-def _flags(node: ast.AST) -> Edits:
+def _edit_flags(node: ast.AST) -> Edits:
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield node, repr(not node.value)
 
 
-def _name_texts(node: ast.AST) -> Edits:
+def _edit_names(node: ast.AST) -> Edits:
     """Change string constants that are names, such as the names of command fields."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.lstrip("$").isidentifier():
         yield node, repr(node.value + "X")
 
 
-def _conditions(node: ast.AST) -> Edits:
+def _edit_conditions(node: ast.AST) -> Edits:
     if isinstance(node, (ast.If, ast.IfExp)):
         yield node.test, f"(not ({_text(node.test)}))"
         yield node.test, "True"
@@ -89,7 +89,7 @@ def _conditions(node: ast.AST) -> Edits:
         yield each, "True"
 
 
-def _and_or(node: ast.AST) -> Edits:
+def _edit_and_or(node: ast.AST) -> Edits:
     if isinstance(node, ast.BoolOp):
         texts = [f"({_text(value)})" for value in node.values]
         yield node, f"({(' or ' if isinstance(node.op, ast.And) else ' and ').join(texts)})"
@@ -100,7 +100,7 @@ def _and_or(node: ast.AST) -> Edits:
         yield node, f"({_text(node.operand)})"
 
 
-def _arithmetic(node: ast.AST) -> Edits:
+def _edit_arithmetic(node: ast.AST) -> Edits:
     if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
         left, right = _text(node.left), _text(node.right)
         if not _is_text(node.left) and not _is_text(node.right):
@@ -116,7 +116,7 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes)))
 
 
-def _statements(node: ast.AST) -> Edits:
+def _edit_statements(node: ast.AST) -> Edits:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         yield node, "pass"
     if isinstance(node, ast.Assign) and not any(isinstance(target, (ast.Name, ast.Tuple)) for target in node.targets):
@@ -130,19 +130,19 @@ def _statements(node: ast.AST) -> Edits:
         yield node, "pass"
 
 
-def _results(node: ast.AST) -> Edits:
+def _edit_results(node: ast.AST) -> Edits:
     if isinstance(node, ast.Return) and node.value and not isinstance(node.value, ast.Constant):
         yield node, "return None"
 
 
-def _loops(node: ast.AST) -> Edits:
+def _edit_loops(node: ast.AST) -> Edits:
     if isinstance(node, ast.For):
         yield node.iter, "()"
         yield node.iter, f"list({_text(node.iter)})[:1]"
         yield node.iter, f"list({_text(node.iter)})[1:]"
 
 
-def _cleanups(node: ast.AST) -> Edits:
+def _edit_cleanups(node: ast.AST) -> Edits:
     if isinstance(node, ast.Try):
         if node.finalbody:
             yield _Span(node.finalbody), "pass"
@@ -159,14 +159,14 @@ def _cleanups(node: ast.AST) -> Edits:
             yield node.type, "()"
 
 
-def _exceptions(node: ast.AST) -> Edits:
+def _edit_exceptions(node: ast.AST) -> Edits:
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
         yield node.exc, f"ArithmeticError({_text(node.exc)})"
     if isinstance(node, ast.Raise) and node.cause:
         yield node, f"raise {_text(node.exc) if node.exc else ''}"
 
 
-def _arguments(node: ast.AST) -> Edits:
+def _edit_arguments(node: ast.AST) -> Edits:
     if isinstance(node, ast.Call):
         arguments = [_text(each) for each in [*node.args, *node.keywords]]
         first = len(node.args) - 1 if node.args and not isinstance(node.args[-1], ast.GeneratorExp) else len(node.args)
@@ -177,7 +177,7 @@ def _arguments(node: ast.AST) -> Edits:
             yield node.func, _FUNCTIONS[node.func.id]
 
 
-def _slices(node: ast.AST) -> Edits:
+def _edit_slices(node: ast.AST) -> Edits:
     if isinstance(node, ast.Slice):
         lower, upper = (_text(bound) if bound else "" for bound in (node.lower, node.upper))
         if lower:
@@ -187,10 +187,11 @@ def _slices(node: ast.AST) -> Edits:
 
 
 KINDS: dict[str, Callable[[ast.AST], Edits]] = {
-    "comparison": _comparisons, "number": _numbers, "flag": _flags, "name": _name_texts,
-    "condition": _conditions, "and, or": _and_or, "arithmetic": _arithmetic,
-    "statement": _statements, "result": _results, "loop": _loops, "cleanup": _cleanups,
-    "exception": _exceptions, "argument": _arguments, "slice": _slices,
+    "comparison": _edit_comparisons, "number": _edit_numbers, "flag": _edit_flags,
+    "name": _edit_names, "condition": _edit_conditions, "and, or": _edit_and_or,
+    "arithmetic": _edit_arithmetic, "statement": _edit_statements, "result": _edit_results,
+    "loop": _edit_loops, "cleanup": _edit_cleanups, "exception": _edit_exceptions,
+    "argument": _edit_arguments, "slice": _edit_slices,
 }  # fmt: skip
 
 
@@ -257,8 +258,8 @@ def behaviour_of(code: CodeType) -> object:
 
     If a change has no effect, the value before the change is equal to the value after the change.
 
-    The value contains no positions and no constants that the code does not load. Such unused
-    constants exist: for example, Python 3.14 keeps the constant of `while 1`.
+    The value omits positions and unused constants. For example, Python 3.14 keeps the unused
+    constant of `while 1`.
     """
     instructions = [
         (each.opcode, each.arg if each.opcode not in dis.hasconst else _constant(each.argval))

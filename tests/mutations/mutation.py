@@ -23,7 +23,7 @@ class Mutation:
 
     :param what: the fault that the changed code has.
     :param tests: test files below ``tests`` without suffix, or IDs of requirements whose tests
-        detect the change. A test in these files, or a test that proves the requirement, must fail.
+        detect the change. At least one of the selected tests must fail.
     """
 
     name: str

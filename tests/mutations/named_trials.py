@@ -32,7 +32,7 @@ class Trial:
     seconds: float
 
 
-def attempt(area: str, mutation: Mutation, root: Path, failing_before: frozenset[str]) -> Trial:
+def perform(area: str, mutation: Mutation, root: Path, failing_before: frozenset[str]) -> Trial:
     """Run the tests of one mutation in a copy of the project, and restore the copy.
 
     :param failing_before: the targets (files or folders of tests) with a test that also fails
@@ -64,7 +64,7 @@ def attempt(area: str, mutation: Mutation, root: Path, failing_before: frozenset
 
 
 def choose_mutations(selection: Sequence[str]) -> list[tuple[str, Mutation]]:
-    """Return the mutations with these names or subjects, or all mutations if `selection` is empty.
+    """Return the mutations with the selected names or subjects, or all if `selection` is empty.
 
     :raises ValueError: a name is unknown.
     """
@@ -104,7 +104,7 @@ def main(options: argparse.Namespace) -> int:
     failing = failing_targets(chosen, options.jobs)
 
     def run(pair: tuple[str, Mutation], root: Path) -> Trial:
-        trial = attempt(*pair, root, failing)
+        trial = perform(*pair, root, failing)
         name, what = trial.mutation.name, trial.mutation.what
         print(f"{name:5} {trial.outcome:17} {trial.seconds:5.1f} s  {what}  {trial.detail}", flush=True)
         return trial

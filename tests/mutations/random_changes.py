@@ -51,7 +51,7 @@ _READ_ALL_MODULES = ("tests/unit/test_value_classes.py", "tests/unit/test_number
 
 @dataclass(frozen=True)
 class RandomChange:
-    """A change that replaces complete lines. The first of these lines is `line`.
+    """A change that replaces complete lines. `line` is the number of the first changed line.
 
     If the file has changed after the change was drawn, `apply` searches for the text of the lines.
     """
@@ -145,8 +145,8 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
 
     The order is: first the fast tests, sorted by their cost. Next are tests of rarely reached lines
     of the changed function, such as a branch. For a change outside functions, tests in files that
-    import the module replace these tests. Last are the other tests, beginning with the cheapest
-    test of each test function.
+    import the module replace the tests of rare lines. Last are the other tests, beginning with the
+    cheapest test of each test function.
 
     :param seconds: the maximum total duration of the returned tests.
     """
@@ -177,13 +177,13 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
     quick = [test for test in _sorted_by_cost(tests_of_line, random_change.file) if test.seconds < _QUICK][
         :_QUICK_COUNT
     ]
-    return list(_in_portions(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(tests_of_line.union(text))
+    return list(_split(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(tests_of_line.union(text))
 
 
-def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
+def _split(tests: Iterable[Test], seconds: float) -> Iterator[str]:
     """Yield the names of tests in their order, until their total duration exceeds `seconds`.
 
-    In each portion, the tests of a file are consecutive, because they share fixtures.
+    In each portion, the tests of a file are consecutive, because these tests share fixtures.
     """
     left, portion, of_portion = seconds, dict[str, list[str]](), 0.0
     for test in tests:
@@ -206,7 +206,7 @@ def _sorted_by_cost(tests: Iterable[Test], file: str) -> list[Test]:
 
     def cost(test: Test) -> tuple[float, str]:
         near = _is_test_of(test.name.partition("::")[0], file)
-        return (test.seconds + _OVERHEAD) * (50 + test.breadth) * (1 if near else _OTHER_SUBJECT), test.name
+        return (test.seconds + _OVERHEAD) * (50 + test.line_count) * (1 if near else _OTHER_SUBJECT), test.name
 
     return sorted(tests, key=cost)
 

@@ -10,7 +10,7 @@ from time import monotonic
 
 from tests.mutations.mutation import ROOT
 from tests.mutations.random_changes import RandomChange, choose_tests, draw_changes, files
-from tests.mutations.recording import FOLDERS, Recording, recorded
+from tests.mutations.recording import FOLDERS, Recording, record_tests
 from tests.mutations.trials import NotRun, first_failure, outcome_table, run_in_copies
 
 KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
@@ -32,7 +32,7 @@ class Trial:
     seconds: float
 
 
-def attempt(random_change: RandomChange, root: Path, recording: Recording, seconds: float) -> Trial:
+def perform(random_change: RandomChange, root: Path, recording: Recording, seconds: float) -> Trial:
     """Run the tests of one mutation in a copy of the project, and restore the copy.
 
     :param seconds: the time limit for the tests in seconds.
@@ -76,12 +76,12 @@ def main(options: argparse.Namespace) -> int:
     sources = {file: (ROOT / "gmongo" / file).read_text("utf-8") for file in named}
     mutations = draw_changes(sources, options.random, options.seed)
     folders = options.folders.split(",") if options.folders else FOLDERS
-    recording = recorded(folders)
-    for name in recording.red:
+    recording = record_tests(folders)
+    for name in recording.failed:
         print(f"failed without a mutation, excluded: {name}")
 
     def run(random_change: RandomChange, root: Path) -> Trial:
-        trial = attempt(random_change, root, recording, options.seconds)
+        trial = perform(random_change, root, recording, options.seconds)
         print(f"{trial.outcome:10} {trial.seconds:5.1f} s  {random_change.name}  {trial.detail}", flush=True)
         if trial.outcome != KILLED:
             print(_difference(random_change), flush=True)

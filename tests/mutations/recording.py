@@ -57,13 +57,13 @@ class Test:
     """A recorded test.
 
     :ivar seconds: the duration of the test.
-    :ivar breadth: the number of lines of gmongo that the test reaches.
+    :ivar line_count: the number of lines of gmongo that the test reaches.
     """
 
     __test__ = False
 
     seconds: float
-    breadth: int
+    line_count: int
     name: str
 
 
@@ -72,11 +72,11 @@ class Recording:
     """The recorded tests.
 
     :ivar tests: the tests that passed, by name.
-    :ivar red: the names of the tests that failed during the recording, in which the code had no mutation.
+    :ivar failed: the names of the tests that failed during the recording, in which the code had no mutation.
     """
 
     tests: dict[str, Test] = field(default_factory=dict)
-    red: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
     _parts: list[tuple[Any, Path, set[str]]] = field(default_factory=list)
 
     def tests_of_line(self, file: str, line: int) -> list[Test]:
@@ -89,14 +89,14 @@ class Recording:
     def tests_of_file(self, file: str) -> list[Test]:
         """Return the tests that reach any function of a file.
 
-        These tests may detect changes of code that runs on import.
+        The returned tests may detect changes of code that runs on import.
         """
         return sorted({self.tests[name] for names in self._tests_by_line(file).values() for name in names if name})
 
     def _tests_by_line(self, file: str) -> Mapping[int, set[str]]:
         """Return, for each line of the current code, the names of the tests that reach the line.
 
-        An empty name means that the line ran when no test ran.
+        The empty name marks a line that ran outside of tests.
         """
         if file not in self.__dict__.setdefault("_lines", {}):
             found: dict[int, set[str]] = {}
@@ -132,7 +132,7 @@ def moved_lines(before: str, after: str) -> dict[int, int]:
     return {a + i + 1: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}
 
 
-def recorded(folders: Iterable[str] = FOLDERS) -> Recording:
+def record_tests(folders: Iterable[str] = FOLDERS) -> Recording:
     """For each folder whose tests have changed, run and record the default tier.
 
     Return one recording of all folders.
@@ -169,7 +169,7 @@ def _add_parts(result: Recording, parts: list[dict[str, Any]], files: Mapping[st
         seen |= current
         tests = [Test(*each) for each in part["tests"] if each[2].partition("::")[0] in current]
         result.tests.update((test.name, test) for test in tests)
-        result.red += [name for name in part["red"] if name.partition("::")[0] in current]
+        result.failed += [name for name in part["failed"] if name.partition("::")[0] in current]
         data = CoverageData(str(part["folder"] / "lines"))
         data.read()
         result._parts.append((data, part["folder"], {test.name for test in tests}))
@@ -254,16 +254,16 @@ class _Plugin:
         self._coverage.stop()
         self._coverage.save()
         data = self._coverage.get_data()
-        breadth = Counter(
+        lines = Counter(
             context
             for file in data.measured_files()
             for contexts in data.contexts_by_lineno(file).values()
             for context in contexts
         )
         tests = [
-            (round(seconds, 4), breadth[name], name) for name, seconds in self._seconds.items() if name not in self._red
+            (round(seconds, 4), lines[name], name) for name, seconds in self._seconds.items() if name not in self._red
         ]
-        (self._into / "found.json").write_text(json.dumps({"tests": tests, "red": self._red}), "utf-8")
+        (self._into / "found.json").write_text(json.dumps({"tests": tests, "failed": self._red}), "utf-8")
 
 
 def pytest_configure(config: pytest.Config) -> None:

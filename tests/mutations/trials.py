@@ -71,7 +71,7 @@ def first_failure(root: Path, targets: Sequence[str], selected_tests: Sequence[s
     A test that times out runs again alone, and must also fail alone.
 
     :param targets: the files, folders or tests that pytest collects.
-    :param selected_tests: the names of the tests to run. If empty, all collected tests run.
+    :param selected_tests: the names of the tests to run; empty to run all collected tests.
     :raises NotRun: a target does not exist, or pytest cannot run the tests.
     """
     skipped: list[str] = []
@@ -156,7 +156,7 @@ def _limit_memory() -> None:
 def run_in_copies(items: Iterable[Item], jobs: int, run: Callable[[Item, Path], Result]) -> Iterator[Result]:
     """Call `run` with each item and a copy of the project.
 
-    At most `jobs` calls are concurrent, and each has its own copy.
+    At most `jobs` calls run concurrently, and each call uses its own copy.
     """
     roots: SimpleQueue[Path] = SimpleQueue()
 

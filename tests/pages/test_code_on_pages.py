@@ -87,7 +87,7 @@ def test_files_to_which_page_links_exist(page: Path) -> None:
 
 
 def test_package_page_links_to_no_files() -> None:
-    """A package index shows this page without the files of the repository, so links to files do not work there."""
+    """A package index shows the page without the files of the repository."""
     assert LINK.findall((ROOT / "docs" / "package.md").read_text(encoding="utf-8")) == []
 
 

@@ -54,7 +54,7 @@ def jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str]) -> I
             yield Job("gmongo", deployment, number, tuple(files[number::count]))
 
 
-def with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
+def repeat_with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
     """Return a job that runs, with PyMongo, the tests that did not pass with gmongo.
 
     Return None if all tests passed.
@@ -64,7 +64,7 @@ def with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
     return replace(job, driver="pymongo", files=files, only=rest) if rest else None
 
 
-def run(jobs_to_run: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[Results, list[str]]:
+def run_jobs(jobs_to_run: Sequence[Job], folder: Path, output: Path, parallel: int) -> tuple[Results, list[str]]:
     """Run jobs, at most `parallel` jobs concurrently.
 
     Return the outcomes of the tests, and a message for each job that failed as a whole.
@@ -74,13 +74,13 @@ def run(jobs_to_run: Sequence[Job], folder: Path, work: Path, parallel: int) -> 
 
     def run_job(job: Job) -> None:
         try:
-            outcomes = job.run(folder, work)
+            outcomes = job.run(folder, output)
         except RuntimeError as error:
             broken.append(str(error))
             return
         print(f"{job.name}: {dict(Counter(each.kind for each in outcomes.values()))}", flush=True)
         results[job.driver, job.deployment].update(outcomes)
-        pymongo_job = with_pymongo(job, outcomes) if job.driver == "gmongo" else None
+        pymongo_job = repeat_with_pymongo(job, outcomes) if job.driver == "gmongo" else None
         if pymongo_job is not None:
             run_job(pymongo_job)
 
@@ -89,7 +89,7 @@ def run(jobs_to_run: Sequence[Job], folder: Path, work: Path, parallel: int) -> 
     return results, broken
 
 
-def repeat_unexplained(results: Results, table: dict[str, differences.Difference], folder: Path, work: Path) -> None:
+def repeat_failures(results: Results, table: dict[str, differences.Difference], folder: Path, output: Path) -> None:
     """Repeat each test that fails with gmongo and whose failure the table does not explain.
 
     Each job runs the tests of one file.
@@ -99,7 +99,7 @@ def repeat_unexplained(results: Results, table: dict[str, differences.Difference
         suspects = differences.unexplained_tests(found, table, folder)
         for number, file in enumerate(sorted({differences.file_of(name) for name in suspects}), _AGAIN):
             only = frozenset(name for name in suspects if differences.file_of(name) == file)
-            results["gmongo", deployment].update(Job("gmongo", deployment, number, (file,), only).run(folder, work))
+            results["gmongo", deployment].update(Job("gmongo", deployment, number, (file,), only).run(folder, output))
 
 
 def faults_of_outcomes(results: Results, table: dict[str, differences.Difference], folder: Path) -> list[str]:
@@ -169,14 +169,14 @@ def main() -> int:
     )
     parser.add_argument("--parallel", type=int, default=4, help="number of concurrent jobs")
     given = parser.parse_args()
-    folder, work = given.folder.resolve(), given.folder.resolve() / "work"
-    work.mkdir(parents=True, exist_ok=True)
+    folder, output = given.folder.resolve(), given.folder.resolve() / "work"
+    output.mkdir(parents=True, exist_ok=True)
     source = tests(folder)
     renamed_copy(folder)
     table = differences.differences()
     jobs_to_run = list(jobs(source, given.deployment or list(SIMULATED), given.files))
-    results, broken = run(jobs_to_run, source, work, given.parallel)
-    repeat_unexplained(results, table, source, work)
+    results, broken = run_jobs(jobs_to_run, source, output, given.parallel)
+    repeat_failures(results, table, source, output)
     print(*report(results, table), sep="\n")
     faults = [*broken, *faults_of_outcomes(results, table, source)]
     print(*faults, f"{len(faults)} wrong", sep="\n")

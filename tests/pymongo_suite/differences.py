@@ -23,7 +23,7 @@ Outcomes = Mapping[str, Outcome]
 
 @dataclass(frozen=True)
 class Difference:
-    """A line of the table. The line explains why a test passes only with PyMongo.
+    """A line of ``differences.tsv``, which explains why a test passes only with PyMongo.
 
     :param test: Name of the test.
     :param kind: One of :data:`KINDS`.
@@ -120,7 +120,7 @@ def unexplained_tests(differing: Outcomes, table: Mapping[str, Difference], fold
 def obsolete_tests(
     differing_tests: Iterable[str], passed_tests: Iterable[str], table: Mapping[str, Difference]
 ) -> list[str]:
-    """Return the tests whose line in the table is obsolete, because they pass with gmongo and differ on no deployment.
+    """Return the tests with an obsolete line in the table: gmongo passes on each deployment.
 
     :param differing_tests: Tests that pass only with PyMongo on at least one deployment.
     :param passed_tests: Tests that pass with gmongo on at least one deployment.

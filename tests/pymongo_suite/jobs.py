@@ -51,7 +51,7 @@ class Job:
     :param deployment: One of :data:`DEPLOYMENTS`.
     :param number: Unique number of the job among the jobs of this driver and deployment.
     :param files: Files that contain the tests.
-    :param only: Names of the tests to run. If empty, the job runs all tests of the files.
+    :param only: Names of the tests to run. If `only` is empty, the job runs all tests of the files.
     """
 
     driver: str
@@ -65,26 +65,26 @@ class Job:
         """Return the name of the job for file names and messages."""
         return f"{self.driver} {self.deployment} {self.number}".replace(" ", "-")
 
-    def run(self, tests: Path, work: Path) -> dict[str, Outcome]:
+    def run(self, tests: Path, output: Path) -> dict[str, Outcome]:
         """Run the tests, and return their outcomes, keyed by the names of the tests.
 
         :param tests: Folder with PyMongo's package ``test``.
-        :param work: Folder to which the job writes its log and report.
+        :param output: Folder to which the job writes its log and report.
         :raises RuntimeError: The job has timed out, or has not written a report.
         """
-        report = work / f"{self.name}.xml"
+        report = output / f"{self.name}.xml"
         report.unlink(missing_ok=True)
         command = [sys.executable, "-m", "pytest", "-c", str(_HERE / "suite.ini"), "--rootdir", str(tests)]
         command += [f"--junitxml={report}", *self.files]
         with (
             DEPLOYMENTS[self.deployment]() as deployment,
-            (work / f"{self.name}.log").open("wb") as log,
+            (output / f"{self.name}.log").open("wb") as log,
         ):
             try:
                 subprocess.run(
                     command,
                     cwd=tests,
-                    env=self._environment(deployment, work),
+                    env=self._environment(deployment, output),
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     timeout=_LIMIT,
@@ -93,15 +93,15 @@ class Job:
             except subprocess.TimeoutExpired:
                 raise RuntimeError(f"{self.name} did not end within {_LIMIT} s: see {log.name}") from None
         if not report.exists():
-            raise RuntimeError(f"{self.name} has no report: see {work / self.name}.log")
+            raise RuntimeError(f"{self.name} has no report: see {output / self.name}.log")
         return outcomes(report)
 
-    def _environment(self, deployment: DeploymentProcess | EmbeddedReplicaSet, work: Path) -> dict[str, str]:
+    def _environment(self, deployment: DeploymentProcess | EmbeddedReplicaSet, output: Path) -> dict[str, str]:
         host, _, port = deployment.members[0].address.rpartition(":")
-        paths = [str(_ROOT), str(renamed_copy(work.parent))]
+        paths = [str(_ROOT), str(renamed_copy(output.parent))]
         variables = {"DB_IP": host, "DB_PORT": port, "GMONGO_DRIVER": self.driver, "PYTHONPATH": os.pathsep.join(paths)}
         if self.only:
-            names = work / f"{self.name}.only"
+            names = output / f"{self.name}.only"
             names.write_text("\n".join(self.only), "utf-8")
             variables["GMONGO_ONLY"] = str(names)
         if self.deployment == "load balanced" and isinstance(deployment, DeploymentProcess):

@@ -1,7 +1,7 @@
 """Provide the private modules and names of PyMongo that its tests import.
 
-The tests get the object of gmongo for each name that gmongo has. For any other name, the tests get the
-object of a renamed copy of PyMongo. Then all imports of a test file succeed.
+For each name that gmongo has, the tests receive the object of gmongo. For any other name, the tests
+receive the object of a renamed copy of PyMongo. Therefore all imports of a test file succeed.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _replacement_in_stand_in(value: Any) -> Any:
 def install_private_names() -> None:
     """Make the private modules and names of PyMongo importable.
 
-    Before, install the stand-in :mod:`gmongo.as_pymongo`.
+    The caller must first install the stand-in :mod:`gmongo.as_pymongo`.
     """
     sys.meta_path.insert(0, _Finder())
     titles: dict[int, list[str]] = {}

@@ -187,5 +187,5 @@ def install_substitutes() -> None:
         )
         monitoring.__dict__[name] = tuple(each for each in kinds if isinstance(each, type))
     known: dict[str, Any] = importlib.import_module(f"{PREFIX}pymongo.pool_options")._METADATA
-    known.clear()  # tests of handshakes expect that a client sends the metadata in this dictionary
+    known.clear()  # handshake tests expect that a client sends the metadata in the dictionary
     known.update(client_metadata(None))

@@ -161,11 +161,11 @@ def test_stop_in_forked_child_does_not_end_server():
 
 
 def test_database_runs_in_native_thread():
-    def work() -> int:
+    def insert_and_count() -> int:
         with EmbeddedDatabase() as database:
             return count_after_insert(database.uri)
 
-    assert gevent.get_hub().threadpool.apply(work) == 1
+    assert gevent.get_hub().threadpool.apply(insert_and_count) == 1
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["closes", "http"])
@@ -228,7 +228,7 @@ def test_database_uri_uses_environment_variable(monkeypatch):
         assert count_after_insert(uri) == 1
 
 
-@pytest.mark.parametrize("given", ["secantus", None])
-def test_unknown_engine_raises_value_error(given):
+@pytest.mark.parametrize("engine", ["secantus", None])
+def test_unknown_engine_raises_value_error(engine):
     with pytest.raises(ValueError, match=r"engine must be 'mongod' or 'nx'"):
-        EmbeddedDatabase(engine=given)
+        EmbeddedDatabase(engine=engine)

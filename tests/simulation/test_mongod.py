@@ -1,7 +1,7 @@
 """Tests of real servers that ``gmongo.testing`` starts.
 
-After a test, no process and no file of a server remains. If a server cannot start, the error text says how to correct
-the cause.
+After each test, no process and no file of a server remains. If a server cannot start, the error
+text says how to correct the cause.
 """
 
 from __future__ import annotations

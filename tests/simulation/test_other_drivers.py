@@ -1,7 +1,7 @@
 """Tests with MongoDB's drivers for Go, Java, Node and Rust as clients of simulated deployments.
 
 ``tox -e drivers`` builds the programs of the drivers. The folder ``drivers`` has one program for
-each driver. The program receives a URI and the kind of deployment, connects and prints ``ready``.
+each driver. Each program receives a URI and the kind of deployment, connects and prints ``ready``.
 If the input has a line ``read``, the program finds a document and prints a field. If the input has
 a line ``write ID``, the program inserts a document and prints its ID.
 """

@@ -149,6 +149,6 @@ RECIPES = [
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
 def test_page_contains_source_code_of_recipe(recipe):
     source = inspect.getsource(recipe).strip()
-    # At most fifteen lines of code, and the line with the name of the test.
+    # A recipe has at most fifteen lines of code and the line with its name.
     assert len(source.splitlines()) <= 16
     assert source in PAGE.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tests that the documentation page and the code list the same constructs that the simulation does not support."""
+"""Tests that the documentation page and the code list equal sets of unsupported constructs."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class TestTimers:
     def test_timer_without_reference_does_not_keep_hub_alive(self):
         # The test runs in a new native thread, because the hub of this thread has no other timers.
 
-        def run():
+        def wait_in_thread():
             with VirtualTime():
                 gevent.get_hub().loop.timer(5, ref=False).start(lambda: None)
                 with pytest.raises(gevent.hub.LoopExit):
@@ -110,12 +110,12 @@ class TestTimers:
                 return gevent.get_hub().join(timeout=1)
 
         with ThreadPoolExecutor(1) as executor:
-            assert executor.submit(run).result() is True
+            assert executor.submit(wait_in_thread).result() is True
 
     def test_virtual_clock_does_not_advance_during_work_of_native_thread(self, virtual_clock):
         before = virtual_clock.monotonic()
         with gevent.Timeout(HOUR):
-            assert gevent.get_hub().threadpool.apply(_work_in_a_thread) == "done"
+            assert gevent.get_hub().threadpool.apply(_sleep_in_thread) == "done"
         assert virtual_clock.monotonic() == before
 
     def test_data_that_arrives_late_at_socket_is_read_before_timeout(self, virtual_clock, monkeypatch):
@@ -142,14 +142,14 @@ class TestTimers:
         gevent.sleep(2)
         assert "ZeroDivisionError" in capsys.readouterr().err
 
-    def test_all_of_many_timers_fire(self, virtual_clock):
+    def test_each_of_many_timers_fires(self, virtual_clock):
         pool = Pool(1000)
         for number in range(10_000):
             pool.spawn(gevent.sleep, number % 97)
         pool.join()
 
 
-def _work_in_a_thread():
+def _sleep_in_thread():
     time.sleep(0.1)
     return "done"
 
@@ -193,8 +193,8 @@ class TestAdvance:
             VirtualTime().advance(1)
 
 
-class TestBeginningAndEnd:
-    def test_clocks_start_at_times_of_arguments(self):
+class TestStartAndEnd:
+    def test_clocks_start_at_given_times(self):
         date = datetime.datetime(2030, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
         with VirtualTime(start=1000.0, date=date) as virtual:
             assert (virtual.monotonic(), virtual.date()) == (1000.0, date)
@@ -258,7 +258,7 @@ class Heartbeats(monitoring.ServerHeartbeatListener):
         pass
 
 
-class TestDriver:
+class TestDriverInVirtualTime:
     def test_server_selection_times_out_after_30_seconds(self, virtual_clock, mongodb_standalone):
         mongodb_standalone.members[0].kill()
         before = virtual_clock.monotonic()
@@ -383,7 +383,7 @@ print(len(entries), hashlib.sha256(repr(entries).encode()).hexdigest())
 """
 
 
-def history(seed, hash_seed="0"):
+def run_history(seed, hash_seed="0"):
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     code = HISTORY.replace("SEED", repr(seed))
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
@@ -392,10 +392,10 @@ def history(seed, hash_seed="0"):
 
 class TestSeeds:
     def test_equal_seeds_give_equal_histories_in_two_processes(self):
-        assert history(3, "1") == history(3, "2")
+        assert run_history(3, "1") == run_history(3, "2")
 
     def test_different_seeds_give_different_histories(self):
-        assert history(3) != history(4)
+        assert run_history(3) != run_history(4)
 
     def test_equal_seeds_give_equal_histories_in_one_process(self):
         entries = []
@@ -404,7 +404,7 @@ class TestSeeds:
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 exec(HISTORY.replace("SEED", "5"), known)
             entries.append(out.getvalue())
-        assert entries[0] == entries[1] == history(5)
+        assert entries[0] == entries[1] == run_history(5)
 
     def test_object_ids_after_end_of_virtual_time_are_unique(self):
         made = []

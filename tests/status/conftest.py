@@ -1,4 +1,4 @@
-"""A fixture that gives slow processes enough time to reply."""
+"""A fixture that increases the reply timeout for slow processes."""
 
 from __future__ import annotations
 

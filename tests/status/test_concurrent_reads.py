@@ -36,7 +36,7 @@ class RegisteredObject:
 
 
 class ConcurrentChanges:
-    """Function that changes a client like another thread. Calls alternately add and remove entries.
+    """Callable that changes the collections of a client, to simulate another thread.
 
     :param client: the client whose waiters, connections and events are changed.
     """
@@ -66,7 +66,7 @@ class ConcurrentChanges:
         (self._add_entries if self._has_entries else self._remove_entries)()
 
     def end(self) -> None:
-        """Restore the entries that existed before the first call."""
+        """Restore the entries that existed before the first change."""
         if self._has_entries:
             self()
         self._sets[0].update(self._connections)

@@ -110,11 +110,11 @@ def test_all_texts_of_states_are_printed_at_any_width(width: int) -> None:
         for word in {word for row in view_cells(view, *states, width=width) for cell in row for word in cell.split()}:
             assert word in text, (view.title, word)
     wrong = " ".join(" ".join(shown[: shown.index("")]).split())
-    assert LONG in wrong  # The error text is complete, although it is printed on several lines.
+    assert LONG in wrong  # The complete error text is printed on several lines.
 
 
 def screen(*keys: str, states: Sequence[dict[str, Any]], width: int = 80, height: int = 24) -> list[str]:
-    """Return the lines of the screen after the user has pressed keys."""
+    """Return the lines of the screen after the given key presses."""
     text = io.StringIO()
     screen_ = Screen()
     console = Console(file=text, width=width, height=height, color_system=None)
@@ -160,7 +160,7 @@ def test_number_keys_select_the_view_of_terminal() -> None:
 def test_keys_s_and_r_change_the_sort_order() -> None:
     assert words_below(screen("2", states=MANY), "process", -1)[0] == "g39"
     assert words_below(screen("2", "r", states=MANY), "process", -1)[0] == "g1"
-    by_process = screen("2", *"sssss", states=MANY)  # After the last column, the key selects the first column.
+    by_process = screen("2", *"sssss", states=MANY)  # after the last column, `s` selects the first column
     assert "process↑" in "".join(by_process)
     assert words_below(by_process, "process", 0)[0] == "1"
     assert words_below(screen("2", *"sssss", "r", states=MANY), "process", 0)[0] == "39"

@@ -1,6 +1,6 @@
 """The function `watch` reads keys, refreshes the terminal view, and ends.
 
-Another test: a process replaces the socket of an ended process that had the same ID.
+Another test replaces the socket of an ended process that had the same ID.
 """
 
 from __future__ import annotations

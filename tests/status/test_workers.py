@@ -105,7 +105,7 @@ def test_each_forked_worker_publishes_own_state(tmp_path: Path, deployment: Any,
 def test_socket_directory_is_accessible_only_to_user_of_process(tmp_path: Path) -> None:
     directory = tmp_path / "states"
     publish(directory)
-    publish(directory)  # the second call must have no effect
+    publish(directory)  # a second call has no effect
     path = eventually(lambda: next(directory.glob("*.sock"), None))
     assert directory.stat().st_mode & 0o777 == 0o700
     assert path.stat().st_mode & 0o177 == 0

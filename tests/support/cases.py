@@ -47,7 +47,7 @@ def rows(test_file: str, table: str | None = None) -> list[dict[str, Any]]:
     """
     found = [row for row in all_rows(Path(test_file).with_suffix(".jsonl")) if row.get("table") == table]
     assert found, f"the cases of {test_file} have no table {table}"
-    return [{name: _value(part) for name, part in row.items() if name != "table"} for row in found]
+    return [{key: _convert(part) for key, part in row.items() if key != "table"} for row in found]
 
 
 @cache
@@ -56,22 +56,22 @@ def all_rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def _value(part: Any) -> Any:
+def _convert(part: Any) -> Any:
     match part:
         case {"$name": name}:
-            return _named(name)
+            return _resolve_name(name)
         case {"$call": [name, *arguments]}:
-            return _named(name)(*map(_value, arguments))
+            return _resolve_name(name)(*map(_convert, arguments))
         case {"$bytes": text}:
             return text.encode("latin-1")
         case {"$tuple": parts}:
-            return tuple(map(_value, parts))
+            return tuple(map(_convert, parts))
         case dict():
-            return from_json({name: _value(each) for name, each in part.items()})
+            return from_json({name: _convert(each) for name, each in part.items()})
         case list():
-            return [_value(each) for each in part]
+            return [_convert(each) for each in part]
     return part
 
 
-def _named(name: str) -> Any:
+def _resolve_name(name: str) -> Any:
     return resolve_name(name) if ":" in name else vars(errors).get(name) or vars(builtins)[name]

@@ -1,8 +1,8 @@
 """Detect greenlet switches in critical sections.
 
 Critical sections are the methods of ``StateMachine`` and the blocks ``with delivery:``.
-:func:`record_switches` wraps these sections, and ``greenlet.settrace`` reports each switch. A
-greenlet must not switch between ``Delivery.record`` and the delivery of the event either, because
+:func:`record_switches` wraps the critical sections, and ``greenlet.settrace`` reports each switch.
+A greenlet also must not switch between ``Delivery.record`` and the delivery of the event, because
 other greenlets wait for the delivery.
 """
 
@@ -64,7 +64,7 @@ class CriticalSections:
     def leave(self, _delivery: Delivery | None = None) -> None:
         self._depth[id(greenlet.getcurrent())] -= 1
 
-    def use(self, delivery: Delivery) -> None:
+    def record_use(self, delivery: Delivery) -> None:
         self._used_by[id(greenlet.getcurrent())] = delivery
 
     def trace(self, _event: str, switch: tuple[Any, Any]) -> None:
@@ -99,7 +99,7 @@ def record_switches() -> Iterator[CriticalSections]:
     watched: dict[str, Any] = {
         "__enter__": sections.wrap_delivery("__enter__", sections.enter),
         "__exit__": sections.wrap_delivery("__exit__", sections.leave),
-        "record": sections.wrap_delivery("record", sections.use),
+        "record": sections.wrap_delivery("record", sections.record_use),
     }
     before = greenlet.settrace(sections.trace)
     try:

@@ -24,13 +24,13 @@ class ExploredSystem(Protocol):
     def state_view(self) -> Any:
         """Return a hashable view of the current state.
 
-        If two states have equal views, the same steps lead to states with equal views.
+        If two states have equal views, equal steps lead to states with equal views.
         """
 
     def run_to_end(self) -> Iterator[str]:
-        """Complete all work that has begun, and yield a description of each violated invariant.
+        """Complete all started operations, and yield a description of each violated invariant.
 
-        After this call, the system executes no more steps.
+        After `run_to_end`, the system executes no more steps.
         """
 
 
@@ -65,7 +65,7 @@ def explore(create_system: Callable[[], ExploredSystem], depth: int, until_viola
             if is_new:
                 seen.add(view)
                 paths.append((*path, step))
-            # If `seen` contained the view, an earlier iteration has checked the end of this state.
+            # If `seen` contains the view, an earlier iteration has checked the end of this state.
             found += [fault for fault in world.run_to_end() if is_new]
             for fault in found:
                 violations.setdefault(fault, (*path, step))

@@ -1,4 +1,4 @@
-"""Faults of replies. A fault is a function that a scripted server calls instead of sending a reply."""
+"""Faults: functions that a scripted server calls instead of sending a reply."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cut_reply(byte_count: int) -> Fault:
 
 
 def with_false_header(length: int | None = None, response_to: int | None = None, opcode: int | None = None) -> Fault:
-    """Return a fault that sends the reply with these wrong values in the message header.
+    """Return a fault that sends the reply with the arguments as wrong values in the message header.
 
     An argument that is None keeps the correct value of its header field.
     """

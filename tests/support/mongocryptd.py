@@ -50,7 +50,7 @@ def analysis_reply(command: Mapping[str, Any]) -> dict[str, Any]:
     try:
         if schema.get("required") and not command.get("isRemoteSchema"):
             raise AnalysisError("JSON schema keyword 'required' is only allowed with a remote schema")
-        result = marker.command(rest)
+        result = marker.mark_command(rest)
     except AnalysisError as error:
         return {"ok": 0, "errmsg": str(error), "code": 51092, "codeName": "Location51092"}
     return {
@@ -79,37 +79,37 @@ class _Marker:
         self._schema = schema
         self.count = 0
 
-    def command(self, command: dict[str, Any]) -> dict[str, Any]:
+    def mark_command(self, command: dict[str, Any]) -> dict[str, Any]:
         name = next(iter(command))
         each: dict[str, Callable[[Any], Any]] = {
             "documents": lambda documents: [self.mark_document(document, self._schema) for document in documents],
-            "updates": lambda updates: [self.statement(update) for update in updates],
-            "deletes": lambda deletes: [self.statement(delete) for delete in deletes],
-            "filter": self.query,
-            "query": self.query,
-            "update": lambda update: self.update(update) if isinstance(update, Mapping) else update,
-            "pipeline": lambda stages: [self.stage(stage) for stage in stages],
-            "explain": lambda inner: self.command(dict(inner)) if isinstance(inner, Mapping) else inner,
+            "updates": lambda updates: [self.mark_statement(update) for update in updates],
+            "deletes": lambda deletes: [self.mark_statement(delete) for delete in deletes],
+            "filter": self.mark_query,
+            "query": self.mark_query,
+            "update": lambda part: self.mark_update(part) if isinstance(part, Mapping) else part,
+            "pipeline": lambda stages: [self.mark_stage(stage) for stage in stages],
+            "explain": lambda inner: self.mark_command(dict(inner)) if isinstance(inner, Mapping) else inner,
         }
         if name == "distinct" and self.encryption_rule(command["key"]) is not None:
             self.check_deterministic(command["key"])
         return {field: each[field](value) if field in each else value for field, value in command.items()}
 
-    def statement(self, statement: Mapping[str, Any]) -> dict[str, Any]:
-        marked = {**statement, "q": self.query(statement["q"])}
+    def mark_statement(self, statement: Mapping[str, Any]) -> dict[str, Any]:
+        marked = {**statement, "q": self.mark_query(statement["q"])}
         if "u" in statement:
-            marked["u"] = self.update(statement["u"])
+            marked["u"] = self.mark_update(statement["u"])
         return marked
 
-    def stage(self, stage: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: self.query(value) if name == "$match" else value for name, value in stage.items()}
+    def mark_stage(self, stage: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self.mark_query(value) if name == "$match" else value for name, value in stage.items()}
 
-    def update(self, update: Any) -> Any:
+    def mark_update(self, update: Any) -> Any:
         if not isinstance(update, Mapping) or not next(iter(update), "").startswith("$"):
             return self.mark_document(update, self._schema)
-        return {operator: self.changes(operator, changes) for operator, changes in update.items()}
+        return {name: self.mark_changes(name, changes) for name, changes in update.items()}
 
-    def changes(self, operator: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    def mark_changes(self, operator: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         marked = {}
         for path, value in changes.items():
             rule = self.encryption_rule(path)
@@ -121,7 +121,7 @@ class _Marker:
                 rule = None
             if rule is not None and operator not in ("$set", "$unset", "$setOnInsert"):
                 raise AnalysisError(f"{operator} not allowed on encrypted values")
-            marked[path] = value if rule is None or operator == "$unset" else self.mark(rule, value, {})
+            marked[path] = value if rule is None or operator == "$unset" else self.mark_value(rule, value, {})
         return marked
 
     def mark_document(self, document: Any, schema: Mapping[str, Any]) -> Any:
@@ -132,38 +132,38 @@ class _Marker:
             if "encrypt" in inner:
                 if schema is self._schema:
                     _check_top_level(name, value)
-                marked[name] = self.mark(inner["encrypt"], value, document)
+                marked[name] = self.mark_value(inner["encrypt"], value, document)
             else:
                 marked[name] = self.mark_document(value, inner) if isinstance(value, Mapping) else value
         return marked
 
-    def query(self, query: Mapping[str, Any]) -> dict[str, Any]:
+    def mark_query(self, query: Mapping[str, Any]) -> dict[str, Any]:
         marked: dict[str, Any] = {}
         for name, value in query.items():
             if name in ("$and", "$or", "$nor"):
-                marked[name] = [self.query(each) for each in value]
+                marked[name] = [self.mark_query(each) for each in value]
             elif self.encryption_rule(name) is None:
                 marked[name] = value
             else:
-                marked[name] = self.condition(name, value)
+                marked[name] = self.mark_condition(name, value)
         return marked
 
-    def condition(self, path: str, value: Any) -> Any:
+    def mark_condition(self, path: str, value: Any) -> Any:
         rule = self.encryption_rule(path)
         assert rule is not None
         if not isinstance(value, Mapping) or not next(iter(value), "").startswith("$"):
             self.check_deterministic(path)
-            return {"$eq": self.mark(rule, value, {})}
+            return {"$eq": self.mark_value(rule, value, {})}
         marked = {}
         for operator, operand in value.items():
             if operator == "$exists":
                 marked[operator] = operand
             elif operator in _EQUALITIES:
                 self.check_deterministic(path)
-                marked[operator] = self.mark(rule, operand, {})
+                marked[operator] = self.mark_value(rule, operand, {})
             elif operator in ("$in", "$nin"):
                 self.check_deterministic(path)
-                marked[operator] = [self.mark(rule, each, {}) for each in operand]
+                marked[operator] = [self.mark_value(rule, each, {}) for each in operand]
             else:
                 raise AnalysisError(f"Invalid match expression operator on encrypted field '{path}': {operator}")
         return marked
@@ -181,7 +181,7 @@ class _Marker:
             schema = schema.get("properties", {}).get(name, {})
         return schema.get("encrypt")
 
-    def mark(self, rule: Mapping[str, Any], value: Any, document: Mapping[str, Any]) -> Binary:
+    def mark_value(self, rule: Mapping[str, Any], value: Any, document: Any) -> Binary:
         self.count += 1
         unencryptable = value is None or isinstance(value, (MinKey, MaxKey))
         if unencryptable or (_ALGORITHMS[rule["algorithm"]] == 1 and isinstance(value, _NOT_DETERMINISTIC)):

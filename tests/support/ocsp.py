@@ -89,7 +89,7 @@ class Authority:
         other.own = CertificateWithKey(other.certificate, other.key)
         return other
 
-    def server(self, *responders: str, must_staple: bool = False) -> CertificateWithKey:
+    def issue_server(self, *responders: str, must_staple: bool = False) -> CertificateWithKey:
         """Issue a server certificate for ``localhost`` and 127.0.0.1."""
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         extensions: list[tuple[Any, bool]] = [(x509.SubjectAlternativeName(names), False)]
@@ -103,7 +103,7 @@ class Authority:
             extensions.append((x509.TLSFeature([x509.TLSFeatureType.status_request]), False))
         return self.issue("server", extensions)
 
-    def delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> CertificateWithKey:
+    def issue_delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> CertificateWithKey:
         """Issue the certificate of a delegate, which signs OCSP responses instead of the authority."""
         extensions: list[tuple[Any, bool]] = []
         if purposes:
@@ -116,7 +116,7 @@ class Authority:
     def issue(
         self, name: str, extensions: list[tuple[Any, bool]], length: datetime.timedelta = DAY
     ) -> CertificateWithKey:
-        """Issue a certificate with the extensions. Each extension is a pair of its value and its criticality."""
+        """Issue a certificate with `extensions`: pairs of a value and its criticality."""
         key = new_key(self.kind)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         return CertificateWithKey(self._sign_certificate(subject, key, extensions, length), key)
@@ -137,7 +137,7 @@ class Authority:
             builder = builder.add_extension(extension, critical)
         return builder.sign(self.key, hash_for(self.key))
 
-    def response(
+    def respond(
         self,
         certified: CertificateWithKey,
         status: ocsp.OCSPCertStatus = GOOD,
@@ -168,7 +168,7 @@ class Authority:
             builder = builder.certificates([signer.certificate])
         return builder.sign(signer.key, signature_hash or hash_for(signer.key)).public_bytes(serialization.Encoding.DER)
 
-    def revocations(self, *revoked: CertificateWithKey) -> bytes:
+    def revocation_list(self, *revoked: CertificateWithKey) -> bytes:
         """Return a PEM certificate revocation list of the `revoked` certificates."""
         builder = x509.CertificateRevocationListBuilder(self.subject, now() - MINUTE, now() + DAY)
         for each in revoked:
@@ -181,7 +181,7 @@ OCSP_SIGNING = ExtendedKeyUsageOID.OCSP_SIGNING
 SERVER_AUTH_PURPOSE = ExtendedKeyUsageOID.SERVER_AUTH
 
 
-def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
+def http_response(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
     """Return an encoded HTTP response with the content type of OCSP responses."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Content-Type: application/ocsp-response", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
@@ -193,7 +193,7 @@ class Responder:
     def __init__(self, answer: Callable[[Any], None] | None = None) -> None:
         self.body = b""
         self.requests: list[bytes] = []
-        self.answer = answer or (lambda sock: sock.sendall(http(self.body)))
+        self.answer = answer or (lambda sock: sock.sendall(http_response(self.body)))
         self._server = StreamServer(("127.0.0.1", 0), self._serve)
 
     def __enter__(self) -> Responder:

@@ -35,9 +35,9 @@ def copy_bytes(source: Any, target: Any) -> None:
         pass
 
 
-def relay(first: Any, second: Any, pump: Callable[[Any, Any], None] = copy_bytes) -> None:
-    """Copy bytes in both directions until one of the sockets closes."""
-    jobs = [gevent.spawn(pump, first, second), gevent.spawn(pump, second, first)]
+def relay(sock: Any, other: Any, copy: Callable[[Any, Any], None] = copy_bytes) -> None:
+    """Copy bytes in both directions until one socket closes."""
+    jobs = [gevent.spawn(copy, sock, other), gevent.spawn(copy, other, sock)]
     gevent.joinall(jobs, count=1)
     gevent.killall(jobs)
 

@@ -1,4 +1,4 @@
-"""Recorders of events. Each event can be printed as one short line."""
+"""Recorders of client events. Each event can be printed as one short line."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Recorder:
     def wait_for(self, beginning: str, count: int = 1) -> Any:
         """Wait until `count` event lines start with `beginning`.
 
-        Return the event of the last of these `count` lines.
+        Return the event of the last matching line.
         """
         eventually(lambda: len(self.lines_starting_with(beginning)) >= count)
         return [event for event in self.events if self._line(event).startswith(beginning)][count - 1]

@@ -15,7 +15,7 @@ from gmongo.errors import ServerSelectionTimeoutError
 def selection_error(create_client: Callable[[int], Any]) -> str:
     """Return the text of the server selection error of an operation.
 
-    If a server check failed before the timeout, the text contains its error.
+    If a server check failed before the timeout, the text contains the error of the check.
     """
     # On a busy machine, the first timeout can expire before a server check has failed.
     for timeout_ms in (300, 3_000, 30_000):

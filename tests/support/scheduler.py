@@ -78,7 +78,7 @@ class Scheduler:
     def timer(self, seconds: float, ref: bool = True) -> Timer:
         return Timer(due=seconds)
 
-    # Methods that tests call
+    # Methods that the tests call
 
     def has_ready(self) -> bool:
         """Return True if a callback can run now, without an advance of the clock."""

@@ -172,7 +172,7 @@ class ScriptedServer:
         self.peers: dict[int, ServerConnection] = {}
         self.connection_count = 0
         # After a test clears `answering`, the server sends no replies. After a test clears
-        # `reading`, the server reads no requests. `Event.set` ends this state.
+        # `reading`, the server reads no requests. After `Event.set`, the server resumes.
         self.answering, self.reading = Event(), Event()
         self.hello_extra: dict[str, Any] = {}
         # Function that receives the hello command and the usual reply, and returns the hello reply
@@ -243,7 +243,7 @@ class ScriptedServer:
         self.peers[peer.number] = peer
         peer.serve()
 
-    # Script
+    # Scripted replies
 
     def fail(self, name: str, *faults: Fault) -> None:
         """Replace the next replies to the command `name` (``handshake``, ``hello``, ``find``, ...) by `faults`."""
@@ -290,7 +290,7 @@ class ScriptedServer:
     def wait_for(self, name: str, count: int = 1) -> dict[str, Any]:
         """Wait until the server has received `count` commands whose name is `name`.
 
-        Return the last of these `count` commands.
+        Return the last received command.
         """
         eventually(lambda: len(self.commands(name)) >= count)
         return self.commands(name)[count - 1]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import gevent
 
-WAIT_LIMIT = 30.0  # seconds after which `eventually` fails, if its caller gives no limit
+WAIT_LIMIT = 30.0  # seconds after which `eventually` fails, if its caller sets no limit
 event_loop_turns = 1000  # maximum number of waits of one millisecond in `becomes_true`
 
 T = TypeVar("T")
@@ -17,7 +17,7 @@ T = TypeVar("T")
 def until(condition: Callable[[], T], pause: float = 0.01) -> T:
     """Wait until `condition` returns a true value, and return the value.
 
-    There is no time limit except the limit of pytest for each test.
+    The time limit of pytest for each test is the only time limit.
     """
     while not (outcome := condition()):
         gevent.sleep(pause)
@@ -37,7 +37,7 @@ def becomes_true(condition: Callable[[], Any], seconds: float | None = None) -> 
 
     In contrast to :func:`eventually`, this function limits the number of waits of one millisecond,
     not the time. Time in which the machine suspends the process therefore does not count. Before
-    these waits, other greenlets run 50 times without a timer.
+    the waits of one millisecond, other greenlets run 50 times without a timer.
     """
     for _ in range(50):
         if condition():

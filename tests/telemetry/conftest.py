@@ -52,7 +52,7 @@ def is_parent(child: ReadableSpan, parent: ReadableSpan) -> bool:
 
 
 def fail_once(deployment: Deployment, **data: Any) -> None:
-    """Set a fail point for one command. `data` are the fields of the fail point."""
+    """Set a fail point for one command. `data` contains the fields of the fail point."""
     deployment.set_fail_point("failCommand", {"times": 1}, data)
 
 

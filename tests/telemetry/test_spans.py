@@ -29,7 +29,7 @@ PREFIX = "OTEL_PYTHON_INSTRUMENTATION_MONGODB_"
 Connect = Callable[..., Client]
 
 
-# The prose tests of the specification
+# Prose tests of the OpenTelemetry specification
 
 
 def test_prose_1_environment_variable_or_option_enables_tracing(

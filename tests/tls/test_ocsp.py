@@ -37,7 +37,7 @@ from tests.support.ocsp import (
     CertificateWithKey,
     Responder,
     StaplingServer,
-    http,
+    http_response,
     now,
 )
 from tests.support.pools import checked_out
@@ -90,7 +90,7 @@ class OcspSetup:
         with self.client(**options) as client:
             return client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
-    def refusal(self, **options):
+    def rejection(self, **options):
         return selection_error(lambda timeout_ms: self.client(**{"serverSelectionTimeoutMS": timeout_ms, **options}))
 
 
@@ -118,17 +118,17 @@ def test_client_accepts_or_rejects_certificate_as_test_plan_states(
 ):
     authority = authorities[key_type]
     url = "http://127.0.0.1:9/" if status is None else responder.url
-    certified = authority.server(url, must_staple=has_must_staple)
-    signer = authority.delegate(OCSP_SIGNING, signs=True) if by_delegate else None
+    certified = authority.issue_server(url, must_staple=has_must_staple)
+    signer = authority.issue_delegate(OCSP_SIGNING, signs=True) if by_delegate else None
     if status is not None:
-        responder.body = authority.response(certified, status, signer=signer)
+        responder.body = authority.respond(certified, status, signer=signer)
     with OcspSetup(tmp_path, authority, certified, responder.body if server_staples else b"") as setup:
         if is_accepted:
             assert setup.accepts()
         else:
             assert (
                 "stapled OCSP response, but there is none" if has_must_staple and not server_staples else "revoked"
-            ) in (setup.refusal())
+            ) in (setup.rejection())
         for relaxed in RELAXED:
             assert setup.accepts(**relaxed)
         assert len(responder.requests) <= (0 if server_staples or has_must_staple or status is None else 5)
@@ -138,15 +138,15 @@ def test_client_accepts_or_rejects_certificate_as_test_plan_states(
 
 
 def test_stapled_response_without_signer_certificate_is_rejected(tmp_path, authority):
-    certified = authority.server()
-    delegate = authority.delegate(OCSP_SIGNING)
+    certified = authority.issue_server()
+    delegate = authority.issue_delegate(OCSP_SIGNING)
     builder = ocsp.OCSPResponseBuilder().add_response(
         certified.certificate, authority.certificate, hashes.SHA1(), GOOD, now() - MINUTE, now() + DAY, None, None
     )
     builder = builder.responder_id(ocsp.OCSPResponderEncoding.HASH, delegate.certificate)
     staple = builder.sign(delegate.key, hashes.SHA256()).public_bytes(Encoding.DER)
     with OcspSetup(tmp_path, authority, certified, staple) as setup:
-        assert "not signed by the issuer" in setup.refusal()
+        assert "not signed by the issuer" in setup.rejection()
 
 
 @pytest.mark.parametrize(
@@ -160,15 +160,15 @@ def test_stapled_response_without_signer_certificate_is_rejected(tmp_path, autho
 def test_malformed_stapled_response_raises_transport_error(authority, staple, message):
     data = staple if isinstance(staple, bytes) else staple.public_bytes(Encoding.DER)
     with pytest.raises(TransportError, match=f"stapled OCSP response was not accepted: .*{message}"):
-        check_without_server(authority, authority.server(), data)
+        check_without_server(authority, authority.issue_server(), data)
 
 
 def test_stapled_response_with_weak_signature_raises_transport_error(authority, monkeypatch):
     # Current libraries refuse to sign with weak hashes, so let the driver count a strong hash as weak.
     monkeypatch.setattr("gmongo.wire.ocsp.response._TOO_WEAK", (hashes.SHA256,))
-    certified = authority.server()
+    certified = authority.issue_server()
     with pytest.raises(TransportError, match="signed with sha256, which is too weak"):
-        check_without_server(authority, certified, authority.response(certified))
+        check_without_server(authority, certified, authority.respond(certified))
 
 
 def unparsed_extension(oid, value):
@@ -218,19 +218,19 @@ def send_endless_response(sock, first_bytes=b""):
 
 
 def redirection_to(url, status="302 Found"):
-    return lambda sock: sock.sendall(http(b"", status, f"Location: {url}"))
+    return lambda sock: sock.sendall(http_response(b"", status, f"Location: {url}"))
 
 
-def stay_silent(sock):
+def send_no_response(sock):
     gevent.sleep(60)
 
 
-def send_junk(sock):
+def send_invalid_response(sock):
     sock.sendall(b"junk\r\n\r\n")
 
 
 def send_status_500(sock):
-    sock.sendall(http(b"", "500 Internal Server Error"))
+    sock.sendall(http_response(b"", "500 Internal Server Error"))
 
 
 LATE = "the OCSP responder at {url} does not answer within 0.5 seconds"
@@ -241,10 +241,10 @@ HTTP_ONLY = "failed: only HTTP URLs with a host are supported"
 # For each faulty answer of a responder: the answer, and the log message of the client.
 FAULTS = {
     "closes": (lambda sock: None, QUERY_FAILED),
-    "is silent": (stay_silent, LATE),
+    "is silent": (send_no_response, LATE),
     "is slow": (lambda sock: [(sock.sendall(each), gevent.sleep(0.05)) for each in [b"H", b"T"] * 1000], LATE),
-    "has no body": (lambda sock: sock.sendall(http(b"")), UNREADABLE),
-    "sends junk": (send_junk, QUERY_FAILED),
+    "has no body": (lambda sock: sock.sendall(http_response(b"")), UNREADABLE),
+    "sends invalid bytes": (send_invalid_response, QUERY_FAILED),
     "sends half": (lambda sock: sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\nhalf"), UNREADABLE),
     "has status 500": (send_status_500, "the OCSP responder at {place} answers with status 500"),
     "sends too much": (lambda sock: send_endless_response(sock, b"\r\n"), TOO_LONG),
@@ -272,7 +272,7 @@ def test_invalid_answer_of_responder_is_logged_and_client_connects(tmp_path, aut
     # If the client stops an endless answer only after this timeout, the message is `LATE` and the test fails.
     monkeypatch.setattr("gmongo._tls._LONGEST_INQUIRY", 0.5 if text is LATE else 20)
     with Responder(answer) as responder:
-        certified = authority.server(responder.url)
+        certified = authority.issue_server(responder.url)
         with OcspSetup(tmp_path, authority, certified) as setup:
             assert setup.accepts(connectTimeoutMS=40_000)
             assert len(responder.requests) == (4 if case == "redirects in a circle" else 1)
@@ -284,19 +284,19 @@ def test_invalid_answer_of_responder_is_logged_and_client_connects(tmp_path, aut
 def test_ocsp_request_follows_redirection_of_responder(tmp_path, authority, responder, status):
     with Responder() as other:
         responder.answer = redirection_to(other.url, status)
-        certified = authority.server(responder.url)
-        other.body = authority.response(certified, REVOKED)
+        certified = authority.issue_server(responder.url)
+        other.body = authority.respond(certified, REVOKED)
         with OcspSetup(tmp_path, authority, certified) as setup:
-            assert "revoked" in setup.refusal()
+            assert "revoked" in setup.rejection()
 
 
-def test_client_asks_all_responders_concurrently_and_valid_response_decides(tmp_path, authority, responder):
-    with Responder(stay_silent) as silent, Responder(send_junk) as junk:
-        certified = authority.server(silent.url, junk.url, responder.url)
-        responder.body = authority.response(certified, REVOKED)
+def test_client_queries_responders_concurrently_and_uses_valid_response(tmp_path, authority, responder):
+    with Responder(send_no_response) as silent, Responder(send_invalid_response) as invalid:
+        certified = authority.issue_server(silent.url, invalid.url, responder.url)
+        responder.body = authority.respond(certified, REVOKED)
         with OcspSetup(tmp_path, authority, certified) as setup:
-            assert "revoked" in setup.refusal(connectTimeoutMS=20_000)
-        eventually(lambda: silent.requests and junk.requests)
+            assert "revoked" in setup.rejection(connectTimeoutMS=20_000)
+        eventually(lambda: silent.requests and invalid.requests)
 
 
 # Tests of intermediate certificate authorities
@@ -306,20 +306,20 @@ def test_client_asks_all_responders_concurrently_and_valid_response_decides(tmp_
 @pytest.mark.parametrize("server_staples", [True, False])
 def test_only_response_of_direct_issuer_revokes_certificate(tmp_path, authority, responder, signer, server_staples):
     issuer = authority.issue_intermediate()
-    certified = issuer.server(responder.url)
+    certified = issuer.issue_server(responder.url)
     signers = {
         "issuer": None,
-        "delegate of issuer": issuer.delegate(OCSP_SIGNING),
+        "delegate of issuer": issuer.issue_delegate(OCSP_SIGNING),
         "root": authority.own,
-        "delegate of root": authority.delegate(OCSP_SIGNING),
+        "delegate of root": authority.issue_delegate(OCSP_SIGNING),
     }
-    responder.body = issuer.response(certified, REVOKED, signer=signers[signer])
+    responder.body = issuer.respond(certified, REVOKED, signer=signers[signer])
     staple = responder.body if server_staples else b""
     with OcspSetup(tmp_path, authority, certified, staple, chain=[issuer.own]) as setup:
         if "root" not in signer:
-            assert "has been revoked" in setup.refusal()
+            assert "has been revoked" in setup.rejection()
         elif server_staples:
-            assert "not accepted" in setup.refusal()
+            assert "not accepted" in setup.rejection()
         else:
             assert setup.accepts()
         assert bool(responder.requests) != server_staples
@@ -329,29 +329,29 @@ def test_only_response_of_direct_issuer_revokes_certificate(tmp_path, authority,
 
 
 def test_options_disable_ocsp_requests_or_all_revocation_checks(tmp_path, authority, responder):
-    certified = authority.server(responder.url)
-    responder.body = authority.response(certified, REVOKED)
+    certified = authority.issue_server(responder.url)
+    responder.body = authority.respond(certified, REVOKED)
     with OcspSetup(tmp_path, authority, certified) as setup:
         assert setup.accepts(tlsDisableOCSPEndpointCheck=True)
         assert not responder.requests
         setup.server.staple = responder.body
-        assert "revoked" in setup.refusal(tlsDisableOCSPEndpointCheck=True)
+        assert "revoked" in setup.rejection(tlsDisableOCSPEndpointCheck=True)
         assert setup.accepts(tlsDisableCertificateRevocationCheck=True)
         assert not responder.requests
 
 
 def test_revocation_list_replaces_requests_to_responders(tmp_path, authority, responder):
-    certified = authority.server(responder.url)
-    responder.body = authority.response(certified, REVOKED)
-    lists = {each: authority.revocations(*each) for each in [(), (certified,)]}
+    certified = authority.issue_server(responder.url)
+    responder.body = authority.respond(certified, REVOKED)
+    lists = {each: authority.revocation_list(*each) for each in [(), (certified,)]}
     (tmp_path / "good.pem").write_bytes(lists[()])
     (tmp_path / "revoked.pem").write_bytes(lists[certified,])
     with OcspSetup(tmp_path, authority, certified) as setup:
         assert setup.accepts(tlsCRLFile=tmp_path / "good.pem")
-        assert "certificate revoked" in setup.refusal(tlsCRLFile=tmp_path / "revoked.pem")
+        assert "certificate revoked" in setup.rejection(tlsCRLFile=tmp_path / "revoked.pem")
         assert not responder.requests
         setup.server.staple = responder.body
-        assert "revoked, according to OCSP" in setup.refusal(tlsCRLFile=tmp_path / "good.pem")
+        assert "revoked, according to OCSP" in setup.rejection(tlsCRLFile=tmp_path / "good.pem")
 
 
 # Tests of cached responses
@@ -366,8 +366,8 @@ def check_out_connections(client, count):
 
 
 def test_response_of_responder_is_cached_for_new_connections(tmp_path, authority, responder):
-    certified = authority.server(responder.url)
-    responder.body = authority.response(certified)
+    certified = authority.issue_server(responder.url)
+    responder.body = authority.respond(certified)
     with OcspSetup(tmp_path, authority, certified) as setup, setup.client() as client:
         client.db.command("ping")
         check_out_connections(client, 5)
@@ -376,12 +376,12 @@ def test_response_of_responder_is_cached_for_new_connections(tmp_path, authority
 
 
 def test_ocsp_response_without_next_update_is_not_cached(tmp_path, authority, responder):
-    certified = authority.server(responder.url)
-    responder.body = authority.response(certified, next_update_offset=None)
+    certified = authority.issue_server(responder.url)
+    responder.body = authority.respond(certified, next_update_offset=None)
     with OcspSetup(tmp_path, authority, certified) as setup, setup.client() as client:
         client.db.command("ping")
         request_count = len(responder.requests)
-        responder.body = authority.response(certified, REVOKED)
+        responder.body = authority.respond(certified, REVOKED)
         with pytest.raises(AutoReconnect, match="revoked"):
             check_out_connections(client, 5)
     assert len(responder.requests) > request_count
@@ -389,19 +389,19 @@ def test_ocsp_response_without_next_update_is_not_cached(tmp_path, authority, re
 
 def test_unknown_status_prevents_session_resumption_without_new_request(tmp_path, authority, responder):
     responder.answer = send_status_500
-    certified = authority.server(responder.url)
+    certified = authority.issue_server(responder.url)
     with OcspSetup(tmp_path, authority, certified) as setup, setup.client() as client:
         client.db.command("ping")
         request_count = len(responder.requests)
-        setup.server.staple = authority.response(certified, REVOKED)
+        setup.server.staple = authority.respond(certified, REVOKED)
         with pytest.raises(AutoReconnect, match="revoked"):
             check_out_connections(client, 5)
     assert request_count == len(responder.requests) == 1
 
 
 def test_stapled_response_is_cached_for_new_connections(tmp_path, authority, responder):
-    certified = authority.server(responder.url)
-    with OcspSetup(tmp_path, authority, certified, authority.response(certified)) as setup, setup.client() as client:
+    certified = authority.issue_server(responder.url)
+    with OcspSetup(tmp_path, authority, certified, authority.respond(certified)) as setup, setup.client() as client:
         client.db.command("ping")
         setup.server.staple = b""
         check_out_connections(client, 5)
@@ -409,8 +409,8 @@ def test_stapled_response_is_cached_for_new_connections(tmp_path, authority, res
 
 
 def test_session_is_resumed_while_stapled_response_is_valid(tmp_path, authority):
-    certified = authority.server(must_staple=True)
-    with OcspSetup(tmp_path, authority, certified, authority.response(certified)) as setup, setup.client() as client:
+    certified = authority.issue_server(must_staple=True)
+    with OcspSetup(tmp_path, authority, certified, authority.respond(certified)) as setup, setup.client() as client:
         client.db.command("ping")
         handshake_count = setup.server.handshakes
         setup.server.staple = b""
@@ -422,8 +422,8 @@ def test_session_is_resumed_while_stapled_response_is_valid(tmp_path, authority)
 
 
 def test_close_interrupts_operation_that_waits_for_responder(tmp_path, authority):
-    with Responder(stay_silent) as responder:
-        certified = authority.server(responder.url)
+    with Responder(send_no_response) as responder:
+        certified = authority.issue_server(responder.url)
         with OcspSetup(tmp_path, authority, certified) as setup:
             client = setup.client(connectTimeoutMS=4_000 * WAIT_LIMIT, connect=False)
             client._topology.settings.connection.tls.revocation._seconds = 4 * WAIT_LIMIT
@@ -438,9 +438,9 @@ def test_close_interrupts_operation_that_waits_for_responder(tmp_path, authority
 
 def test_ocsp_request_continues_after_first_waiting_greenlet_is_killed(tmp_path, authority, responder):
     gate = gevent.event.Event()
-    certified = authority.server(responder.url)
-    responder.body = authority.response(certified, REVOKED)
-    responder.answer = lambda sock: gate.wait() and sock.sendall(http(responder.body))
+    certified = authority.issue_server(responder.url)
+    responder.body = authority.respond(certified, REVOKED)
+    responder.answer = lambda sock: gate.wait() and sock.sendall(http_response(responder.body))
     with OcspSetup(tmp_path, authority, certified) as setup:
         tls = tls_of({"tls": True, "tlscafile": setup.ca}, 10)
         waiting = [gevent.spawn(open_stream, Connection(("localhost", setup.server.port)), tls) for _ in range(3)]
@@ -453,8 +453,8 @@ def test_ocsp_request_continues_after_first_waiting_greenlet_is_killed(tmp_path,
 
 
 def test_forked_child_sends_own_ocsp_request(authority):
-    with Responder(stay_silent) as responder:
-        certified = authority.server(responder.url)
+    with Responder(send_no_response) as responder:
+        certified = authority.issue_server(responder.url)
         chain = [certified.certificate, authority.certificate]
         revocation = Verifier(True, 30)
         fetches = []
@@ -474,8 +474,8 @@ def test_forked_child_sends_own_ocsp_request(authority):
 
 
 def test_wait_for_ocsp_response_keeps_event_loop_alive_only_with_ref(authority):
-    with Responder(stay_silent) as responder:
-        certified = authority.server(responder.url)
+    with Responder(send_no_response) as responder:
+        certified = authority.issue_server(responder.url)
         fetch = Fetch(Request(certified.certificate, authority.certificate), 30, None)
         eventually(lambda: responder.requests)
         [transport] = fetch._transports
@@ -492,8 +492,8 @@ def test_wait_for_ocsp_response_keeps_event_loop_alive_only_with_ref(authority):
 
 
 def test_closed_client_releases_verifier(tmp_path, authority, responder):
-    certified = authority.server(responder.url)
-    responder.body = authority.response(certified)
+    certified = authority.issue_server(responder.url)
+    responder.body = authority.respond(certified)
     with OcspSetup(tmp_path, authority, certified) as setup:
         client = setup.client()
         client.db.command("ping")

@@ -40,7 +40,7 @@ def authorities() -> dict[str, Authority]:
     return {kind: Authority(kind) for kind in KEYS}
 
 
-def refusal(authority: Authority, certified: Any, response: bytes) -> str:
+def rejection(authority: Authority, certified: Any, response: bytes) -> str:
     with pytest.raises(NoResponse) as caught:
         parse_response(Request(certified.certificate, authority.certificate), response)
     return str(caught.value)
@@ -52,18 +52,18 @@ def test_signature_by_each_kind_of_key_is_verified(
     authorities: dict[str, Authority], key_type: str, is_delegated: bool
 ) -> None:
     authority = authorities[key_type]
-    certified = authority.server()
-    signer = authority.delegate(OCSP_SIGNING) if is_delegated else None
+    certified = authority.issue_server()
+    signer = authority.issue_delegate(OCSP_SIGNING) if is_delegated else None
     request = Request(certified.certificate, authority.certificate)
     for status, revoked in ((GOOD, False), (REVOKED, True), (UNKNOWN, None)):
-        response = authority.response(certified, status, signer=signer)
+        response = authority.respond(certified, status, signer=signer)
         assert parse_response(request, response).revoked is revoked
         if status is not GOOD:
             continue
         # A changed byte in the signature or in the signed data makes the signature invalid.
         index = response.index(responses.ocsp.load_der_ocsp_response(response).signature) + 40
         damaged = response[:index] + bytes([response[index] ^ 1]) + response[index + 1 :]
-        assert refusal(authority, certified, damaged) == "the signature of the OCSP response is wrong"
+        assert rejection(authority, certified, damaged) == "the signature of the OCSP response is wrong"
 
 
 def single_response(status: str, since: int, until: int | None) -> Any:
@@ -101,11 +101,11 @@ WRONG_SIGNATURE = "the signature of the OCSP response is wrong"
 @pytest.mark.parametrize(
     ("signer", "message"),
     [
-        (lambda ca: ca.delegate(), f"{CERTIFICATE} is not for signing OCSP responses"),
-        (lambda ca: ca.delegate(SERVER_AUTH_PURPOSE), f"{CERTIFICATE} is not for signing OCSP responses"),
-        (lambda ca: ca.server(), f"{CERTIFICATE} is not for signing OCSP responses"),
-        (lambda ca: ca.delegate(OCSP_SIGNING, signs=False), f"{CERTIFICATE} is not for signing OCSP responses"),
-        (lambda _: Authority().delegate(OCSP_SIGNING), NOT_OF_ISSUER),
+        (lambda ca: ca.issue_delegate(), f"{CERTIFICATE} is not for signing OCSP responses"),
+        (lambda ca: ca.issue_delegate(SERVER_AUTH_PURPOSE), f"{CERTIFICATE} is not for signing OCSP responses"),
+        (lambda ca: ca.issue_server(), f"{CERTIFICATE} is not for signing OCSP responses"),
+        (lambda ca: ca.issue_delegate(OCSP_SIGNING, signs=False), f"{CERTIFICATE} is not for signing OCSP responses"),
+        (lambda _: Authority().issue_delegate(OCSP_SIGNING), NOT_OF_ISSUER),
         (lambda _: Authority(name="another").own, NOT_OF_ISSUER),
         (lambda _: Authority().own, (NOT_OF_ISSUER, WRONG_SIGNATURE)),
         (lambda _: Authority("rsa").own, (NOT_OF_ISSUER, WRONG_SIGNATURE)),
@@ -116,16 +116,16 @@ def test_response_of_unauthorized_signer_is_rejected(
     authorities: dict[str, Authority], signer: Any, message: Any, by_name: bool
 ) -> None:
     authority = authorities["ecdsa"]
-    certified = authority.server()
-    response = authority.response(certified, signer=signer(authority), identifies_signer_by_name=by_name)
-    assert refusal(authority, certified, response) == (message if isinstance(message, str) else message[by_name])
+    certified = authority.issue_server()
+    response = authority.respond(certified, signer=signer(authority), identifies_signer_by_name=by_name)
+    assert rejection(authority, certified, response) == (message if isinstance(message, str) else message[by_name])
 
 
 @pytest.mark.parametrize("options", [{"identifies_signer_by_name": True}, {"certificate_id_hash": hashes.SHA256()}])
 def test_response_of_authorized_signer_is_accepted(authorities: dict[str, Authority], options: dict[str, Any]) -> None:
     authority = authorities["ecdsa"]
-    certified = authority.server()
-    response = authority.response(certified, **options)
+    certified = authority.issue_server()
+    response = authority.respond(certified, **options)
     assert parse_response(Request(certified.certificate, authority.certificate), response).revoked is False
 
 
@@ -134,15 +134,15 @@ def test_response_of_signer_with_expired_or_future_certificate_is_rejected(
     authorities: dict[str, Authority], monkeypatch: pytest.MonkeyPatch, days: float, is_valid: bool
 ) -> None:
     authority = authorities["ecdsa"]
-    certified, signer = authority.server(), authority.delegate(OCSP_SIGNING)
-    response = authority.response(certified, signer=signer, this_update_offset=-20 * DAY, next_update_offset=20 * DAY)
+    certified, signer = authority.issue_server(), authority.issue_delegate(OCSP_SIGNING)
+    response = authority.respond(certified, signer=signer, this_update_offset=-20 * DAY, next_update_offset=20 * DAY)
     issued = signer.certificate.not_valid_after_utc - DAY
     monkeypatch.setattr(_clock, "time", (issued + days * DAY).timestamp)
     if is_valid:
         request = Request(certified.certificate, authority.certificate)
         assert parse_response(request, response).revoked is False
     else:
-        assert refusal(authority, certified, response) == f"{CERTIFICATE} has expired or is not valid yet"
+        assert rejection(authority, certified, response) == f"{CERTIFICATE} has expired or is not valid yet"
 
 
 # Tests of requests
@@ -151,10 +151,10 @@ def test_response_of_signer_with_expired_or_future_certificate_is_rejected(
 def test_ocsp_request_is_sent_only_to_http_responders(authorities: dict[str, Authority]) -> None:
     authority = authorities["ecdsa"]
     urls = ["http://a/", "HTTP://b/", "https://c/", "ldap://d/", "http://e/"]
-    request = Request(authority.server(*urls).certificate, authority.certificate)
+    request = Request(authority.issue_server(*urls).certificate, authority.certificate)
     assert request.responders == ["http://a/", "HTTP://b/", "http://e/"]
     assert not request.must_be_stapled
-    silent = Request(authority.server(must_staple=True).certificate, authority.certificate)
+    silent = Request(authority.issue_server(must_staple=True).certificate, authority.certificate)
     assert silent.responders == [] and silent.must_be_stapled
 
 
@@ -169,9 +169,9 @@ def test_self_signed_certificate_needs_no_ocsp_response(authorities: dict[str, A
 def test_revocation_check_returns_end_of_validity_or_raises_transport_error(authorities: dict[str, Authority]) -> None:
     authority = authorities["ecdsa"]
     plain, request, must = (
-        authority.server(),
-        authority.server("http://127.0.0.1:9/"),
-        authority.server(must_staple=True),
+        authority.issue_server(),
+        authority.issue_server("http://127.0.0.1:9/"),
+        authority.issue_server(must_staple=True),
     )
 
     def check(certified: Any, staple: bytes = b"") -> float | None:
@@ -180,16 +180,16 @@ def test_revocation_check_returns_end_of_validity_or_raises_transport_error(auth
 
     assert check(plain) == inf
     assert check(request) is None
-    response = authority.response(request)
+    response = authority.respond(request)
     until = responses.ocsp.load_der_ocsp_response(response).next_update_utc
     assert until is not None and check(request, response) == until.timestamp()
-    assert check(request, authority.response(request, UNKNOWN)) is None
+    assert check(request, authority.respond(request, UNKNOWN)) is None
     for certified, staple, message in (
         (must, b"", "the server's certificate requires a stapled OCSP response, but there is none"),
-        (plain, authority.response(plain, REVOKED), "the server's certificate has been revoked, according to OCSP"),
+        (plain, authority.respond(plain, REVOKED), "the server's certificate has been revoked, according to OCSP"),
         (
             plain,
-            authority.response(must),
+            authority.respond(must),
             "the server's stapled OCSP response was not accepted: "
             "the OCSP response is not about the server's certificate",
         ),
@@ -201,16 +201,16 @@ def test_revocation_check_returns_end_of_validity_or_raises_transport_error(auth
 
 def test_verifier_keeps_longest_valid_response_until_revocation(authorities: dict[str, Authority]) -> None:
     authority = authorities["ecdsa"]
-    certified = authority.server("http://127.0.0.1:9/")
+    certified = authority.issue_server("http://127.0.0.1:9/")
     chain = [certified.certificate, authority.certificate]
     verifier = Verifier(False, 1)
-    long, short = (authority.response(certified, next_update_offset=days * DAY) for days in (2, 1))
+    long, short = (authority.respond(certified, next_update_offset=days * DAY) for days in (2, 1))
     until = verifier.check(chain, long, pytest.fail)
     assert verifier.check(chain, short, pytest.fail) != until
     assert verifier.check(chain, b"", pytest.fail) == until
-    assert verifier.check(chain, authority.response(certified, UNKNOWN), pytest.fail) == until
+    assert verifier.check(chain, authority.respond(certified, UNKNOWN), pytest.fail) == until
     with pytest.raises(TransportError):
-        verifier.check(chain, authority.response(certified, REVOKED, next_update_offset=3 * DAY), pytest.fail)
+        verifier.check(chain, authority.respond(certified, REVOKED, next_update_offset=3 * DAY), pytest.fail)
     with pytest.raises(TransportError):
         verifier.check(chain, b"", pytest.fail)
 

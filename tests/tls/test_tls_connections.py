@@ -278,7 +278,7 @@ def test_handshake_with_silent_server_times_out(silent_server, files):
     )
 
 
-def test_tls_works_in_monkey_patched_process(files, tmp_path):
+def test_tls_connection_succeeds_in_monkey_patched_process(files, tmp_path):
     # Run the program in a process in which gevent's monkey patching has replaced the classes of `ssl`.
     import subprocess
     import sys

@@ -12,7 +12,7 @@ public class Main {
         new MongoServer(backend).bind("127.0.0.1", Integer.parseInt(arguments[0]));
     }
 
-    /** Its own 5.0 has the wire version of 4.2, with which PyMongo does not work. */
+    /** Version 5.0 of the library has the wire version of 4.2, which PyMongo does not support. */
     private static class Version implements MongoVersion {
         public List<Integer> getVersionArray() {
             return ServerVersion.MONGO_5_0.getVersionArray();

@@ -1,6 +1,6 @@
 """Pytest plugin for tests that start servers with Docker.
 
-With this plugin, the tests use servers that already run.
+With this plugin, the tests use servers that are already running.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def drop_limits():
 
 
 @pytest.mark.parametrize("strategy", ["fixed-window", "moving-window"])
-def test_requests_above_limit_get_status_429(strategy):
+def test_requests_above_limit_fail_with_status_429(strategy):
     app = Flask("test")
     limiter = Limiter(lambda: "me", app=app, storage_uri=URI, strategy=strategy)
 

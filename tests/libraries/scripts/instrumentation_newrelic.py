@@ -1,4 +1,4 @@
-"""Tests of New Relic's instrumentation.
+"""Tests of New Relic's instrumentation of `pymongo`.
 
 Each program runs in a separate process, because the agent of New Relic installs import hooks.
 """

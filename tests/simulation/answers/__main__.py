@@ -2,8 +2,8 @@
 
 ``python -m tests.simulation.answers --record URI [files]`` writes the server's answers and its version to the data
 files. ``python -m tests.simulation.answers --check URI [files]`` fails if an answer of the server differs from its
-file. The server must be a replica set of one member that requires no authentication and accepts test commands. With
-both options, the program uses and finally drops the database ``gmongo_answers``.
+file. The server must be a replica set of one member that requires no authentication and accepts
+test commands. Both commands use the database ``gmongo_answers``, and finally drop this database.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 from gmongo import MongoClient
 
-from .case import NAME, Case, cases, difference, files, kind, run
+from .case import NAME, Case, cases, difference, files, run_case, type_name
 from .notation import is_wrapper, line
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Record or check answers. Return 1 if an answer of the server differs from its data file."""
+    """Record or check answers, and return 1 if an answer differs from its data file."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.answers", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--record", metavar="URI", help="write the answers of this server")
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 def check(database: Any, version: str, names: Sequence[str]) -> int:
     """Run each case that was recorded from this server version.
 
-    Print the cases whose answers differ, and return 1 if there is such a case.
+    Print the cases whose answers differ, and return 1 if the answers of any case differ.
     """
     count = failures = 0
     release = version.split(".")[:2]
@@ -51,7 +51,7 @@ def check(database: Any, version: str, names: Sequence[str]) -> int:
         if case.version.split(".") != release:
             continue
         count += 1
-        found = difference(case.expected, run(case, database))
+        found = difference(case.expected, run_case(case, database))
         if found:
             failures += 1
             print(f"{case.file}: {case.name}\n    {found}")
@@ -67,13 +67,12 @@ def record_case(case: Case, database: Any, version: str) -> dict[str, Any]:
     if "documented" in case.fields:
         return case.fields
     fields = {name: value for name, value in case.fields.items() if name not in ("answers", "server")}
-    return {**fields, "answers": common_answer(run(case, database), run(case, database)), "server": version}
+    return {**fields, "answers": common_answer(run_case(case, database), run_case(case, database)), "server": version}
 
 
 def common_answer(first: Any, second: Any) -> Any:
-    """Return the answer of the first of two runs.
-
-    ``{"$any": type}`` replaces each value that differs in the answer of the second run.
+    """Return the answer of the first run of a case. ``{"$any": type}`` replaces each value that
+    differs in the second run.
     """
     if isinstance(first, dict) and isinstance(second, dict) and list(first) == list(second) and not is_wrapper(first):
         return {name: common_answer(part, second[name]) for name, part in first.items()}
@@ -81,9 +80,9 @@ def common_answer(first: Any, second: Any) -> Any:
         return [common_answer(*parts) for parts in zip(first, second, strict=True)]
     if line(first) == line(second):
         return first
-    if kind(first) != kind(second):
+    if type_name(first) != type_name(second):
         raise ValueError(f"two runs answer {line(first)} and {line(second)}")
-    return {"$any": kind(first)}
+    return {"$any": type_name(first)}
 
 
 if __name__ == "__main__":

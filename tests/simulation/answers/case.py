@@ -52,19 +52,19 @@ class Case:
 
 
 def files(names: Sequence[str] = ()) -> list[Path]:
-    """Return the paths of the data files with these names, or of all data files."""
+    """Return the paths of the data files `names`, or of all data files."""
     return [DATA / f"{name}.jsonl" for name in names] or sorted(DATA.glob("*.jsonl"))
 
 
 def cases(*names: str) -> Iterator[Case]:
-    """Read the cases of the data files with these names, or of all data files."""
+    """Read the cases of the data files `names`, or of all data files."""
     for path in files(names):
         with path.open(encoding="utf-8") as lines:
             for text in lines:
                 yield Case(path.stem, json.loads(text))
 
 
-def prepare(case: Case, database: Any) -> None:
+def insert_documents(case: Case, database: Any) -> None:
     """Drop all collections of a database, and insert the documents of a case."""
     names = database.list_collection_names()
     if any(name.startswith("system.") for name in names):
@@ -78,58 +78,58 @@ def prepare(case: Case, database: Any) -> None:
             database.command({"insert": collection, "documents": documents}, codec_options=_CODEC)
 
 
-def run(case: Case, database: Any) -> Any:
+def run_case(case: Case, database: Any) -> Any:
     """Run the commands of a case, and return the answers in the notation of the data files.
 
     :param database: A Database object of gmongo or PyMongo.
     """
-    prepare(case, database)
+    insert_documents(case, database)
     replies: list[Any] = []
     sessions: dict[int, Any] = {}
     try:
         for text in case.fields["run"]:
             command = _with_answers(_renamed(text, NAME, database.name), replies)
-            replies.append(_reply(from_json(command), database, sessions))
+            replies.append(_run_command(from_json(command), database, sessions))
     finally:
         for session in sessions.values():
             session.end_session()
     return [_renamed(_stable_reply(to_json(reply)), database.name, NAME) for reply in replies]
 
 
-def difference(recorded: Any, found: Any, path: str = "") -> str | None:
-    """Describe the first part of the answer `found` that differs from the recorded answer.
+def difference(recorded: Any, answer: Any, path: str = "") -> str | None:
+    """Describe the first part of `answer` that differs from the recorded answer.
 
     Return None if the answers are equal.
     """
     if isinstance(recorded, dict) and list(recorded) == ["$any"]:
-        return None if kind(found) == recorded["$any"] else f"{path}: {line(found)} is no {recorded['$any']}"
+        return None if type_name(answer) == recorded["$any"] else f"{path}: {line(answer)} is no {recorded['$any']}"
     pairs: Any = ()
-    if isinstance(recorded, dict) and isinstance(found, dict) and list(recorded) == list(found):
+    if isinstance(recorded, dict) and isinstance(answer, dict) and list(recorded) == list(answer):
         pairs = recorded.items()
-    elif isinstance(recorded, list) and isinstance(found, list) and len(recorded) == len(found):
+    elif isinstance(recorded, list) and isinstance(answer, list) and len(recorded) == len(answer):
         pairs = enumerate(recorded)
-    elif line(recorded) != line(found):
-        return f"{path}: recorded {line(recorded)}, answered {line(found)}"
-    parts = (difference(part, found[name], f"{path}.{name}" if path else str(name)) for name, part in pairs)
+    elif line(recorded) != line(answer):
+        return f"{path}: recorded {line(recorded)}, answered {line(answer)}"
+    parts = (difference(part, answer[name], f"{path}.{name}" if path else str(name)) for name, part in pairs)
     return next(filter(None, parts), None)
 
 
-def kind(value: Any) -> str:
+def type_name(value: Any) -> str:
     """Return the name of a value's type. ``{"$any": type}`` contains this name."""
     if is_wrapper(value):
         return str(next(iter(value)))
     return "document" if isinstance(value, dict) else type(value).__name__
 
 
-def _reply(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> Any:
+def _run_command(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> Any:
     """Run one command of a case, and return the reply.
 
     Some fields of a command in a data file control the run, and are not sent to the server. ``$db``
     is the name of the database, if the command does not use the default database. ``lsid`` is the
-    number of the session. ``startTransaction`` begins a transaction in this session. ``$events`` is
-    the number of events that a cursor must return in one or several batches. A value of ``$events``
-    that is no number is the ``_id`` in the ``documentKey`` of the last event to read. ``$only`` is
-    a list of paths. The answer contains only the parts of the reply at these paths.
+    number of the session. ``startTransaction`` starts a transaction in the session ``lsid``.
+    ``$events`` is the number of events that a cursor must return in one or several batches. A value
+    of ``$events`` that is no number is the ``_id`` in the ``documentKey`` of the last event to
+    read. ``$only`` is the list of the paths of all reply parts that the answer contains.
     """
     expected_end, paths = command.pop("$events", None), command.pop("$only", None)
     other = database.client[command.pop("$db", database.name)]
@@ -146,7 +146,7 @@ def _reply(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> 
         reply["cursor"]["nextBatch"] = batch + reply["cursor"]["nextBatch"]
     if paths is None or not reply["ok"]:
         return reply
-    return {path: _part(reply, path.split(".")) for path in paths}
+    return {path: _value_at(reply, path.split(".")) for path in paths}
 
 
 def _is_complete(events: list[Any], expected_end: Any) -> bool:
@@ -155,8 +155,8 @@ def _is_complete(events: list[Any], expected_end: Any) -> bool:
     return any(event.get("documentKey") == {"_id": expected_end} for event in events)
 
 
-def _part(value: Any, path: list[str]) -> Any:
-    """Return the part of a document at a path, or None if the document has no such part."""
+def _value_at(value: Any, path: list[str]) -> Any:
+    """Return the value at a path of a document, or None if no value is at the path."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -15,7 +15,7 @@ from gmongo.testing import Deployment
 from tests.simulation.fuzz.grammar import Grammar
 
 from .__main__ import common_answer, main
-from .case import DATA, NAME, Case, cases, difference, files, prepare, run
+from .case import DATA, NAME, Case, cases, difference, files, insert_documents, run_case
 from .notation import from_json, line, to_json
 
 REFUSED = 115
@@ -31,7 +31,7 @@ def simulation(version: str | None = None) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def database_of() -> Iterator[Callable[[Case], Any]]:
+def database_for_case() -> Iterator[Callable[[Case], Any]]:
     """Yield a function that returns a database for a case.
 
     The deployment of the database has the server version of the case.
@@ -39,23 +39,23 @@ def database_of() -> Iterator[Callable[[Case], Any]]:
     with contextlib.ExitStack() as stack:
         databases: dict[str | None, Any] = {}
 
-        def database_of(case: Case) -> Any:
+        def database_for_case(case: Case) -> Any:
             version = None if "documented" in case.fields else case.version
             if version not in databases:
                 databases[version] = stack.enter_context(simulation(version))
             return databases[version]
 
-        yield database_of
+        yield database_for_case
 
 
 @pytest.mark.parametrize("file", [path.stem for path in files()])
-def test_simulation_returns_recorded_answers_of_servers(file, database_of):
+def test_simulation_returns_recorded_answers_of_servers(file, database_for_case):
     # The answers of each case in `known_differences.jsonl` must differ. If the answers no longer
     # differ, remove the case from this file.
     known = {entry["name"] for entry in map(json.loads, KNOWN.read_text("utf-8").splitlines()) if entry["file"] == file}
     problems = []
     for case in cases(file):
-        found = difference(case.expected, run(case, database_of(case)))
+        found = difference(case.expected, run_case(case, database_for_case(case)))
         if found and case.name not in known:
             problems.append(f"{case.name}\n    {found}")
         if not found and case.name in known:
@@ -117,17 +117,17 @@ def test_random_reads_have_equal_answers_with_and_without_indexes(seed):
     with simulation() as database:
         for _ in range(5):
             fields = {name: part for name, part in grammar.case("reads").items() if name != "each"}
-            plain = run(Case("random", fields), database)
-            created, *indexed = run(Case("random", {**fields, "run": [create, *fields["run"]]}), database)
+            plain = run_case(Case("random", fields), database)
+            created, *indexed = run_case(Case("random", {**fields, "run": [create, *fields["run"]]}), database)
             assert "code" in created or difference(plain, indexed) is None, line(fields)
 
 
-def test_simulation_refuses_few_random_reads_except_for_errors_and_refused_operators():
+def test_simulation_rarely_refuses_random_reads_of_supported_operators():
     grammar = Grammar(random.Random(0))
     replies = []
     with simulation() as database:
         for case in (Case("random", grammar.case("reads")) for _ in range(25)):
-            prepare(case, database)
+            insert_documents(case, database)
             replies += [database.command(from_json(command), check=False) for command in case.fields["run"]]
     assert 1 not in [reply.get("code") for reply in replies]  # the simulation returns code 1 for an internal error
     refusals = [reply["errmsg"] for reply in replies if reply.get("code") == REFUSED]

@@ -1,1 +1,1 @@
-"""Programs for the table that lists, for each command, the fields and types that a server accepts."""
+"""Programs that test the simulated validation of the fields and types in each command."""

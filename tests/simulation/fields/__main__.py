@@ -15,7 +15,7 @@ from .compare import differences
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compare the replies. Return 1 if the replies of more than 2 % of the compared cases differ."""
+    """Return 1 if the replies of more than 2 % of the compared cases differ, and 0 otherwise."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.fields", description=__doc__)
     parser.add_argument("servers", metavar="SERVER", nargs=2, help="a server and a simulated deployment")
     parser.add_argument("--seed", type=int, default=1)

@@ -49,7 +49,7 @@ FREE = ("filter", "query", "sort", "projection", "fields", "let", "min", "max", 
 
 @dataclass
 class Template:
-    """A valid command."""
+    """A valid command, from which :func:`random_case` derives commands with one fault."""
 
     command: dict[str, Any]
     database: str = NAME
@@ -57,7 +57,7 @@ class Template:
     skipped: Sequence[str] = ()  # fields whose value must not be replaced, because the state of the server would change
 
     @property
-    def first(self) -> str:
+    def command_name(self) -> str:
         return next(iter(self.command))
 
 
@@ -65,7 +65,7 @@ class Template:
 class Case:
     """A command with one fault.
 
-    :param pairs: the name and value of each field. A duplicate field name is one of the faults.
+    :param pairs: the name and value of each field. Two fields can have the same name.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Case:
     database: str
     pairs: list[tuple[str, Any]]
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """Return the encoded command with the field ``$db``."""
         elements = b"".join(bson.encode({name: value})[4:-1] for name, value in [*self.pairs, ("$db", self.database)])
         return (len(elements) + 5).to_bytes(4, "little") + elements + b"\0"
@@ -82,12 +82,12 @@ class Case:
 def templates() -> list[Template]:
     """Read the templates from their file."""
     lines = TEMPLATES.read_text(encoding="utf-8").splitlines()
-    found = [Template(**{**fields, "command": from_json(fields["command"])}) for fields in map(json.loads, lines)]
-    for template in found:
+    loaded = [Template(**{**fields, "command": from_json(fields["command"])}) for fields in map(json.loads, lines)]
+    for template in loaded:
         # A new session ID, because a server may have cached the session of an earlier run.
         if "lsid" in template.command:
             template.command["lsid"] = {"id": Binary(uuid.uuid4().bytes, 4)}
-    return found
+    return loaded
 
 
 def random_cases(seed: int) -> Iterator[Case]:
@@ -103,7 +103,7 @@ def random_case(rng: random.Random, template: Template) -> Case:
     """Return a command that has some fields of a template, and one fault."""
     share = rng.choice((0, 0.3, 1))
     target = rng.choice(list(template.command))
-    kept = {template.first, target, *template.needed}
+    kept = {template.command_name, target, *template.needed}
     pairs = [(name, value) for name, value in template.command.items() if name in kept or rng.random() < share]
     kind = rng.choices(("value", "part", "missing", "unknown", "twice", "database"), (70, 16, 5, 3, 5, 1))[0]
     database, place = template.database, [name for name, _ in pairs].index(target)
@@ -115,7 +115,7 @@ def random_case(rng: random.Random, template: Template) -> Case:
     if kind == "value":
         pairs[place] = (target, random_value(rng))
     elif kind == "part":
-        pairs[place] = (target, with_fault(rng, value))
+        pairs[place] = (target, insert_fault(rng, value))
     elif kind == "missing":
         del pairs[place]
     elif kind == "unknown":
@@ -124,7 +124,7 @@ def random_case(rng: random.Random, template: Template) -> Case:
         pairs.insert(rng.randrange(place + 1, len(pairs) + 1), (target, rng.choice((value, random_value(rng)))))
     else:
         database = NAME if database == "admin" else "admin"
-    return Case(template.first, f"{kind} {target}", database, pairs)
+    return Case(template.command_name, f"{kind} {target}", database, pairs)
 
 
 def random_value(rng: random.Random) -> Any:
@@ -132,10 +132,11 @@ def random_value(rng: random.Random) -> Any:
     return rng.choice(rng.choice(VALUES))
 
 
-def with_fault(rng: random.Random, value: Any) -> Any:
+def insert_fault(rng: random.Random, value: Any) -> Any:
     """Return a document with a fault in one field, or an array with a fault in the first element."""
     if isinstance(value, list):
-        return [with_fault(rng, value[0]) if isinstance(value[0], dict) and value[0] else random_value(rng), *value[1:]]
+        document = value[0] if isinstance(value[0], dict) else None
+        return [insert_fault(rng, document) if document else random_value(rng), *value[1:]]
     name = rng.choice(list(value))
     kind = rng.choices(("value", "missing", "unknown"), (80, 10, 10))[0]
     if kind == "unknown":
@@ -144,4 +145,4 @@ def with_fault(rng: random.Random, value: Any) -> Any:
         return {key: part for key, part in value.items() if key != name}
     part = value[name]
     deeper = name not in FREE and isinstance(part, (dict, list)) and part and rng.random() < 0.3
-    return {**value, name: with_fault(rng, part) if deeper else random_value(rng)}
+    return {**value, name: insert_fault(rng, part) if deeper else random_value(rng)}

@@ -17,7 +17,7 @@ from .cases import DOCUMENTS, NAME, Case, random_cases
 
 _CODEC: CodecOptions[Any] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_AUTO)
 _EXPIRED = 50  # Error code MaxTimeMSExpired. A slow server returns this code for a valid command.
-# Reply fields that must be equal, and the commands to which this rule applies.
+# Reply fields that must be equal, for the commands of `_OF_DATA`.
 _SHOWN = ("ok", "n", "nModified", "values", "upserted", "numIndexesBefore", "numIndexesAfter", "note", "nIndexesWas")
 _SHOWN += ("ns", "dropped", "cursorsNotFound", "cursorsUnknown", "value")
 _OF_DATA = frozenset({
@@ -45,7 +45,7 @@ class Client(WireClient):
             return {"closed": True}
 
     def reset(self) -> None:
-        """Restore the collections, indexes and documents with which each case begins.
+        """Restore the collections, indexes and documents with which each case starts.
 
         To save time, change only the collections and indexes that a case has changed.
         """
@@ -127,7 +127,7 @@ def differences(
         if dirty:
             for client in clients:
                 client.reset()
-        replies = [client.reply_to(case.encoded()) for client in clients]
+        replies = [client.reply_to(case.encode()) for client in clients]
         dirty = any(reply.get("ok") for reply in replies) and case.name not in _HARMLESS
         dirty |= any(name == "startTransaction" for name, _ in case.pairs)
         if dirty and case.database == "admin":

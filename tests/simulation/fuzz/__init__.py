@@ -1,1 +1,1 @@
-"""Programs that send random commands to a real server and to the simulation, which must give equal answers."""
+"""Programs that compare the answers of a real server and the simulation to random commands."""

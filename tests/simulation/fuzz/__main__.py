@@ -2,7 +2,7 @@
 
 ``python -m tests.simulation.fuzz --seconds 60`` starts `mongod`. The format of a printed case is
 the format of the files in ``tests/simulation/answers/data``. The run fails if the answers to more
-than 0.3 % of the operations differ. A short run has a higher limit, because its share varies more.
+than 0.3 % of the operations differ. The limit of a short run is higher.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 
 from gmongo import MongoClient
 from gmongo.testing import Deployment
-from tests.live.mongod import started
+from tests.live.mongod import run_mongod
 from tests.simulation.answers.__main__ import common_answer
-from tests.simulation.answers.case import NAME, Case, difference, run
+from tests.simulation.answers.case import NAME, Case, difference, run_case
 from tests.simulation.answers.notation import line
 
 from .grammar import Grammar
-from .minimise import minimised
+from .minimise import minimise
 
 LIMIT = 0.003  # Share of the operations whose answers may differ.
 _SHOWN = 40  # Maximum number of cases that the program minimises and prints.
@@ -57,26 +57,26 @@ class Comparison:
         commands = fields["run"]
         if check:
             commands = [step for command in commands for step in (command, check)]
-        recorded, answered = (self._answers(side, {**fields, "run": commands}) for side in self._sides)
+        recorded, answered = (self._run(side, {**fields, "run": commands}) for side in self._databases)
         for index, (wanted, found) in enumerate(zip(recorded, answered, strict=True)):
             differs = difference(wanted, found) is not None
-            refused = _code(found) == _REFUSED != _code(wanted)
+            refused = _error_code(found) == _REFUSED != _error_code(wanted)
             case = {**fields, "run": [commands[index]] if each else commands[: index + 1]}
             kind = self._differing_codes(case) if differs and not refused else None
             differs = kind is not None
             self.counts["refused" if refused else "differ" if differs else "same"] += 1
             self.counts[f"{name} {'refused' if refused else 'differ' if differs else 'same'}"] += 1
             if kind is not None and len(self.shown) < _SHOWN:
-                self._print_minimised(case, kind)
+                self._print_minimised_case(case, kind)
             if (differs or refused) and not each:
                 break
 
     @property
-    def _sides(self) -> tuple[Any, Any]:
+    def _databases(self) -> tuple[Any, Any]:
         return self._server, self._simulation
 
-    def _answers(self, database: Any, fields: dict[str, Any]) -> Any:
-        replies = run(Case("fuzz", fields), database)
+    def _run(self, database: Any, fields: dict[str, Any]) -> Any:
+        replies = run_case(Case("fuzz", fields), database)
         return [
             without_documented_differences(command, reply)
             for command, reply in zip(fields["run"], replies, strict=True)
@@ -88,17 +88,17 @@ class Comparison:
         Ignore the parts of the answer that differ between two runs on the server.
         """
         try:
-            first, second, found = (self._answers(side, fields)[-1] for side in (self._server, *self._sides))
-            if _code(found) != _REFUSED and difference(common_answer(first, second), found) is not None:
-                return _code(first), _code(found)
-        # Causes: two runs on the server return values of different types, or the minimiser made an invalid case.
+            first, second, found = (self._run(side, fields)[-1] for side in (self._server, *self._databases))
+            if _error_code(found) != _REFUSED and difference(common_answer(first, second), found) is not None:
+                return _error_code(first), _error_code(found)
+        # Two runs on the server returned different types, or the minimiser made an invalid case.
         except Exception:
             return None
         return None
 
-    def _print_minimised(self, fields: dict[str, Any], kind: tuple[Any, Any]) -> None:
-        fields = minimised(fields, lambda smaller: self._differing_codes(smaller) == kind)
-        answers = [self._answers(side, fields) for side in (self._server, *self._sides)]
+    def _print_minimised_case(self, fields: dict[str, Any], kind: tuple[Any, Any]) -> None:
+        fields = minimise(fields, lambda smaller: self._differing_codes(smaller) == kind)
+        answers = [self._run(side, fields) for side in (self._server, *self._databases)]
         text = difference(common_answer(answers[0][-1], answers[1][-1]), answers[2][-1]) or ""
         name = line(fields["run"][-1])[:100]
         if name not in self.shown:
@@ -132,14 +132,14 @@ def _without_details(value: Any) -> Any:
     return {name: _without_details(part) for name, part in value.items() if name not in ("errmsg", "details")}
 
 
-def _code(answer: Any) -> Any:
+def _error_code(answer: Any) -> Any:
     """Return the code of the first error in an answer, or None if the answer has no error."""
     if isinstance(answer, dict) and answer.get("writeErrors"):
         return answer["writeErrors"][0]["code"]
     return answer.get("code") if isinstance(answer, dict) else None
 
 
-def limit_of(operations: int) -> float:
+def permitted_share(operations: int) -> float:
     """Return the share of operations whose answers may differ: :data:`LIMIT` plus three standard deviations."""
     return LIMIT + 3 * (LIMIT / operations) ** 0.5 if operations else LIMIT
 
@@ -151,16 +151,16 @@ def commit_seed() -> int:
 
 
 @contextlib.contextmanager
-def _server(uri: str | None) -> Iterator[str]:
+def _server_uri(uri: str | None) -> Iterator[str]:
     if uri is not None:
         yield uri
         return
-    with started(1, accepts_version_2=False) as deployment:
+    with run_mongod(1, accepts_version_2=False) as deployment:
         yield deployment.uri
 
 
 def main() -> int:
-    """Compare answers for the time that the command line gives, and print the counts.
+    """Compare answers for the duration ``--seconds``, and print the counts.
 
     Return 1 if too many answers differ.
     """
@@ -174,7 +174,7 @@ def main() -> int:
     seed = commit_seed() if options.seed is None else options.seed
     rng = random.Random(seed)
     with (
-        _server(options.uri) as uri,
+        _server_uri(options.uri) as uri,
         Deployment.replica_set(members=1, log=False, version="6.0.5") as deployment,
         MongoClient(uri) as real,
         MongoClient(deployment.uri) as simulated,
@@ -193,7 +193,7 @@ def main() -> int:
     for name, count in sorted(counts.items()):
         print(f"  {name}: {count}")
     print(f"seed {seed}: {total} operations, {counts['refused']} refused, {counts['differ']} differences ({share:.2%})")
-    return int(share > limit_of(total - counts["refused"]))
+    return int(share > permitted_share(total - counts["refused"]))
 
 
 if __name__ == "__main__":

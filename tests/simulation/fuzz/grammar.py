@@ -10,7 +10,7 @@ from typing import Any
 
 RULES: dict[str, list[Any]] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 _REFERENCE = re.compile(r"<([a-z ]+)>")
-# If rules are nested deeper, the grammar takes the first alternative of each rule, which ends the nesting.
+# Above this depth of nested rules, the first alternative of each rule ends the nesting.
 _DEPTH = 8
 _REPEATS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
 
@@ -21,8 +21,8 @@ class Grammar:
     A random alternative of a rule replaces the text ``<rule>``. In a longer text, such as ``$<rule>``, the text of the
     alternative replaces ``<rule>``. In a list, zero to three alternatives replace ``<rule>*``, and one to three
     alternatives replace ``<rule>...``. A third of the documents have a field ``name?``, and three quarters have a field
-    ``name?2``. A field ``+`` inserts the fields or elements of its value into its document or list. If a document has
-    several such fields, digits after the ``+`` make their names unique.
+    ``name?2``. A field ``+`` inserts the fields or elements of its value into its document or list.
+    Digits after the ``+`` make the names of several ``+`` fields unique.
 
     :param rng: the source of the random choices.
     """
@@ -51,18 +51,18 @@ class Grammar:
 
     def _expand(self, part: Any, depth: int) -> Any:
         if isinstance(part, str):
-            return self._text(part, depth)
+            return self._expand_text(part, depth)
         if isinstance(part, list):
-            return [element for member in part for element in self._elements(member, depth)]
+            return [element for member in part for element in self._expand_elements(member, depth)]
         if not isinstance(part, dict):
             return part
         if part and all(name[0] == "+" for name in part):
             merged = [self._expand(value, depth) for value in part.values()]
             if isinstance(merged[0], list):
                 return [element for elements in merged for element in elements]
-        return self._fields(part, depth)
+        return self._expand_fields(part, depth)
 
-    def _fields(self, part: dict[str, Any], depth: int) -> dict[str, Any]:
+    def _expand_fields(self, part: dict[str, Any], depth: int) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         for name, value in part.items():
             if name[0] == "+":
@@ -70,17 +70,17 @@ class Grammar:
                 continue
             text, optional, often = name.partition("?")
             if not optional or self._rng.random() < (0.75 if often else 0.33):
-                fields[self._text(text, depth)] = self._expand(value, depth)
+                fields[self._expand_text(text, depth)] = self._expand(value, depth)
         return fields
 
-    def _elements(self, member: Any, depth: int) -> list[Any]:
+    def _expand_elements(self, member: Any, depth: int) -> list[Any]:
         for suffix, counts in _REPEATS.items():
             if isinstance(member, str) and member.endswith(">" + suffix):
                 count = self._rng.choice(counts) if depth <= _DEPTH else counts[0]
                 return [self._expand(member.removesuffix(suffix), depth) for _ in range(count)]
         return [self._expand(member, depth)]
 
-    def _text(self, text: str, depth: int) -> Any:
+    def _expand_text(self, text: str, depth: int) -> Any:
         found = _REFERENCE.fullmatch(text)
         if found:
             return self.value(found[1], depth)

@@ -10,9 +10,9 @@ import re
 from gmongo import MongoClient
 from gmongo.testing import Deployment
 
-from .__main__ import LIMIT, Comparison, limit_of
+from .__main__ import LIMIT, Comparison, permitted_share
 from .grammar import RULES, Grammar
-from .minimise import minimised
+from .minimise import minimise
 
 
 def test_grammar_references_each_rule_and_only_existing_rules():
@@ -20,7 +20,8 @@ def test_grammar_references_each_rule_and_only_existing_rules():
 
 
 def test_limit_of_differences_includes_three_standard_deviations():
-    assert [round(limit_of(number), 5) for number in (0, 5000, 300_000)] == [LIMIT, 0.00532, 0.0033]
+    shares = [round(permitted_share(number), 5) for number in (0, 5000, 300_000)]
+    assert shares == [LIMIT, 0.00532, 0.0033]
 
 
 def test_grammars_with_equal_seeds_produce_equal_cases():
@@ -34,7 +35,7 @@ def test_minimised_case_contains_only_parts_that_cause_difference():
         "documents": [{"_id": 0, "a": [1, 2], "b": 1}, {"_id": 1}],
         "run": [{"find": "cases"}, {"count": "cases"}],
     }
-    found = minimised(fields, lambda case: "2" in json.dumps(case.get("documents", [])))
+    found = minimise(fields, lambda case: "2" in json.dumps(case.get("documents", [])))
     assert found == {"documents": [{"_id": 0, "a": 2}], "run": [{"count": "cases"}]}
 
 
@@ -49,8 +50,8 @@ def test_comparison_counts_difference_and_prints_minimised_case(capsys):
         for family in RULES["scenario"]:
             comparison.run_case(family, grammar.case(family))
         assert comparison.counts["differ"] == 0 < comparison.counts["same"]
-        answers = comparison._answers
-        comparison._answers = lambda side, fields: [
+        answers = comparison._run
+        comparison._run = lambda side, fields: [
             {**reply, "n": 7} if side is second and "n" in reply else reply for reply in answers(side, fields)
         ]
         comparison.run_case("reads", {"each": True, "run": [{"find": "cases"}, {"count": "cases", "query": {"a": 1}}]})

@@ -9,8 +9,8 @@ from typing import Any
 def await_another_primary(client: Any, address: str) -> None:
     """Wait until the PyMongo client selects a primary whose address is not `address`.
 
-    A write before the end of this wait may fail. PyMongo does not retry a write if a monitor marks
-    the selected server as unknown before the write.
+    A write before the selection of the new primary may fail. PyMongo does not retry a write if a
+    monitor marks the selected server as unknown before the write.
     """
     host, port = address.split(":")
     while client.primary in (None, (host, int(port))):

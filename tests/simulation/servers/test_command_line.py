@@ -62,7 +62,7 @@ def test_pymongo_runs_transactions_and_change_streams(client):
     assert [each["_id"] for each in collection.find()] == [1]
 
 
-def test_pymongo_survives_a_step_down(client):
+def test_pymongo_writes_succeed_after_step_down(client):
     client.db.c.insert_one({"_id": 1})
     host, port = client.primary
     client.admin.command("replSetStepDown", 60)
@@ -116,17 +116,17 @@ def log_in(uri, **options):
         client.db.c.find_one()
 
 
-@pytest.mark.parametrize("end", ["terminate", "interrupt", "close standard input"])
-def test_program_serves_until_signal_or_end_of_input(end):
+@pytest.mark.parametrize("ending", ["terminate", "interrupt", "close standard input"])
+def test_program_ends_at_signal_or_end_of_input(ending):
     command = [sys.executable, "-m", "gmongo.testing", "--replica-set", "3"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         uri = process.stdout.readline().strip()
         assert uri.startswith("mongodb://127.0.0.1:") and uri.endswith("/?replicaSet=rs0")
         assert process.poll() is None
-        if end == "close standard input":
+        if ending == "close standard input":
             process.stdin.close()
         else:
-            process.send_signal(signal.SIGTERM if end == "terminate" else signal.SIGINT)
+            process.send_signal(signal.SIGTERM if ending == "terminate" else signal.SIGINT)
         assert process.wait(10) == 0
 
 
@@ -140,7 +140,7 @@ def test_program_serves_until_signal_or_end_of_input(end):
         ["--parameter", "a"],
     ],
 )
-def test_invalid_argument_prints_explanation(arguments, capsys):
+def test_invalid_argument_prints_error_with_reason(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2

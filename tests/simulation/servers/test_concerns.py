@@ -88,7 +88,7 @@ def test_malformed_write_concern_is_refused(client, w, code):
     assert client.run(insert(w=w), "db")["code"] == code
 
 
-def test_set_parameter_changes_get_parameter(client):
+def test_set_parameter_changes_reply_to_get_parameter(client):
     everything = client.run({"getParameter": "*"})
     assert everything["enableTestCommands"] is True and everything["requireApiVersion"] is False
     assert client.run({"getParameter": 1, "featureCompatibilityVersion": 1})["featureCompatibilityVersion"] == {
@@ -118,7 +118,7 @@ def test_requests_above_rate_limit_fail(virtual_standalone):
         assert client.run({"ping": 1})["ok"] == 1
 
 
-def test_requests_succeed_again_after_rate_limit_interval(virtual_standalone):
+def test_requests_succeed_after_end_of_rate_limit_interval(virtual_standalone):
     virtual_standalone.rate_limit(requests=100, burst=0.01)
     with WireClient(virtual_standalone.members[0].address) as client:
         assert [client.run({"ping": 1})["ok"] for _ in range(2)] == [1, 0]

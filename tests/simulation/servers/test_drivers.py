@@ -113,17 +113,17 @@ def test_deployment_does_not_keep_hub_running():
     assert done.stdout == "joined\n"
 
 
-def test_fixture_is_standalone(mongodb_standalone):
+def test_fixture_mongodb_standalone_starts_standalone(mongodb_standalone):
     with MongoClient(mongodb_standalone.uri) as client:
         assert client.admin.command("hello")["isWritablePrimary"] is True
 
 
-def test_fixture_is_replica_set_of_three_members(mongodb_replica_set):
+def test_fixture_mongodb_replica_set_starts_three_members(mongodb_replica_set):
     assert len(mongodb_replica_set.members) == 3
     with MongoClient(mongodb_replica_set.uri) as client:
         assert client.admin.command("hello")["setName"] == "rs0"
 
 
-def test_fixture_is_sharded_cluster(mongodb_sharded_cluster):
+def test_fixture_mongodb_sharded_cluster_starts_mongos(mongodb_sharded_cluster):
     with MongoClient(mongodb_sharded_cluster.uri) as client:
         assert client.admin.command("hello")["msg"] == "isdbgrid"

@@ -135,7 +135,7 @@ def test_fail_point_returns_write_concern_error_after_write(client):
     assert len(client.run({"find": "c"}, "db")["cursor"]["firstBatch"]) == 1
 
 
-def test_fail_point_with_app_name_affects_only_this_application(deployment, client):
+def test_fail_point_with_app_name_affects_only_named_application(deployment, client):
     fail(client, "alwaysOn", failCommands=["ping"], errorCode=2, appName="victim")
     metadata = {"application": {"name": "victim"}}
     with WireClient(deployment.members[0].address) as victim:
@@ -163,7 +163,7 @@ def test_failed_get_more_has_resumable_label_only_for_change_stream(client):
         assert (reply["code"], reply.get("errorLabels")) == (6, labels)
 
 
-def test_fail_point_with_namespace_affects_only_this_collection(client):
+def test_fail_point_with_namespace_affects_only_named_collection(client):
     fail(client, "alwaysOn", failCommands=["find"], errorCode=2, namespace="db.c")
     assert error_codes(client, {"find": "c"}, 1) == [2]
     assert error_codes(client, {"find": "other"}, 1) == [None]
@@ -201,7 +201,7 @@ def test_on_primary_transactional_write_executes_write_and_closes_connection(dep
         assert len(again.run({"find": "c"}, "db")["cursor"]["firstBatch"]) == 2
 
 
-def test_fail_point_affects_one_member_only(deployment, client):
+def test_fail_point_on_one_member_does_not_affect_other_members(deployment, client):
     fail(client, "alwaysOn", failCommands=["ping"], errorCode=2)
     with WireClient(deployment.members[1].address) as other:
         assert other.run({"ping": 1})["ok"] == 1
@@ -228,7 +228,7 @@ def test_invalid_fail_point_is_refused(client, command, code):
     assert client.run(command)["code"] == code
 
 
-def test_fail_point_needs_test_commands():
+def test_fail_point_without_test_commands_is_refused():
     with (
         Deployment.standalone(parameters={"enableTestCommands": False}) as deployment,
         WireClient(deployment.members[0].address) as client,

@@ -44,7 +44,7 @@ def has_no_reply(client):
     return True
 
 
-def test_kill_closes_and_restart_listens_on_the_same_port(member, client):
+def test_killed_member_listens_on_same_port_after_restart(member, client):
     address = member.address
     member.kill()
     assert client.is_closed()
@@ -101,7 +101,7 @@ def test_delay_of_member_delays_reply(member, client):
     assert monotonic() - began >= 0.05
 
 
-def test_drop_after_cuts_only_the_next_reply(member, client):
+def test_fault_drop_after_cuts_only_next_reply(member, client):
     member.drop_after(20)
     client.send(PING)
     with pytest.raises(EOFError) as caught:
@@ -111,7 +111,7 @@ def test_drop_after_cuts_only_the_next_reply(member, client):
         assert again.run(PING)["ok"] == 1
 
 
-def test_drop_after_for_command_does_not_cut_replies_to_other_commands(member, client):
+def test_fault_drop_after_for_command_keeps_replies_to_other_commands(member, client):
     member.drop_after(0, command="find")
     assert client.run(PING)["ok"] == 1
     client.send({"find": "c"}, "db")

@@ -19,7 +19,7 @@ WHERE = {"thread": DeploymentThread, "process": DeploymentProcess}
         ("mongodb_sharded_cluster", ("msg", "isdbgrid")),
     ],
 )
-def test_fixture_of_remote_deployment_serves_pymongo(request, where, fixture, hello_field):
+def test_pymongo_connects_to_fixture_of_remote_deployment(request, where, fixture, hello_field):
     deployment = request.getfixturevalue(f"{fixture}_{where}")
     assert isinstance(deployment, WHERE[where])
     with MongoClient(deployment.uri) as client:

@@ -127,7 +127,7 @@ def test_streamed_hello_returns_at_each_interval():
         assert [client.receive()[0]["topologyVersion"] for _ in range(3)] == [known] * 3
 
 
-def test_member_forgets_closed_connection_with_streamed_hello():
+def test_member_removes_closed_connection_with_streamed_hello():
     with Deployment.standalone() as deployment:
         member = deployment.members[0]
         with WireClient(member.address) as client:

@@ -43,7 +43,7 @@ def test_hello_without_load_balanced_option_is_refused(load_balancer):
     assert (reply["code"], reply["codeName"]) == (354, "LoadBalancerSupportMismatch")
 
 
-def test_killed_service_gets_no_connections(deployment, load_balancer):
+def test_killed_service_receives_no_connections(deployment, load_balancer):
     survivor = deployment.members[1].service_id
     deployment.members[0].kill()
     assert {service_id_of(load_balancer) for _ in range(3)} == {survivor}

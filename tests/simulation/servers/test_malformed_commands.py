@@ -68,7 +68,7 @@ def succeeds(call, *args, **kwargs):
     return True
 
 
-# The recorded cases do not test bulkWrite, because they come from a server of version 6.0, which has no bulkWrite.
+# The recorded cases come from a server of version 6.0, which has no command bulkWrite.
 def test_malformed_field_of_bulk_write_returns_no_internal_error(shell):
     needed = {"ops": [{"insert": 0, "document": {}}], "nsInfo": [{"ns": "db.c"}]}
     for field in TABLE["bulkWrite"].fields:

@@ -68,7 +68,7 @@ def test_replica_set_without_majority_has_no_primary(replica_set):
     await_primary(replica_set)
 
 
-def test_single_member_is_elected_again_after_step_down(virtual_time):
+def test_single_member_becomes_primary_after_step_down(virtual_time):
     with Deployment.replica_set(members=1, election_delay=0.01) as deployment:
         member = deployment.members.primary
         member.step_down(seconds=0.05)
@@ -91,7 +91,7 @@ def test_replica_set_commands_succeed(replica_set):
     await_primary(replica_set)
 
 
-def test_step_down_waits_for_a_secondary_unless_forced(replica_set):
+def test_step_down_waits_for_secondary_unless_forced(replica_set):
     with WireClient(replica_set.members[0].address) as client:
         for member in replica_set.members[1:]:
             with WireClient(member.address) as other:
@@ -124,7 +124,7 @@ def test_arbiter_refuses_reads():
         assert client.run({"find": "c", "$readPreference": {"mode": "nearest"}}, "db")["code"] == 13436
 
 
-def test_shutdown_ends_the_member(replica_set):
+def test_shutdown_command_stops_member(replica_set):
     with WireClient(replica_set.members[0].address) as client:
         client.send({"shutdown": 1})
         assert client.is_closed()

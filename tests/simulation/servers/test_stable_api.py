@@ -61,12 +61,12 @@ def test_command_of_stable_api_succeeds(client, command):
     assert client.run(command)["ok"] == 1
 
 
-def test_api_version_2_without_server_parameter_is_refused():
+def test_api_version_2_is_refused_without_server_parameter():
     with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as client:
         assert client.run({"ping": 1, "apiVersion": "2"})["code"] == 322
 
 
-def test_required_api_version_refuses_commands_without_version():
+def test_server_that_requires_api_version_refuses_commands_without_version():
     with standalone_client(parameters={"requireApiVersion": True}) as client:
         assert client.run({"hello": 1})["code"] == client.run({"ping": 1})["code"] == 498870
         assert client.run({"hello": 1, "apiVersion": "1"})["ok"] == 1

@@ -13,7 +13,7 @@ from gmongo.testing.store.fields import check
 
 
 class Shell:
-    """Sends commands to a store, as a client that is connected to one member does.
+    """Sends commands to a store like a client that is connected to one member.
 
     :param fields: fields that the shell adds to every command, such as ``lsid``.
     """
@@ -32,7 +32,7 @@ class Shell:
         return self.store.execute(request)
 
     def find(self, collection: str = "c", filter: Any = None, **fields: Any) -> list[dict[str, Any]]:
-        """Run a find, and return the documents of the first batch."""
+        """Run the command find, and return the documents of the first batch."""
         return self("find", collection, filter=filter or {}, **fields)["cursor"]["firstBatch"]
 
     def insert(self, *documents: Any, collection: str = "c", **fields: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class Shell:
         return self("update", collection, updates=[{"q": q, "u": u, **statement}])
 
     def aggregate(self, *pipeline: Any, collection: Any = "c", **fields: Any) -> list[dict[str, Any]]:
-        """Run an aggregation, and return the documents of the first batch."""
+        """Run the command aggregate, and return the documents of the first batch."""
         reply = self("aggregate", collection, pipeline=list(pipeline), cursor={}, **fields)
         return reply["cursor"]["firstBatch"]
 
@@ -55,7 +55,7 @@ class Shell:
         """Return a shell whose commands belong to transaction `number` in the session of this shell."""
         return Shell(self.store, self.member, **{**self.fields, "txnNumber": number, "autocommit": False, **fields})
 
-    def finish(self, name: str, **fields: Any) -> dict[str, Any]:
+    def end_transaction(self, name: str, **fields: Any) -> dict[str, Any]:
         """Send a command that ends the transaction of this shell.
 
         :param name: ``commitTransaction`` or ``abortTransaction``.
@@ -72,5 +72,5 @@ def standalone(**options: Any) -> Shell:
 
 
 def sharded(**options: Any) -> Shell:
-    """Return a shell whose commands the store executes as a mongos."""
+    """Return a shell whose store behaves like a mongos."""
     return Shell(Store(replicated=False, sharded=True, **options))

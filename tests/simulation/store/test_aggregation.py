@@ -45,7 +45,7 @@ def test_out_stage_replaces_collection(shell):
     assert caught.value.code == 40601
 
 
-def test_stages_that_need_no_collection_return_documents():
+def test_stages_without_collection_return_documents():
     shell = replica_set().with_session()
     reply = shell("aggregate", 1, "admin", pipeline=[{"$listLocalSessions": {}}, {"$count": "n"}], cursor={})
     assert reply["cursor"]["firstBatch"] == [{"n": 1}]

@@ -211,7 +211,7 @@ def test_events_of_transaction_appear_at_commit(shell):
     session.transaction(1, startTransaction=True).insert({"_id": 2})
     session.transaction(1).insert({"_id": 3})
     assert stream.get_more() == []
-    session.transaction(1).finish("commitTransaction")
+    session.transaction(1).end_transaction("commitTransaction")
     first, second = stream.get_more()
     assert first["clusterTime"] == second["clusterTime"]
     assert (first["lsid"], first["txnNumber"]) == (session.fields["lsid"], 1)

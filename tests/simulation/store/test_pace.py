@@ -38,40 +38,40 @@ def fill(shell: Shell) -> Shell:
 
 
 class CallCounter:
-    """Counter of the function calls between two yields of a command. ``most`` is the maximum.
+    """Counter of the function calls between two yields of a command.
 
     A command that never yields makes at least `MANY` calls.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.most = self._count = 0
+        self.maximum = self._count = 0
         pause = Pace.pause
 
-        def counted(pace: Pace) -> None:
+        def pause_and_reset(pace: Pace) -> None:
             self._keep_maximum()
             pause(pace)
             self._count = 0
 
-        monkeypatch.setattr(Pace, "pause", counted)
+        monkeypatch.setattr(Pace, "pause", pause_and_reset)
 
     def _keep_maximum(self) -> None:
-        self.most = max(self.most, self._count)
+        self.maximum = max(self.maximum, self._count)
 
     def _count_call(self, _frame: Any, event: str, _argument: Any) -> None:
         self._count += event in ("call", "c_call")
 
-    def during(self, run: Callable[[], Any]) -> int:
-        self.most = self._count = 0
+    def count(self, run: Callable[[], Any]) -> int:
+        self.maximum = self._count = 0
         sys.setprofile(self._count_call)
         try:
             run()
         finally:
             sys.setprofile(None)
         self._keep_maximum()
-        return self.most
+        return self.maximum
 
 
-def group(**accumulators: Any) -> dict[str, Any]:
+def group_stage(**accumulators: Any) -> dict[str, Any]:
     return {"$group": {"_id": None, **accumulators}}
 
 
@@ -81,15 +81,15 @@ PIPELINES = {
     "sort": [{"$sort": {"k": 1}}],
     "sort and limit": [{"$sort": {"k": -1}}, {"$limit": 3}],
     "group of each": [{"$group": {"_id": "$k", "n": {"$sum": 1}}}, {"$match": {"n": 2}}],
-    "push": [group(all=({"$push": "$s"})), {"$project": {"n": {"$size": "$all"}}}],
-    "addToSet": [group(all=({"$addToSet": "$k"})), {"$project": {"n": {"$size": "$all"}}}],
-    "extremes": [group(a={"$min": "$k"}, b={"$max": "$s"})],
-    "map": [group(a={"$push": "$k"}), {"$project": {"n": {"$size": {"$map": {"input": "$a", "in": "$$this"}}}}}],
+    "push": [group_stage(all=({"$push": "$s"})), {"$project": {"n": {"$size": "$all"}}}],
+    "addToSet": [group_stage(all=({"$addToSet": "$k"})), {"$project": {"n": {"$size": "$all"}}}],
+    "extremes": [group_stage(a={"$min": "$k"}, b={"$max": "$s"})],
+    "map": [group_stage(a={"$push": "$k"}), {"$project": {"n": {"$size": {"$map": {"input": "$a", "in": "$$this"}}}}}],
     "filter": [
-        group(a={"$push": "$k"}),
+        group_stage(a={"$push": "$k"}),
         {"$project": {"n": {"$size": {"$filter": {"input": "$a", "cond": {"$gt": ["$$this", 9]}}}}}},
     ],
-    "unwind": [group(a={"$push": "$k"}), {"$unwind": "$a"}, {"$match": {"a": -1}}],
+    "unwind": [group_stage(a={"$push": "$k"}), {"$unwind": "$a"}, {"$match": {"a": -1}}],
     "sortByCount": [{"$sortByCount": "$k"}, {"$limit": 3}],
     "facet": [{"$facet": {"a": [{"$match": {"k": -1}}], "b": [{"$count": "n"}]}}],
     "unionWith": [{"$unionWith": "c"}, {"$match": {"k": -1}}],
@@ -103,21 +103,21 @@ PIPELINES = {
 def test_aggregation_yields_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shell = fill(standalone())
     calls = CallCounter(monkeypatch)
-    assert calls.during(lambda: shell.aggregate(*PIPELINES[name])) < MANY
+    assert calls.count(lambda: shell.aggregate(*PIPELINES[name])) < MANY
 
 
-def capped(shell: Shell) -> Shell:
+def create_capped(shell: Shell) -> Shell:
     shell("create", "p", capped=True, size=1 << 24)
     shell("insert", "p", documents=[{"_id": n} for n in range(MANY)])
     return shell
 
 
-def indexed(shell: Shell) -> Shell:
+def create_index(shell: Shell) -> Shell:
     shell("createIndexes", "c", indexes=[{"key": {"k": 1}, "name": "k"}])
     return shell
 
 
-def view(shell: Shell) -> Shell:
+def create_view(shell: Shell) -> Shell:
     shell("create", "v", viewOn="c", pipeline=[])
     return shell
 
@@ -126,15 +126,15 @@ COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
     "find": (fill, lambda shell: shell.find(filter={"s": "x"})),
     "find all": (fill, lambda shell: shell.find(batchSize=MANY)),
     "find sorted": (fill, lambda shell: shell.find(sort={"k": 1}, batchSize=MANY)),
-    "find in a view": (lambda shell: view(fill(shell)), lambda shell: shell.find("v", {"s": "x"})),
-    "find by a range": (lambda shell: indexed(fill(shell)), lambda shell: shell.find(filter={"k": {"$gte": 0}})),
-    "tail": (capped, lambda shell: shell.find("p", tailable=True, batchSize=MANY)),
+    "find view": (lambda shell: create_view(fill(shell)), lambda shell: shell.find("v", {"s": 1})),
+    "find by a range": (lambda shell: create_index(fill(shell)), lambda shell: shell.find(filter={"k": {"$gte": 0}})),
+    "tail": (create_capped, lambda shell: shell.find("p", tailable=True, batchSize=MANY)),
     "count": (fill, lambda shell: shell("count", "c", query={"s": "x"})),
     "distinct": (fill, lambda shell: shell("distinct", "c", key="k")),
-    "explain": (lambda shell: indexed(fill(shell)),
+    "explain": (lambda shell: create_index(fill(shell)),
                 lambda shell: shell("explain", {"find": "c", "filter": {"k": {"$gte": 0}}})),
     "insert": (lambda shell: shell, fill),
-    "insert into a capped collection": (capped, lambda shell: shell("insert", "p", documents=[{"_id": -1}])),
+    "insert into a capped collection": (create_capped, lambda shell: shell("insert", "p", documents=[{"_id": -1}])),
     "update": (fill, lambda shell: shell.update({}, {"$set": {"z": 1}}, multi=True)),
     "updates": (fill, lambda shell: shell(
         "update", "c", updates=[{"q": {"_id": n}, "u": {"z": 1}} for n in range(MANY)])),
@@ -154,7 +154,7 @@ def test_command_yields_between_documents(name: str, monkeypatch: pytest.MonkeyP
     prepare, run = COMMANDS[name]
     shell = prepare(standalone())
     calls = CallCounter(monkeypatch)
-    assert calls.during(lambda: run(shell)) < MANY
+    assert calls.count(lambda: run(shell)) < MANY
 
 
 def test_change_stream_yields_between_events(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_change_stream_yields_between_events(monkeypatch: pytest.MonkeyPatch) ->
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
     fill(shell)
     calls = CallCounter(monkeypatch)
-    assert calls.during(lambda: shell("getMore", stream, collection="c", batchSize=MANY)) < MANY
+    assert calls.count(lambda: shell("getMore", stream, collection="c", batchSize=MANY)) < MANY
 
 
 def test_removal_of_expired_documents_yields_between_documents(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def test_removal_of_expired_documents_yields_between_documents(monkeypatch: pyte
     shell.insert(*({"_id": n, "at": datetime.datetime(2000, 1, 1)} for n in range(MANY)))
     parameters = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
     calls = CallCounter(monkeypatch)
-    assert calls.during(lambda: shell.store.run_due_work(parameters)) < MANY
+    assert calls.count(lambda: shell.store.run_due_work(parameters)) < MANY
     assert shell.find() == []
 
 
@@ -192,12 +192,12 @@ def test_sort_is_stable(reverse: bool) -> None:
 def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:
     """Call `run`. While `run` yields, call the next of the steps in another greenlet. Return the result of `run`."""
 
-    def others() -> None:
+    def run_steps() -> None:
         for step in steps:
             gevent.sleep(1e-6)
             step()
 
-    other = gevent.spawn(others)
+    other = gevent.spawn(run_steps)
     try:
         return run()
     finally:
@@ -205,7 +205,7 @@ def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], An
 
 
 def test_range_read_continues_while_index_changes() -> None:
-    shell = indexed(fill(standalone()))
+    shell = create_index(fill(standalone()))
     found = run_with_steps(
         shell,
         lambda: shell.find(filter={"k": {"$gte": 0}}, batchSize=2 * MANY),
@@ -244,13 +244,13 @@ def test_second_get_more_on_busy_cursor_fails() -> None:
     cursor = shell("find", "c", batchSize=0)["cursor"]["id"]
     codes: list[int] = []
 
-    def again() -> None:
+    def call_get_more() -> None:
         try:
             shell("getMore", cursor, collection="c")
         except CommandError as error:
             codes.append(error.code)
 
-    batch = run_with_steps(shell, lambda: shell("getMore", cursor, collection="c", batchSize=MANY - 1), again)
+    batch = run_with_steps(shell, lambda: shell("getMore", cursor, collection="c", batchSize=MANY - 1), call_get_more)
     assert codes == [12051] and len(batch["cursor"]["nextBatch"]) == MANY - 1
 
 
@@ -259,8 +259,8 @@ def test_change_events_during_get_more_are_in_next_batch() -> None:
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
     shell.update({}, {"$set": {"z": 1}}, multi=True)
 
-    def batch() -> Iterator[Any]:
+    def read_batch() -> Iterator[Any]:
         return shell("getMore", stream, collection="c", maxTimeMS=1, batchSize=2 * MANY)["cursor"]["nextBatch"]
 
-    first = run_with_steps(shell, batch, lambda: shell.insert({"_id": "late"}))
-    assert [one["documentKey"]["_id"] for one in [*first, *batch()]] == [*range(MANY), "late"]
+    first = run_with_steps(shell, read_batch, lambda: shell.insert({"_id": "late"}))
+    assert [one["documentKey"]["_id"] for one in [*first, *read_batch()]] == [*range(MANY), "late"]

@@ -14,14 +14,14 @@ from .shell import replica_set, standalone
 MANY = 20_000
 
 
-def with_index(shell, keys, **options):
+def create_index(shell, keys, **options):
     shell("createIndexes", "c", indexes=[{"key": keys, "name": "i", **options}])
     return shell
 
 
 @pytest.fixture(scope="module")
 def large_collection():
-    shell = with_index(standalone(), {"i": 1})
+    shell = create_index(standalone(), {"i": 1})
     for start in range(0, MANY, 10_000):
         shell.insert(*({"_id": number, "i": number, "u": number} for number in range(start, start + 10_000)))
     return shell
@@ -94,13 +94,13 @@ def count_examined_records(shell, query, collation=None):
     ],
 )
 def test_query_uses_index(keys, options, query, number):
-    shell = with_index(standalone(), keys, **options)
+    shell = create_index(standalone(), keys, **options)
     shell.insert(*({"_id": n, "a": n, "b": n % 2, "s": str(n)} for n in range(20)))
     assert count_examined_records(shell, query) == number
 
 
 def test_query_uses_index_only_with_collation_of_index():
-    shell = with_index(standalone(), {"s": 1}, collation={"locale": "en", "strength": 2})
+    shell = create_index(standalone(), {"s": 1}, collation={"locale": "en", "strength": 2})
     shell.insert({"_id": 1, "s": "A"}, {"_id": 2, "s": "a"}, {"_id": 3, "s": "b"})
     collation = {"locale": "en", "strength": 2}
     assert count_examined_records(shell, {"s": "a"}, collation=collation) == 2
@@ -109,7 +109,7 @@ def test_query_uses_index_only_with_collation_of_index():
 
 
 def test_read_by_index_in_transaction_returns_snapshot_of_transaction():
-    shell = with_index(replica_set(), {"a": 1})
+    shell = create_index(replica_set(), {"a": 1})
     shell.insert({"_id": 1, "a": 1}, {"_id": 2, "a": 1})
     transaction = shell.with_session().transaction(1)
     assert len(transaction.find(filter={"a": 1}, startTransaction=True)) == 2
@@ -122,7 +122,7 @@ def test_read_by_index_in_transaction_returns_snapshot_of_transaction():
 
 
 def test_read_by_index_at_cluster_time_returns_snapshot_of_that_time():
-    shell = with_index(replica_set(), {"a": 1})
+    shell = create_index(replica_set(), {"a": 1})
     shell.insert({"_id": 1, "a": 1})
     time = shell("find", "c", readConcern={"level": "snapshot"})["cursor"]["atClusterTime"]
     shell.update({"_id": 1}, {"$set": {"a": 2}})

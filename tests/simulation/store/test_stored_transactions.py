@@ -41,7 +41,7 @@ def test_transaction_reads_snapshot_and_own_writes(shell):
     assert transaction.find() == [{"_id": 1, "x": 6}, {"_id": 2, "x": 2}, {"_id": 3}]
     assert shell.find() == [{"_id": 1, "x": 1}, {"_id": 2, "x": 20}]
     assert transaction.aggregate({"$group": {"_id": None, "s": {"$sum": "$x"}}}) == [{"_id": None, "s": 8}]
-    assert transaction.finish("commitTransaction") == {}
+    assert transaction.end_transaction("commitTransaction") == {}
     assert shell.find() == [{"_id": 1, "x": 6}, {"_id": 2, "x": 20}, {"_id": 3}]
 
 
@@ -50,10 +50,10 @@ def test_abort_discards_all_writes(shell):
     transaction("delete", "c", deletes=[{"q": {}, "limit": 0}])
     transaction.insert({"_id": 1}, collection="new")
     assert transaction.find() == []
-    transaction.finish("abortTransaction")
+    transaction.end_transaction("abortTransaction")
     assert len(shell.find()) == 2
     assert shell("listCollections", 1, nameOnly=True)["cursor"]["firstBatch"] == [{"name": "c", "type": "collection"}]
-    assert error_of(transaction.finish, "abortTransaction").code == 251
+    assert error_of(transaction.end_transaction, "abortTransaction").code == 251
 
 
 def test_conflicting_write_in_transaction_returns_write_conflict(shell):
@@ -62,7 +62,7 @@ def test_conflicting_write_in_transaction_returns_write_conflict(shell):
     error = error_of(second.update, {"_id": 1}, {"$set": {"x": 6}})
     assert (error.code, error.name, error.labels) == (112, "WriteConflict", [TRANSIENT])
     assert error_of(second.find).code == 251
-    first.finish("commitTransaction")
+    first.end_transaction("commitTransaction")
     assert shell.update({"_id": 1}, {"$set": {"x": 7}})["nModified"] == 1
 
 
@@ -83,7 +83,7 @@ def test_write_outside_transaction_waits_for_transaction(shell, name):
     write = gevent.spawn(shell, name, "c", **WRITES_OUTSIDE_TRANSACTION[name])
     gevent.sleep(0)
     assert not write.ready()
-    transaction.finish("abortTransaction")
+    transaction.end_transaction("abortTransaction")
     assert write.get(timeout=5)
     assert shell.find(filter={"x": 5}) == []
 
@@ -112,7 +112,7 @@ def test_write_that_waits_for_transaction_matches_document_again_after_commit(sh
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     write = gevent.spawn(shell.update, {"x": {"$ne": 5}, "_id": 1}, {"$set": {"y": 1}})
     gevent.sleep(0)
-    transaction.finish("commitTransaction")
+    transaction.end_transaction("commitTransaction")
     assert write.get(timeout=5) == {"n": 0, "nModified": 0}
 
 
@@ -121,7 +121,7 @@ def test_write_outside_transaction_aborts_expired_transaction(shell):
     transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     assert shell.update({"_id": 1}, {"$set": {"x": 7}})["nModified"] == 1
-    assert error_of(transaction.finish, "commitTransaction").code == 251
+    assert error_of(transaction.end_transaction, "commitTransaction").code == 251
 
 
 def test_commands_of_a_session_run_in_order(shell):
@@ -131,7 +131,7 @@ def test_commands_of_a_session_run_in_order(shell):
     update = {"updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}], "txnNumber": 1}
     first, second = (gevent.spawn(session, "update", "c", **update) for _ in range(2))
     gevent.sleep(0)
-    transaction.finish("commitTransaction")
+    transaction.end_transaction("commitTransaction")
     assert first.get(timeout=5) == {"n": 1, "nModified": 1}
     assert second.get(timeout=5) == {"n": 1, "nModified": 1, "retriedStmtIds": [0]}
     assert shell.find(filter={"_id": 1})[0]["n"] == 6
@@ -179,7 +179,7 @@ def test_write_waits_for_transaction_with_same_unique_value(shell_with_unique_in
     waiting = gevent.spawn(error_code_of, write, shell_with_unique_index)
     gevent.sleep(0.01)
     assert not waiting.ready()
-    transaction.finish(end)
+    transaction.end_transaction(end)
     assert waiting.get(timeout=5) == code
 
 
@@ -188,7 +188,7 @@ def test_transactions_with_same_unique_value_conflict(shell_with_unique_index, w
     first, second = (start_transaction(shell_with_unique_index.with_session()) for _ in range(2))
     first.update({"_id": 1}, {"$set": {"x": 3}})
     assert error_code_of(write, second) == 112
-    assert first.finish("commitTransaction") == {}
+    assert first.end_transaction("commitTransaction") == {}
     assert [one["_id"] for one in shell_with_unique_index.find(filter={"x": 3})] == [1]
 
 
@@ -212,7 +212,7 @@ def test_write_of_other_unique_value_does_not_wait_for_transaction(shell_with_un
     transaction.insert({"_id": 3, "x": 3})
     assert shell_with_unique_index.update({"_id": 1}, {"$set": {"y": 1}})["nModified"] == 1
     assert shell_with_unique_index.insert({"_id": 4, "x": 4}) == {"n": 1}
-    assert transaction.finish("commitTransaction") == {}
+    assert transaction.end_transaction("commitTransaction") == {}
 
 
 def test_write_that_waits_for_unique_value_times_out(shell_with_unique_index):
@@ -226,7 +226,7 @@ def test_transaction_inserts_unique_value_that_it_has_replaced(shell):
     transaction = start_transaction(shell.with_session())
     transaction.update({"_id": 1}, {"$set": {"x": 9}})
     transaction.update({"_id": 2}, {"$set": {"x": 1}})
-    transaction.finish("commitTransaction")
+    transaction.end_transaction("commitTransaction")
     assert [one["x"] for one in shell.find()] == [9, 1]
 
 
@@ -234,7 +234,7 @@ def test_failed_write_in_transaction_aborts_transaction(shell):
     transaction = start_transaction(shell.with_session())
     reply = transaction.insert({"_id": 1}, {"_id": 9}, ordered=False)
     assert [error["code"] for error in reply["writeErrors"]] == [11000]
-    error = error_of(transaction.finish, "commitTransaction")
+    error = error_of(transaction.end_transaction, "commitTransaction")
     assert (error.code, error.labels) == (251, [TRANSIENT])
 
 
@@ -242,8 +242,9 @@ def test_commit_is_idempotent_and_ends_transaction(shell):
     session = shell.with_session()
     transaction = start_transaction(session)
     transaction.insert({"_id": 3})
-    assert transaction.finish("commitTransaction") == transaction.finish("commitTransaction") == {}
-    assert error_of(transaction.finish, "abortTransaction").code == 256
+    for _ in range(2):
+        assert transaction.end_transaction("commitTransaction") == {}
+    assert error_of(transaction.end_transaction, "abortTransaction").code == 256
     assert error_of(transaction.find).code == 256
     assert len(shell.find()) == 3
 
@@ -257,7 +258,7 @@ def test_wrong_transaction_number_is_refused(shell):
     assert error_of(session.transaction(4).find).code == 225
     start_transaction(session, 6)
     assert len(shell.find()) == 2
-    assert error_of(session.transaction(5).finish, "commitTransaction").code == 225
+    assert error_of(session.transaction(5).end_transaction, "commitTransaction").code == 225
 
 
 @pytest.mark.parametrize("command", ["count", "listCollections", "drop", "listIndexes", "explain"])
@@ -273,7 +274,7 @@ def test_transaction_creates_collections_and_indexes(shell):
     transaction("createIndexes", "other", indexes=[{"key": {"x": 1}, "name": "x"}])
     transaction.insert({"_id": 1}, collection="new")
     assert shell.find("new") == []
-    transaction.finish("commitTransaction")
+    transaction.end_transaction("commitTransaction")
     assert shell.find("new") == [{"_id": 1}]
     assert len(shell("listIndexes", "other")["cursor"]["firstBatch"]) == 2
 
@@ -283,7 +284,7 @@ def test_cursor_of_transaction_ends_with_transaction(shell):
     transaction = session.transaction(1, startTransaction=True)
     cursor = transaction("find", "c", batchSize=1)["cursor"]
     assert error_of(session, "getMore", cursor["id"], collection="c").code == 50740
-    session.transaction(1).finish("commitTransaction")
+    session.transaction(1).end_transaction("commitTransaction")
     assert error_of(session, "getMore", cursor["id"], collection="c").code == 43
 
 
@@ -292,7 +293,7 @@ def test_loss_of_member_aborts_transactions_of_member(shell):
         transaction = start_transaction(shell.with_session())
         transaction.update({"_id": 1}, {"$set": {"x": 5}})
         lose()
-        assert error_of(transaction.finish, "commitTransaction").code == 251
+        assert error_of(transaction.end_transaction, "commitTransaction").code == 251
         assert shell.update({"_id": 1}, {"$set": {"x": 1}})["n"] == 1
 
 
@@ -310,9 +311,9 @@ def test_mongos_refuses_command_in_transaction_of_other_mongos():
     other = Shell(shell.store, "b:1", **session.fields).transaction(1)
     error = error_of(other.find)
     assert (error.code, error.labels) == (251, [TRANSIENT])
-    assert error_of(other.finish, "commitTransaction").code == 251
-    token = session.transaction(1).finish("commitTransaction")["recoveryToken"]
-    assert other.finish("commitTransaction", recoveryToken=token)["recoveryToken"] == token
+    assert error_of(other.end_transaction, "commitTransaction").code == 251
+    token = session.transaction(1).end_transaction("commitTransaction")["recoveryToken"]
+    assert other.end_transaction("commitTransaction", recoveryToken=token)["recoveryToken"] == token
     assert shell.find() == [{"_id": 1}]
 
 
@@ -321,8 +322,8 @@ def test_commit_on_other_mongos_with_recovery_token_aborts_uncommitted_transacti
     session = shell.with_session()
     token = session.transaction(1, startTransaction=True).insert({"_id": 1})["recoveryToken"]
     other = Shell(shell.store, "b:1", **session.fields).transaction(1)
-    assert error_of(other.finish, "commitTransaction", recoveryToken=token).code == 251
-    assert error_of(session.transaction(1).finish, "commitTransaction").code == 251
+    assert error_of(other.end_transaction, "commitTransaction", recoveryToken=token).code == 251
+    assert error_of(session.transaction(1).end_transaction, "commitTransaction").code == 251
 
 
 def test_standalone_refuses_transactions_and_retryable_writes():
@@ -352,7 +353,7 @@ def test_retry_of_failed_write_executes_write(shell):
     transaction.update({"_id": 1}, {"$set": {"x": 5}})
     delete = {"deletes": [{"q": {"_id": 1}, "limit": 1}], "txnNumber": 1}
     assert error_of(session, "delete", "c", **delete, maxTimeMS=10).code == 50
-    transaction.finish("abortTransaction")
+    transaction.end_transaction("abortTransaction")
     assert session("delete", "c", **delete) == {"n": 1}
 
 
@@ -426,12 +427,12 @@ def test_retryable_write_with_number_of_transaction_fails(shell):
 
 
 @pytest.mark.parametrize("name", ["commitTransaction", "abortTransaction"])
-def test_transaction_cannot_start_with_its_end(shell, name):
+def test_transaction_that_starts_with_commit_or_abort_is_refused(shell, name):
     session = shell.with_session()
-    assert error_of(session.transaction(1, startTransaction=True).finish, name).code == 263
+    assert error_of(session.transaction(1, startTransaction=True).end_transaction, name).code == 263
 
 
-def test_command_without_transactions_fails_before_its_write_concern(shell):
+def test_command_outside_transactions_is_refused_before_check_of_write_concern(shell):
     transaction = shell.with_session().transaction(1, startTransaction=True)
     assert error_of(transaction, "listIndexes", "c", writeConcern={"w": 1}).code == 263
     assert error_of(transaction, "find", "c", writeConcern={"w": 1}).code == 72

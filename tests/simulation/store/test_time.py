@@ -16,7 +16,7 @@ HOUR = datetime.timedelta(hours=1)
 PARAMETERS = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
 
 
-def with_ttl(shell, **options):
+def create_ttl_index(shell, **options):
     index = {"key": {"at": 1}, "name": "ttl", "expireAfterSeconds": 60, **options}
     shell("createIndexes", "c", indexes=[index])
     shell.insert(
@@ -34,7 +34,7 @@ def remaining_ids(shell):
 
 def test_documents_of_ttl_index_expire():
     shell = replica_set()
-    with_ttl(shell)
+    create_ttl_index(shell)
     token = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]
     shell.store.run_due_work(PARAMETERS)
     assert remaining_ids(shell) == ["new", "no date", "missing"]
@@ -44,7 +44,7 @@ def test_documents_of_ttl_index_expire():
 
 def test_expired_documents_remain_until_ttl_monitor_runs():
     shell = standalone()
-    with_ttl(shell)
+    create_ttl_index(shell)
     shell.store.run_due_work({**PARAMETERS, "ttlMonitorSleepSecs": 60})
     shell.store.run_due_work({**PARAMETERS, "ttlMonitorEnabled": False})
     assert len(remaining_ids(shell)) == 5
@@ -52,19 +52,19 @@ def test_expired_documents_remain_until_ttl_monitor_runs():
 
 def test_partial_ttl_index_expires_only_documents_in_index():
     shell = standalone()
-    with_ttl(shell, partialFilterExpression={"_id": "one is old"})
+    create_ttl_index(shell, partialFilterExpression={"_id": "one is old"})
     shell.store.run_due_work(PARAMETERS)
     assert remaining_ids(shell) == ["old", "new", "no date", "missing"]
 
 
 def test_document_written_in_open_transaction_does_not_expire_before_end_of_transaction():
     shell = replica_set()
-    with_ttl(shell)
+    create_ttl_index(shell)
     transaction = shell.with_session().transaction(1)
     transaction("update", "c", updates=[{"q": {"_id": "old"}, "u": {"$set": {"x": 1}}}], startTransaction=True)
     shell.store.run_due_work(PARAMETERS)
     assert "old" in remaining_ids(shell)
-    transaction.finish("abortTransaction")
+    transaction.end_transaction("abortTransaction")
     shell.store.run_due_work(PARAMETERS)
     assert "old" not in remaining_ids(shell)
 
@@ -79,12 +79,12 @@ def test_other_greenlets_run_during_long_pipeline():
     pipeline = insert_many_and_return_slow_pipeline(shell)
     runs = []
 
-    def count():
+    def count_runs():
         while True:
             runs.append(1)
             gevent.sleep(0)
 
-    other = gevent.spawn(count)
+    other = gevent.spawn(count_runs)
     shell.aggregate(*pipeline)
     other.kill()
     assert len(runs) > 3

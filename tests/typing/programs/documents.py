@@ -22,7 +22,7 @@ class Movie(TypedDict):
     year: int
 
 
-def document_type_set_by_client(client: MongoClient[Movie]) -> None:
+def use_document_type_of_client(client: MongoClient[Movie]) -> None:
     assert_type(client["shop"], Database[Movie])
     assert_type(client.shop, Database[Movie])
     assert_type(client.shop.movies, Collection[Movie])
@@ -34,7 +34,7 @@ def document_type_set_by_client(client: MongoClient[Movie]) -> None:
     assert_type(client.shop.movies.database, Database[Movie])
 
 
-def document_type_set_by_codec_options(client: MongoClient[Movie]) -> None:
+def use_document_type_of_codec_options(client: MongoClient[Movie]) -> None:
     assert_type(client.get_database("shop", codec_options=RAW), Database[RawBSONDocument])  # better: PyMongo uses Movie
     assert_type(client.get_database("shop", RAW), Database[RawBSONDocument])  # better: PyMongo uses Movie
     assert_type(client.get_default_database("shop", RAW), Database[RawBSONDocument])  # better: PyMongo uses Movie
@@ -45,7 +45,7 @@ def document_type_set_by_codec_options(client: MongoClient[Movie]) -> None:
     assert_type(client.shop.movies.with_options(), Collection[Movie])
 
 
-def results_of_collection(movies: Collection[Movie]) -> None:
+def read_results_of_collection(movies: Collection[Movie]) -> None:
     assert_type(movies.find_one(), Movie | None)
     assert_type(movies.find(), Cursor[Movie])
     assert_type(movies.find().sort("year").limit(2), Cursor[Movie])
@@ -63,7 +63,7 @@ def results_of_collection(movies: Collection[Movie]) -> None:
         assert_type(next(stream), Movie)
 
 
-def results_of_database(database: Database[Movie]) -> None:
+def read_results_of_database(database: Database[Movie]) -> None:
     assert_type(database.command("ping"), dict[str, Any])
     assert_type(database.command("ping", codec_options=RAW), RawBSONDocument)
     assert_type(database.dereference(DBRef("movies", 1)), Movie | None)
@@ -72,7 +72,7 @@ def results_of_database(database: Database[Movie]) -> None:
     assert_type(database.list_collection_names(), list[str])
 
 
-def client_without_type_argument(client: MongoClient) -> None:  # E: type-arg
+def use_client_without_type_argument(client: MongoClient) -> None:  # E: type-arg
     movies: Collection[Movie] = client.shop.movies
     assert_type(movies.find_one(), Movie | None)
 

@@ -15,14 +15,14 @@ class Movie(TypedDict):
     year: int
 
 
-def keys(client: MongoClient[Movie]) -> None:
+def use_wrong_keys(client: MongoClient[Movie]) -> None:
     movie = client.shop.movies.find_one()
     if movie is not None:
         movie["nmae"]  # E: typeddict-item
     client.shop.movies.find_one()["name"]  # E: index
 
 
-def documents(movies: Collection[Movie]) -> None:
+def use_wrong_documents(movies: Collection[Movie]) -> None:
     movies.insert_one({"name": "Metropolis", "year": 1927})
     movies.insert_one({"name": 5, "year": 1927})  # E: arg-type
     movies.insert_one({"name": "Metropolis"})  # E: arg-type
@@ -35,7 +35,7 @@ def documents(movies: Collection[Movie]) -> None:
     movies.bulk_write([{"insert": 1}])  # E: list-item
 
 
-def arguments(movies: Collection[dict[str, Any]]) -> None:
+def use_wrong_arguments(movies: Collection[dict[str, Any]]) -> None:
     movies.find({}, skip="1")  # E: arg-type -- better: PyMongo accepts any value
     movies.find({}, skp=1)  # E: call-arg -- better: PyMongo accepts any value
     movies.find(filter="x")  # E: arg-type -- better: PyMongo accepts any value

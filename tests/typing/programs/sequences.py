@@ -26,7 +26,7 @@ PROXY: Mapping[str, Any] = MappingProxyType({"a": 1})
 HINT: list[tuple[str, int]] = [("a", 1)]
 
 
-def update_operations(collection: Collection[dict[str, Any]]) -> None:
+def call_update_operations(collection: Collection[dict[str, Any]]) -> None:
     collection.update_one({}, DICTIONARIES)
     collection.update_one({}, SONS)
     collection.update_one({}, ORDERED)
@@ -41,7 +41,7 @@ def update_operations(collection: Collection[dict[str, Any]]) -> None:
     UpdateMany(PROXY, TUPLE, array_filters=TUPLE)  # better: PyMongo accepts only list[Mapping[str, Any]]
 
 
-def read_operations(client: MongoClient[dict[str, Any]], collection: Collection[dict[str, Any]]) -> None:
+def call_read_operations(client: MongoClient[dict[str, Any]], collection: Collection[dict[str, Any]]) -> None:
     collection.find(PROXY, PROXY, sort=HINT, hint=HINT)
     collection.find_one(SON([("a", 1)]))
     collection.aggregate(DICTIONARIES)
@@ -55,7 +55,7 @@ def read_operations(client: MongoClient[dict[str, Any]], collection: Collection[
     collection.distinct("a", PROXY)
 
 
-def schema_operations(
+def call_schema_operations(
     collection: Collection[dict[str, Any]], models: list[SearchIndexModel], indexes: list[IndexModel]
 ) -> None:
     collection.create_search_indexes(models)

@@ -1,4 +1,4 @@
-// The driver of Go as a client: see test_other_drivers.py for what it is told.
+// The driver of Go as a client: test_other_drivers.py describes its input.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The driver for Node as a client: see test_other_drivers.py for what it is told.
+// The driver for Node as a client: test_other_drivers.py describes its input.
 import assert from "node:assert";
 import { createInterface } from "node:readline";
 import { MongoClient } from "mongodb";
@@ -17,13 +17,13 @@ if (kind !== "standalone") {
   );
   assert.ok(await orders.findOne({ _id: "moved" }));
 }
-// The driver lets this error of a socket through as it is, and so does not try again.
-const untilThere = (call) => call().catch((error) => (error.code === "EPIPE" ? call() : Promise.reject(error)));
+// The driver raises this socket error unchanged, and therefore does not retry.
+const retryPipeError = (call) => call().catch((error) => (error.code === "EPIPE" ? call() : Promise.reject(error)));
 
 console.log("ready");
 for await (const line of createInterface({ input: process.stdin })) {
   const [word, id] = line.split(" ");
-  if (word === "read") console.log((await untilThere(() => orders.findOne({ _id: 2 }))).half);
+  if (word === "read") console.log((await retryPipeError(() => orders.findOne({ _id: 2 }))).half);
   else console.log((await orders.insertOne({ _id: id })).insertedId);
 }
 await client.close();

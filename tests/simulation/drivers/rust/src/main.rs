@@ -1,4 +1,4 @@
-// The driver of Rust as a client: see test_other_drivers.py for what it is told.
+// The driver of Rust as a client: test_other_drivers.py describes its input.
 use mongodb::bson::{doc, Bson, Document};
 use mongodb::{options::ClientOptions, Client, Cursor};
 use std::io::BufRead;

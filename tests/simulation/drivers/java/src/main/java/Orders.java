@@ -1,4 +1,4 @@
-// The driver of Java as a client: see test_other_drivers.py for what it is told.
+// The driver of Java as a client: test_other_drivers.py describes its input.
 import com.mongodb.ConnectionString;
 import com.mongodb.MongoClientSettings;
 import com.mongodb.client.ClientSession;

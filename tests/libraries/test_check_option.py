@@ -99,7 +99,7 @@ def report(tmp_path_factory):
 def without_module(name: str) -> str:
     """Return a name without its module: the class and the attribute.
 
-    The tests compare these names, because several modules can export the same class.
+    The tests compare names without modules, because several modules can export the same class.
     """
     return ".".join(name.split(".")[-2:])
 

@@ -55,7 +55,7 @@ def test_remote_deployment_has_api_of_deployment(replica_set):
 
 
 def test_remote_member_has_public_api_of_member(replica_set):
-    # A remote member lacks these attributes, because only the simulation uses them.
+    # A remote member lacks these attributes, because only the simulation uses the attributes.
     inner = {
         "accept", "answer", "await_change", "changed", "cluster", "fail_points", "faults", "forget", "operations",
         "parameters", "service_id", "start", "stop", "topology_version"
@@ -214,7 +214,7 @@ def test_advance_causes_election_in_thread():
 
 
 def test_writes_of_several_native_threads_succeed_during_faults(replica_set, client):
-    def work(number):
+    def update_documents(number):
         for turn in range(20):
             # PyMongo does not retry a write if another thread marks the selected server as unknown
             # before the write. The test therefore retries.
@@ -224,7 +224,7 @@ def test_writes_of_several_native_threads_succeed_during_faults(replica_set, cli
                     break
             _ = replica_set.commands, replica_set.members.has_primary
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(5)]
+    threads = [threading.Thread(target=update_documents, args=(number,)) for number in range(5)]
     for thread in threads:
         thread.start()
     replica_set.members.primary.step_down(0.1)
@@ -234,18 +234,18 @@ def test_writes_of_several_native_threads_succeed_during_faults(replica_set, cli
 
 
 def test_async_pymongo_client_writes_after_kill_of_primary(replica_set):
-    async def work():
+    async def write_and_count():
         async with AsyncMongoClient(replica_set.uri) as client:
             await client.drop_database("db")
             await asyncio.gather(*(client.db.c.insert_one({"_id": number}) for number in range(20)))
             before = await client.primary
             replica_set.members.primary.kill()
-            while await client.primary in (None, before):  # like `await_another_primary`
+            while await client.primary in (None, before):  # as in `await_another_primary`
                 await asyncio.sleep(0.01)
             await asyncio.gather(*(client.db.c.insert_one({"_id": number}) for number in range(20, 40)))
             return await client.db.c.count_documents({})
 
-    assert asyncio.run(work()) == 40
+    assert asyncio.run(write_and_count()) == 40
     for member in replica_set.members:
         if not member.alive:
             member.restart()
@@ -308,20 +308,20 @@ def test_use_of_deployment_before_start_or_after_close_raises_runtime_error(wher
 
 
 def test_close_of_deployment_thread_leaves_no_open_files_and_threads():
-    def open_files():
+    def count_open_files():
         return len(os.listdir("/proc/self/fd"))
 
-    def threads():
+    def deployment_threads():
         return [thread for thread in threading.enumerate() if thread.name == "gmongo.testing"]
 
     with DeploymentThread.replica_set():
         pass
-    before, serving = open_files(), threads()
+    before, serving = count_open_files(), deployment_threads()
     for _ in range(20):
         with DeploymentThread.replica_set() as deployment:
             assert deployment.members.primary.alive
-    assert open_files() <= before + 2
-    assert threads() == serving
+    assert count_open_files() <= before + 2
+    assert deployment_threads() == serving
 
 
 def test_deployment_thread_in_monkey_patched_program_raises_error():
@@ -398,8 +398,8 @@ def test_client_that_blocks_event_loop_of_its_deployment_raises_error(waiting, k
 
 
 def test_operation_succeeds_after_computation_that_blocks_event_loop():
-    # The main thread blocks the event loop twice. In between, the thread runs a function whose module
-    # name is `socket`.
+    # The main thread blocks the event loop twice. Between the blocks, the thread runs a function
+    # whose module name is `socket`.
     program = """
 import pymongo, time, gevent
 from gmongo import MongoClient

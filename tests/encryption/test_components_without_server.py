@@ -1,4 +1,4 @@
-"""Parts of encryption without servers: contexts in threads, the state machine, cryptography, KMS requests, proxies."""
+"""Components of encryption without servers: contexts, state machine, cryptography, KMS, proxies."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     transports: list[Any] = []
 
     def connect(address: Any, attach: Any, *, tls: Any) -> Any:
-        # The driver connects to two addresses concurrently: it abandons the first attempt, and the second succeeds.
+        # Of two concurrent connection attempts, the first is abandoned, and the second succeeds.
         for _ in range(2):
             transports.append(Mock(address=address, tls=tls, receive_some=lambda count: bytes(count)))
             attach(transports[-1])
