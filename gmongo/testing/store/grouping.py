@@ -17,9 +17,9 @@ from gmongo.testing.store.expressions.compiling import (
     Variables,
     check_field_name,
     compile_expression,
-    none_if_missing,
+    convert_missing_to_none,
 )
-from gmongo.testing.store.expressions.objects import merged
+from gmongo.testing.store.expressions.objects import merge_documents
 from gmongo.testing.store.expressions.summaries import SUMMARIES
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.values import MISSING, is_number, key_of
@@ -71,9 +71,9 @@ ACCUMULATORS: Mapping[str, Make] = {
     **{name: _with_one_operand(summary) for name, summary in SUMMARIES.items()},
     "$addToSet": _with_one_operand(_distinct_values),
     "$count": _count,
-    "$first": _with_one_operand(lambda values, scope: none_if_missing(values[0])),
-    "$last": _with_one_operand(lambda values, scope: none_if_missing(values[-1])),
-    "$mergeObjects": _with_one_operand(lambda values, scope: merged(scope.pace.through(values))),
+    "$first": _with_one_operand(lambda values, scope: convert_missing_to_none(values[0])),
+    "$last": _with_one_operand(lambda values, scope: convert_missing_to_none(values[-1])),
+    "$mergeObjects": _with_one_operand(lambda values, scope: merge_documents(scope.pace.through(values))),
     "$push": _with_one_operand(lambda values, scope: _without_missing(scope.pace.through(values))),
 }
 
@@ -96,7 +96,7 @@ def compile_group(spec: Any, env: Environment) -> Stage:
         groups: dict[Any, tuple[Any, Mapping[str, list[Any]]]] = {}
         for document in documents:
             values = with_document(variables, document)
-            found = none_if_missing(identity(values))
+            found = convert_missing_to_none(identity(values))
             if found == {} and alone:
                 found = dict.fromkeys(alone)
             key = key_of(scope.collation.folded(found))

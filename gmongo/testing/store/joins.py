@@ -15,7 +15,7 @@ from gmongo.testing.store.expressions.compiling import (
     check_field_name,
     check_variable,
     compile_expression,
-    path_parts,
+    split_path,
 )
 from gmongo.testing.store.operators import equality
 from gmongo.testing.store.paths import leaves_at, values_at
@@ -52,7 +52,7 @@ def lookup(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> St
     _check_sub_pipeline("$lookup", pipeline)
     let = _let(spec.get("let", {}), env.scope)
     run_inner = compile_pipeline(pipeline, env.within(let))
-    into = path_parts(_option("$lookup", spec, "as"))
+    into = split_path(_option("$lookup", spec, "as"))
     join = _join_by_fields(spec, source, env) if by_fields else None
 
     def run(documents: Documents, variables: Variables) -> Documents:
@@ -103,8 +103,8 @@ def _join_by_fields(
     spec: Mapping[str, Any], source: Source, env: Environment
 ) -> Callable[[], Callable[[Document], list[Document]]]:
     """Compile a join by fields. The result reads the other collection, and returns a function of a document."""
-    local, foreign = path_parts(_option("$lookup", spec, "localField")), _option("$lookup", spec, "foreignField")
-    path_parts(foreign)
+    local, foreign = split_path(_option("$lookup", spec, "localField")), _option("$lookup", spec, "foreignField")
+    split_path(foreign)
 
     def reader() -> Callable[[Document], list[Document]]:
         documents = source()

@@ -16,7 +16,7 @@ from gmongo.testing.store.expressions.compiling import (
     Variables,
     compile_expression,
     is_expression,
-    path_parts,
+    split_path,
 )
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
@@ -70,7 +70,7 @@ def compile_unset(fields: Any) -> Project:
 
 def _add_to_tree(tree: Tree, spec: Mapping[str, Any], leaf: Callable[[Any], Any]) -> None:
     for path, value in spec.items():
-        *parents, last = path_parts(path)
+        *parents, last = split_path(path)
         node = tree
         for part in parents:
             node = node.setdefault(part, {})

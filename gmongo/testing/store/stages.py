@@ -19,8 +19,8 @@ from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.environment import Document, Documents, Environment, Stage, with_value
 from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.expressions import with_document
-from gmongo.testing.store.expressions.compiling import Scope, Variables, compile_expression, path_parts
-from gmongo.testing.store.expressions.operands import of_type
+from gmongo.testing.store.expressions.compiling import Scope, Variables, compile_expression, split_path
+from gmongo.testing.store.expressions.operands import require_type
 from gmongo.testing.store.grouping import compile_group
 from gmongo.testing.store.joins import checked
 from gmongo.testing.store.matching import compile_query
@@ -103,7 +103,7 @@ def _replace_with(expression: Any, scope: Scope) -> Project:
     root_of = compile_expression(expression, scope)
 
     def replaced(document: Document, variables: Variables) -> Document:
-        root: Document = of_type(dict, root_of(with_document(variables, document)))
+        root: Document = require_type(dict, root_of(with_document(variables, document)))
         return root
 
     return replaced
@@ -168,7 +168,7 @@ def _unwind(spec: Any, env: Environment) -> Stage:
         or (index is not None and (type(index) is not str or not index or index.startswith("$")))
     ):
         raise malformed("$unwind")
-    parts, index_parts = path_parts(path[1:]), index.split(".") if index else None
+    parts, index_parts = split_path(path[1:]), index.split(".") if index else None
 
     def run(documents: Documents, _variables: Variables) -> Documents:
         for document in documents:

@@ -6,24 +6,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.store import arithmetic
-from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, Variables, folded
-from gmongo.testing.store.expressions.operands import arguments
+from gmongo.testing.store.expressions.compiling import Expression, OperatorCompiler, Scope, Variables, fold_constants
+from gmongo.testing.store.expressions.operands import compile_arguments
 
 Summary = Callable[[Any, Scope], Any]
 
 
-def _summary_operator(summary: Summary) -> Make:
+def _create_summary_operator(summary: Summary) -> OperatorCompiler:
     """Return an operator of its arguments, or of the elements of its only argument if the argument is an array."""
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
-        parts = arguments(name, operand, scope, 0, None)
+        expressions = compile_arguments(name, operand, scope, 0, None)
 
         def run(variables: Variables) -> Any:
-            values = [part(variables) for part in parts]
+            values = [expression(variables) for expression in expressions]
             is_single_array = len(values) == 1 and isinstance(values[0], list)
             return summary(values[0] if is_single_array else values, scope)
 
-        return folded(run, parts)
+        return fold_constants(run, expressions)
 
     return make
 
@@ -35,4 +35,6 @@ SUMMARIES: Mapping[str, Summary] = {
     "$sum": lambda values, scope: arithmetic.total(scope.pace.through(values)),
 }
 """The functions that compute a result from values, for expression operators and accumulators."""
-OPERATORS: Mapping[str, Make] = {name: _summary_operator(summary) for name, summary in SUMMARIES.items()}
+OPERATORS: Mapping[str, OperatorCompiler] = {
+    name: _create_summary_operator(summary) for name, summary in SUMMARIES.items()
+}
