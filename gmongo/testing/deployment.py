@@ -67,11 +67,12 @@ class Deployment:
 
     Greenlets of the hub that called :meth:`start` serve the clients.
 
-    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. The
-    `settings` of these methods are `version` and the parameters below `version`. Use the deployment in a ``with``
-    block, or call :meth:`start` and :meth:`close`.
+    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or
+    :meth:`load_balanced`. The `settings` of the four methods are the parameters from `version` to
+    `log`. Use the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
 
-    :param topology: the kind of the deployment, which is an argument from :meth:`standalone` and the similar methods.
+    :param topology: the kind of the deployment, which :meth:`standalone` and similar methods
+        create.
     :param traits: for each member, the values of ``tags``, ``priority``, ``hidden`` and ``arbiter`` that differ from
         the defaults.
     :param load_balanced: True if the members are behind a load balancer.
@@ -80,14 +81,15 @@ class Deployment:
     :param users: the passwords by user name. If `users` is not None, clients must authenticate. A user with a password
         belongs to ``admin``. A user whose password is None, such as the subject of an X.509 certificate, belongs to
         ``$external``. The URI contains the credentials of the first user.
-    :param oidc_tokens: the user names by OIDC token. If there are tokens, clients must authenticate.
+    :param oidc_tokens: the user names by OIDC token. If the mapping is not empty, clients must
+        authenticate.
     :param tls: True for a generated certificate (needs ``trustme``), an ``ssl.SSLContext``, or the paths
         ``{'certificate': ..., 'ca': ...}``.
     :param compressors: the compressors that the servers support, from ``'zlib'``, ``'snappy'`` and ``'zstd'``.
     :param parameters: server parameters, such as ``{'requireApiVersion': True}``.
     :param write_concern_modes: the custom write concern modes: the texts that ``w`` may have besides ``"majority"``.
-    :param port: the port of the first member, or of the load balancer. The other members have the next ports. By
-        default each server uses any free port.
+    :param port: the port of the first member, or of the load balancer. The other members use the
+        following ports. By default each server uses any free port.
     :param log: True if :attr:`commands` keeps the received commands.
     :raises ValueError: a setting is invalid.
 
@@ -192,8 +194,8 @@ class Deployment:
     def load_balanced(cls, services: int = 2, **settings: Any) -> Deployment:
         """Create several mongos behind a load balancer. Each mongos has a different ``serviceId``.
 
-        The URI has the address of the load balancer. The members also accept connections from other load balancers,
-        and understand the PROXY protocol.
+        The URI has the address of the load balancer. The members also accept connections from other
+        load balancers, with the PROXY protocol.
 
         :param services: the number of mongos.
         :param settings: see :class:`Deployment`.
@@ -248,7 +250,7 @@ class Deployment:
         """
         if not self.members:
             raise RuntimeError("the deployment has not been started: call start() or use a with block")
-        stalled.watch()  # needed if the application has imported another driver, which can block this thread
+        stalled.watch()  # another driver in the application can block this thread
         if self._balancer is not None:
             return self.uri_of(self._balancer.address, loadBalanced="true")
         hosts = ",".join(member.address for member in self.members if not member.traits.get("hidden"))
@@ -317,7 +319,8 @@ class Deployment:
         """Limit how many requests and new connections each member accepts per second.
 
         A request above the limit fails with error code 462 (IngressRequestRateLimitExceeded) and with the labels
-        SystemOverloadedError and RetryableError. The member closes a connection above the limit.
+        SystemOverloadedError and RetryableError. The member closes each new connection above the
+        limit.
 
         :param requests: the accepted requests per second; None means no limit.
         :param connections: the accepted new connections per second; None means no limit.

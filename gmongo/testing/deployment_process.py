@@ -52,8 +52,8 @@ class DeploymentProcess(RemoteDeployment):
     def start(self) -> DeploymentProcess:
         """Start the process, and wait until the deployment accepts connections.
 
-        :raises RuntimeError: the deployment is running already, or is not ready in time. The error message has the
-            output of the process.
+        :raises RuntimeError: the deployment is running already, or is not ready in time. The error
+            message contains the output of the process.
         """
         if self._process is not None:
             raise RuntimeError("the deployment is running already")

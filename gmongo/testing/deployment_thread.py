@@ -26,8 +26,8 @@ class DeploymentThread(RemoteDeployment):
     :meth:`close`. All threads share the Python interpreter. Therefore long computations in other threads delay this
     deployment, but do not delay a :class:`~gmongo.testing.DeploymentProcess`.
 
-    :param plan: the kind and the settings of the deployment, an argument from :meth:`standalone` and the similar
-        methods. None (the default) means a standalone.
+    :param plan: the kind and the settings, which :meth:`standalone` and similar methods create.
+        None (the default) means a standalone.
     """
 
     def __init__(self, plan: Plan | None = None) -> None:

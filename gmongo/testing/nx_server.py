@@ -23,7 +23,7 @@ _GRACE = 2.0
 
 
 class NxServer:
-    """An nx-27017 process. `path` is the SQLite file of data to keep."""
+    """An nx-27017 process. `path` is the SQLite file, or None for temporary data."""
 
     def __init__(self, path: Path | None) -> None:
         if importlib.util.find_spec("nx_27017") is None:
@@ -81,7 +81,9 @@ def _free_port() -> int:
 
 
 def replying_process(port: int, timeout: float) -> int | None:
-    """Return the process ID in the reply of the server on `port`, -1 for a reply without ID, or None if no reply."""
+    """Return the process ID in the reply of the server on `port`, -1 for a reply without ID, or
+    None without a reply.
+    """
     try:
         pid = run_command((_HOST, port), {"serverStatus": 1}, timeout=timeout).get("pid")
     except CommandFailedError as error:

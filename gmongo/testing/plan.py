@@ -22,7 +22,6 @@ class Plan:
         self.make()
 
     def make(self) -> Deployment:
-        """Return a new deployment that is not started."""
         deployment: Deployment = getattr(Deployment, self.kind)(**self.settings)
         return deployment
 

@@ -300,7 +300,8 @@ class RemoteDeployment:
 
     @property
     def commands(self) -> CommandLog:
-        """The last 10,000 commands that the members received, in the order of arrival. Each read fetches new commands.
+        """The last 10,000 commands that the members received, in the order of arrival. Each read of
+        the property fetches the new commands.
 
         :raises RuntimeError: the deployment is not running.
         """

@@ -17,8 +17,8 @@ _LAST = -100
 # Real seconds before each jump while threads exist that did not exist at the start of the loop.
 # Such a thread may poll, and needs real time.
 _WAIT_FOR_THREADS = 0.0005
-# Real seconds before each other jump. After this time, the loop polls the sockets again, because a
-# busy kernel may deliver data late.
+# Real seconds before each jump without such threads. After this time, the loop polls the sockets
+# again, because a busy kernel may deliver data late.
 _WAIT_FOR_SOCKETS = 0.00005
 
 
@@ -116,7 +116,6 @@ class VirtualLoop:
         self._prepare_next_timer()
 
     def remove(self, timer: VirtualTimer) -> None:
-        """Cancel a timer."""
         timer.entry = None
         self._ref_count -= timer.ref
         self._prepare_next_timer()
@@ -199,7 +198,7 @@ class VirtualTimer:
         self.priority = priority
         self.callback: Callable[..., Any] | None = None
         self.args: tuple[Any, ...] | None = None
-        self.entry: tuple[float, int, int, VirtualTimer] | None = None  # the entry in the queue while active
+        self.entry: tuple[float, int, int, VirtualTimer] | None = None  # the queue entry of an active timer
         self._after, self._repeat, self._ref = after, repeat, ref
         self._continued: Any = None  # the timer of the real loop that replaces this timer after the end of virtual time
 

@@ -19,7 +19,9 @@ _OPLOG_MEGABYTES = "128"
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of all servers of an embedded database. :class:`EmbeddedDatabase` describes them."""
+    """The settings of all servers of an embedded database. :class:`EmbeddedDatabase` describes the
+    settings.
+    """
 
     fail_points: bool = True
     tls: bool = False

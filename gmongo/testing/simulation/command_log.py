@@ -61,7 +61,7 @@ class CommandLog(list[ReceivedCommand]):
         self._bytes = 0
 
     def named(self, *names: str) -> list[ReceivedCommand]:
-        """Return the commands with one of the names.
+        """Return the commands that have one of the given names.
 
         :param names: names of commands, such as ``"find"``.
         """

@@ -45,7 +45,7 @@ _BY_NUMBER = {each.number: each for each in _COMPRESSORS}
 
 
 def check_compressors(names: Iterable[str]) -> tuple[str, ...]:
-    """Check that the server can use all these compressors, and return their names as a tuple."""
+    """Check that the server can use the compressors, and return the names as a tuple."""
     chosen = tuple(names)
     for name in chosen:
         if name not in BY_NAME or name == "noop":

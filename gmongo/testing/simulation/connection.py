@@ -58,7 +58,8 @@ class Connection:
         self.compressors: list[str] = []
         self.authentication = Authentication(member.cluster.users, peer_certificate)
         # `closed_by_member` is set when the member closes the connection. If the client closes the connection, the
-        # member first executes the received requests. `closed` is set as soon as the client or the member closes.
+        # member first executes the received requests. `closed` is set as soon as the client or the
+        # member closes the connection.
         self.closed_by_member, self.closed = Event(), Event()
         self._stream = stream
         self._unread = bytearray()
@@ -74,7 +75,6 @@ class Connection:
         return self.number in self.member.connections
 
     def serve(self) -> None:
-        """Read requests and send replies until the connection ends."""
         self._replier.start()
         try:
             while True:
@@ -94,7 +94,7 @@ class Connection:
         """Abort the open transaction of this connection if a load balancer is in use."""
         # After `commitTransaction`, the client may retry the commit on another service.
         if self.member.service_id is not None and not self._commits:
-            self.member.cluster.store.connection_lost(self.number)
+            self.member.cluster.store.handle_connection_loss(self.number)
 
     def _end(self) -> None:
         self.closed.set()
@@ -167,7 +167,7 @@ class Connection:
             self._execute_call(call, number, message, compressor)
         except BaseException:
             if self._streamed is not None:  # the member closes the cursor if the connection ends during the stream
-                self.member.cluster.store.end_cursor(self._streamed)
+                self.member.cluster.store.close_cursor(self._streamed)
             raise
         finally:
             self._streamed = None
@@ -181,13 +181,11 @@ class Connection:
             if not message.wants_reply:
                 return
             following = self._next_streamed_call(call, reply) if message.exhaust_allowed else None
-            flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # like mongod
-            reply_number = next(_reply_numbers) & 0x7FFFFFFF
-            self._send(call.name, write_reply(message.opcode, reply_number, number, flags, reply), compressor)
-            if following is None:
-                return
-            self._streamed = following.body.get("getMore")
-            call, number = following, reply_number
+            flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # as a
+            mongod does reply_number = next(_reply_numbers) & 0x7FFFFFFF self._send(call.name,
+            write_reply(message.opcode, reply_number, number, flags, reply), compressor) if
+            following is None: return self._streamed = following.body.get("getMore") call, number =
+            following, reply_number
 
     def _next_streamed_call(self, call: Call, reply: dict[str, Any]) -> Call | None:
         """Return the next command of an exhaust stream, or None if the stream ends."""

@@ -30,8 +30,8 @@ from gmongo.testing.unsupported import not_supported
 
 _log = logging.getLogger("gmongo.testing")
 _NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
-# A server applies fail points before the check of the fields of these commands. For all other
-# commands, a server checks the fields first.
+# The commands whose fields a server checks after fail points. For all other commands, a server
+# checks the fields first.
 _CHECKED_AFTER_FAIL_POINTS = ("saslStart", "saslContinue")
 
 
@@ -59,7 +59,7 @@ def answer(call: Call) -> dict[str, Any]:
             if active_fail_point is not None:
                 fail_points.act_before(call, *active_fail_point)
             if call.name in _CHECKED_AFTER_FAIL_POINTS:
-                fields.check(call.request, call.cluster.version)
+                fields.check_command(call.request, call.cluster.version)
             reply = _execute(call, operation)
             if active_fail_point is not None:
                 fail_points.act_after(call, *active_fail_point, reply)
@@ -76,12 +76,12 @@ def answer(call: Call) -> dict[str, Any]:
 def _check(call: Call) -> None:
     record_app_name(call)  # before the fail points apply, because a fail point can match the name
     call.cluster.limits.admit_request(call)
-    is_known_command = _handler(call) is not None or call.cluster.store.handles(call.name)
+    is_known_command = _handler(call) is not None or call.cluster.store.supports(call.name)
     if is_known_command:
-        fields.check_first(call.request, call.cluster.version)
+        fields.check_duplicates_and_api(call.request, call.cluster.version)
     stable_api.check(call)
     if is_known_command and call.name not in _CHECKED_AFTER_FAIL_POINTS:
-        fields.check(call.request, call.cluster.version)
+        fields.check_command(call.request, call.cluster.version)
         check_generic_fields(call)
     check_access(call)
 
@@ -96,7 +96,7 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
         if call.request.in_transaction:
             raise error(263, "This command is not supported in transactions")
         return handler(call)
-    if not call.cluster.store.handles(call.name):
+    if not call.cluster.store.supports(call.name):
         if call.name in fields.TABLE:
             raise not_supported("another command", call.name)
         raise error(59, f"no such command: '{call.name}'")

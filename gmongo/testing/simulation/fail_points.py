@@ -105,8 +105,8 @@ class FailPoints(dict[str, FailPoint]):
         return None
 
 
-# The simulation does not execute these commands. The check of fail points accepts the commands,
-# because tests of the driver name the commands in fail points.
+# Fail points may name these commands, although the simulation does not execute the commands. Tests
+# of the driver name the commands in fail points.
 _NOT_SIMULATED = ("copydb", "copydbgetnonce", "copydbsaslstart", "updateUser", "usersInfo")
 
 

@@ -54,7 +54,6 @@ class Message:
 
     @property
     def wants_reply(self) -> bool:
-        """True if the client expects a reply."""
         return not self.flags & MORE_TO_COME
 
     @property
@@ -64,7 +63,10 @@ class Message:
 
 
 def receive_exactly(sock: Any, size: int) -> bytes:
-    """Receive `size` bytes from a socket. Raise ConnectionResetError if the connection ends before."""
+    """Receive `size` bytes from a socket.
+
+    Raise ConnectionResetError if the connection ends early.
+    """
     data = b""
     while len(data) < size:
         chunk: bytes = sock.recv(size - len(data))

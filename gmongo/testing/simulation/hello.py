@@ -65,7 +65,6 @@ def _await_change(call: Call) -> None:
 
 
 def _check_first_hello(call: Call) -> None:
-    """Check the first ``hello`` of a connection, and record its options."""
     connection, body = call.connection, call.body
     if call.member.service_id is not None and not body.get("loadBalanced"):
         message = "The server is being accessed through a load balancer, but this driver does not have load balancing"

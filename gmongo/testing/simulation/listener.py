@@ -60,7 +60,7 @@ class Listener:
         self._watcher.close()
         self._socket.close()
 
-    # Another thread calls the next two methods while the hub of this listener is blocked.
+    # While the hub of the listener is blocked, another thread calls the following two methods.
 
     def has_waiting_connection(self) -> bool:
         """Return True if a connection has arrived that the listener has not accepted."""

@@ -97,11 +97,11 @@ class Member:
             return
         self.stop()
         self._reserved = reserve(self.port)  # no other program can bind the port
-        self.cluster.store.member_lost(self.address)
+        self.cluster.store.handle_member_loss(self.address)
         self.cluster.topology.handle_fault(self)
 
     def stop(self) -> None:
-        """Close the listener and all connections. The other members do not notice that the member ended."""
+        """Close the listener and all connections, without an effect on the topology."""
         self.alive = False
         if self._listener is not None:
             self._listener.close()
@@ -177,7 +177,8 @@ class Member:
         self.faults.garbage = (command,)
 
     def step_down(self, seconds: float = 60.0) -> None:
-        """Step down. For `seconds`, the member becomes primary again only if no other member can become primary.
+        """Make the primary step down. For `seconds`, the member becomes primary again only if no
+        other member can become primary.
 
         :param seconds: how many seconds the other members have precedence in elections; 60 by default.
         :raises ValueError: the member is not a primary, or `seconds` is negative or is not a number.

@@ -64,7 +64,6 @@ class Faults:
         self.clear()
 
     def clear(self) -> None:
-        """End all faults."""
         self.delay = 0.0
         self.partitioned = False
         self.cut: tuple[int, str | None] | None = None  # the length, and the command, of the reply to cut

@@ -59,7 +59,6 @@ class RateLimits:
             raise error(_OVERLOADED, message, OVERLOAD_LABELS)
 
     def admits_connection(self, member: Member) -> bool:
-        """Return True if the limiter admits a new connection."""
         if not member.parameters["ingressConnectionEstablishmentRateLimiterEnabled"]:
             return True
         return self._admit(self._connections, member, "ingressConnectionEstablishment")

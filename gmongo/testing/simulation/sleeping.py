@@ -26,7 +26,7 @@ def execute_sleep(call: Call, operation: Operation) -> None:
         seconds = _seconds_of_sleep(document[field])
         if seconds is not None:
             total += seconds
-            # The change has no effect on stored documents. The command log contains the changed document.
+            # The removal changes the document in the command log, but no stored document.
             document[field] = {name: value for name, value in document[field].items() if name != "$where"}
     if not total:
         return

@@ -8,7 +8,7 @@ from typing import Any
 from gmongo.testing import clock
 from gmongo.testing.command import error, name_of
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.store.values import is_number, long_of
+from gmongo.testing.store.values import is_number, to_long
 from gmongo.testing.unsupported import not_supported
 
 _TIMEOUT = 64
@@ -61,7 +61,7 @@ def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
 
 
 def _normalized_w(w: Any) -> Any:
-    return "" if w is None else long_of(w) if is_number(w) else w
+    return "" if w is None else to_long(w) if is_number(w) else w
 
 
 def _unsatisfiable_error(call: Call, w: Any) -> tuple[int, str] | None:
@@ -77,7 +77,7 @@ def _await_replication(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[
     topology = call.cluster.topology
     needed = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
     timeout = concern.get("wtimeout")
-    limit = long_of(timeout) / 1000 if is_number(timeout) else 0
+    limit = to_long(timeout) / 1000 if is_number(timeout) else 0
     deadline = clock.monotonic() + limit if limit else None
     while topology.replicating < needed and call.connection.is_open:
         remaining = None if deadline is None else deadline - clock.monotonic()

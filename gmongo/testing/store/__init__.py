@@ -11,9 +11,9 @@ from bson.timestamp import Timestamp
 from gmongo.testing.command import Request, error
 from gmongo.testing.store.commands import COMMANDS
 from gmongo.testing.store.dispatch import execute
-from gmongo.testing.store.end_transactions import abort, end_session, kill_session
-from gmongo.testing.store.expiry import run_due_work
-from gmongo.testing.store.fields import ALIASES, without_alias
+from gmongo.testing.store.end_transactions import abort_transaction, end_session, kill_session
+from gmongo.testing.store.expiry import expire_data
+from gmongo.testing.store.fields import ALIASES, replace_alias
 from gmongo.testing.store.state import State
 
 __all__ = ["Store"]
@@ -29,16 +29,19 @@ class Store:
     def version(self) -> tuple[int, int]:
         return self._state.version
 
-    def handles(self, name: str) -> bool:
+    def supports(self, name: str) -> bool:
         return ALIASES.get(name, name) in COMMANDS
 
     def execute(self, request: Request) -> dict[str, Any]:
-        """Return the reply without ``ok`` and cluster time. The caller must not change the documents of the reply."""
+        """Execute a command, and return the reply without ``ok`` and cluster time.
+
+        The caller must not change the reply.
+        """
         name = ALIASES.get(request.name, request.name)
         if name not in COMMANDS:
             raise error(59, f"no such command: '{request.name}'")
         if name != request.name:
-            killed, request = request.killed, replace(request, name=name, body=without_alias(request))
+            killed, request = request.killed, replace(request, name=name, body=replace_alias(request))
             request.killed = killed
         return execute(self._state, request)
 
@@ -66,7 +69,7 @@ class Store:
         """Return the logical time, which advances with each write."""
         return self._state.now()
 
-    def member_lost(self, member: str) -> None:
+    def handle_member_loss(self, member: str) -> None:
         """Close the cursors and abort the transactions of a member that was killed."""
         state = self._state
         state.losses[member] += 1
@@ -74,26 +77,26 @@ class Store:
         for session in state.sessions:
             transaction = session.transaction
             if transaction is not None and transaction.member == member:
-                abort(state, session)
+                abort_transaction(state, session)
         state.wake()
 
-    def connection_lost(self, connection: int) -> None:
+    def handle_connection_loss(self, connection: int) -> None:
         """Abort the open transaction of a closed connection, in a deployment with a load balancer."""
         for session in self._state.sessions:
             transaction = session.transaction
             if transaction is not None and transaction.connection == connection:
-                abort(self._state, session)
+                abort_transaction(self._state, session)
 
     def wake(self) -> None:
         """Wake all waiting commands. Each command then checks its condition again."""
         self._state.wake()
 
-    def end_cursor(self, cursor_id: int) -> None:
+    def close_cursor(self, cursor_id: int) -> None:
         self._state.cursors.close(cursor_id)
 
     def abort_transactions(self) -> None:
         for session in self._state.sessions:
-            abort(self._state, session)
+            abort_transaction(self._state, session)
 
     def kill_session(self, lsid: bytes) -> None:
         """Abort the transaction of a session, and close the cursors of the session."""
@@ -108,7 +111,7 @@ class Store:
 
     def run_due_work(self, parameters: Mapping[str, Any]) -> None:
         """Remove documents that expired because of TTL indexes. Abort transactions whose lifetime is over."""
-        run_due_work(self._state, parameters)
+        expire_data(self._state, parameters)
 
     def expire(self) -> None:
         """Close idle cursors, and end the sessions that no command has used for 30 minutes."""

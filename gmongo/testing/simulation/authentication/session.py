@@ -54,8 +54,8 @@ class PlainConversation:
     def step(self, payload: bytes) -> bytes:
         parts = payload.split(b"\x00")
         name = parts[1].decode() if len(parts) == 3 else ""
-        # In production, a directory service such as LDAP has the users of `$external`. Here, the users of the argument
-        # `users` of the deployment also count as users of `$external`.
+        # In production, a directory service such as LDAP contains the users of `$external`. Here,
+        # the users of the argument `users` of the deployment also count as users of `$external`.
         user = self._users.get((self._database, name)) or self._users.get(("admin", name))
         if user is None or user.password is None or user.password.encode() != parts[2]:
             raise error(18, "Authentication failed.")

@@ -14,7 +14,7 @@ from gevent.event import Event
 from gmongo.testing import clock
 from gmongo.testing.command import error
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.values import long_of
+from gmongo.testing.store.values import to_long
 
 if TYPE_CHECKING:
     from gmongo.testing.simulation.call import Call
@@ -121,7 +121,10 @@ class Operations:
             operation.close()
 
     def kill(self, number: int) -> None:
-        """Kill the running operation with this number. Do nothing if there is no such operation."""
+        """Kill the running operation with this number.
+
+        Do nothing if the operation does not exist.
+        """
         operation = self._running.get(number)
         if operation is not None:
             operation.kill()
@@ -170,7 +173,7 @@ def replace_current_op_stage(call: Call) -> None:
 
 
 def _kill_op(call: Call) -> dict[str, Any]:
-    number = long_of(call.body["op"])
+    number = to_long(call.body["op"])
     if not -(2**31) <= number < 2**31:
         raise error(26823, f"invalid op : {number}. Op ID cannot be represented with 32 bits")
     call.member.operations.kill(number)

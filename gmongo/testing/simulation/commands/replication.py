@@ -11,7 +11,7 @@ from gmongo.testing.simulation.waiting import pause
 if TYPE_CHECKING:
     from gmongo.testing.simulation.topologies.replica_set import ReplicaSet
 
-_DEFAULT_SECONDS = 10.0  # the default of the fields that contain seconds
+_DEFAULT_SECONDS = 10.0  # the default of fields with a time in seconds
 _CHECK_INTERVAL = 0.01
 
 

@@ -164,7 +164,6 @@ class ReplicaSet(Topology):
         self._announce()
 
     def end(self) -> None:
-        """Cancel the planned election."""
         if self._election is not None:
             self._election.kill(block=False)
 

@@ -7,16 +7,16 @@ from typing import Any
 
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.expressions.compiling import (
+    Compiler,
     Expression,
-    OperatorCompiler,
     Scope,
     Variables,
     check_variable,
     compile_expression,
-    convert_missing_to_none,
+    missing_to_none,
 )
 from gmongo.testing.store.expressions.operands import (
-    check_named_arguments,
+    check_arguments,
     create_collation_operator,
     create_operator,
     is_null,
@@ -24,7 +24,7 @@ from gmongo.testing.store.expressions.operands import (
     require_integer,
     require_type,
 )
-from gmongo.testing.store.values import MISSING, Key, equal, is_true, key_of
+from gmongo.testing.store.values import MISSING, Key, are_equal, is_true, make_key
 
 
 def _select_element(array: Any, index: Any) -> Any:
@@ -34,7 +34,7 @@ def _select_element(array: Any, index: Any) -> Any:
 
 def _contains_element(collation: Collation, searched: Any, array: Any) -> bool:
     searched = collation.folded(searched)
-    return any(equal(searched, collation.folded(element)) for element in require_type(list, array))
+    return any(are_equal(searched, collation.folded(element)) for element in require_type(list, array))
 
 
 def _concatenate_arrays(*arrays: Any) -> Any:
@@ -58,7 +58,7 @@ def _slice_array(array: Any, first: Any, count: Any = None) -> list[Any]:
 def _index_elements(value: Any, collation: Collation) -> dict[Key, Any]:
     elements_by_key: dict[Key, Any] = {}
     for element in require_type(list, value):
-        elements_by_key.setdefault(key_of(collation.folded(element)), element)
+        elements_by_key.setdefault(make_key(collation.folded(element)), element)
     return elements_by_key
 
 
@@ -81,7 +81,7 @@ def _parse_variable_name(fields: Mapping[str, Any]) -> str:
 
 
 def _compile_map(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = check_named_arguments(name, operand, "input in", "as")
+    fields = check_arguments(name, operand, "input in", "as")
     variable = _parse_variable_name(fields)
     input_expression = compile_expression(fields["input"], scope)
     element_expression = compile_expression(fields["in"], scope.within([variable]))
@@ -91,13 +91,13 @@ def _compile_map(name: str, operand: Any, scope: Scope) -> Expression:
         if is_null(array):
             return None
         elements = scope.pace.through(require_type(list, array))
-        return [convert_missing_to_none(element_expression({**variables, variable: element})) for element in elements]
+        return [missing_to_none(element_expression({**variables, variable: element})) for element in elements]
 
     return run
 
 
 def _compile_filter_operator(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = check_named_arguments(name, operand, "input cond", "as limit")
+    fields = check_arguments(name, operand, "input cond", "as limit")
     variable = _parse_variable_name(fields)
     input_expression = compile_expression(fields["input"], scope)
     condition = compile_expression(fields["cond"], scope.within([variable]))
@@ -122,7 +122,7 @@ def _compile_filter_operator(name: str, operand: Any, scope: Scope) -> Expressio
     return run
 
 
-OPERATORS: Mapping[str, OperatorCompiler] = {
+OPERATORS: Mapping[str, Compiler] = {
     "$arrayElemAt": create_operator(propagate_null(_select_element), 2),
     "$concatArrays": create_operator(_concatenate_arrays, 0, None),
     "$first": create_operator(propagate_null(lambda array: _select_element(array, 0)), 1),

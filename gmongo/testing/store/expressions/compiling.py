@@ -38,9 +38,9 @@ class Scope:
 
 # A function that compiles an operator. The arguments of the function are the name of the operator,
 # the operand and the context.
-OperatorCompiler = Callable[[str, Any, Scope], Expression]
+Compiler = Callable[[str, Any, Scope], Expression]
 # All operators by name. The initialization of the package adds the operators of all modules.
-OPERATORS: dict[str, OperatorCompiler] = {}
+OPERATORS: dict[str, Compiler] = {}
 _DOCUMENT_VARIABLES = frozenset({"ROOT", "CURRENT"})
 _SERVER_VARIABLES = frozenset({"CLUSTER_TIME", "IS_MR", "JS_SCOPE", "SEARCH_META", "USER_ROLES"})
 _DBREF_FIELDS = frozenset({"$ref", "$id", "$db"})
@@ -98,9 +98,7 @@ def _compile_object(fields: Mapping[str, Any], scope: Scope) -> Expression:
 
 
 def _compile_array(elements: list[Expression]) -> Expression:
-    return fold_constants(
-        lambda variables: [convert_missing_to_none(element(variables)) for element in elements], elements
-    )
+    return fold_constants(lambda variables: [missing_to_none(element(variables)) for element in elements], elements)
 
 
 def fold_constants(expression: Expression, operands: Iterable[Expression]) -> Expression:
@@ -108,7 +106,7 @@ def fold_constants(expression: Expression, operands: Iterable[Expression]) -> Ex
     return Constant(expression({})) if all(isinstance(operand, Constant) for operand in operands) else expression
 
 
-def convert_missing_to_none(value: Any) -> Any:
+def missing_to_none(value: Any) -> Any:
     """Return the value. Return None if the value is MISSING."""
     return None if value is MISSING else value
 

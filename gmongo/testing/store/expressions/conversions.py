@@ -17,31 +17,31 @@ from bson.timestamp import Timestamp
 from gmongo.testing.store.arithmetic import CONTEXT, INT64, to_decimal
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import (
+    Compiler,
     Expression,
-    OperatorCompiler,
     Scope,
     Variables,
     compile_expression,
     fold_constants,
 )
-from gmongo.testing.store.expressions.operands import compile_named_arguments, is_null
+from gmongo.testing.store.expressions.operands import compile_fields, is_null
 from gmongo.testing.store.expressions.parsing_dates import InvalidText, parse_date
 from gmongo.testing.store.expressions.strings import format_date, format_number
-from gmongo.testing.store.expressions.timezones import convert_to_date
+from gmongo.testing.store.expressions.timezones import to_date
 from gmongo.testing.store.values import (
     TYPE_NAMES,
-    date_of,
+    create_date,
     is_date,
+    is_integral,
     is_number,
     is_true,
-    is_whole,
-    milliseconds,
+    to_milliseconds,
+    truncate,
     type_name,
-    whole,
 )
 from gmongo.testing.unsupported import not_supported
 
-_TYPE_NAMES_BY_NUMBER = {number: name for name, number in TYPE_NAMES}
+_TYPE_NAMES = {number: name for name, number in TYPE_NAMES}
 _INTEGER_TEXT = re.compile(r"[+-]?[0-9]+")
 _NUMBER_TEXT = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
 
@@ -68,7 +68,7 @@ def _convert_to_integer(value: Any, valid_range: range) -> int:
 
 def _convert_to_double(value: Any) -> float:
     if is_date(value):
-        return float(milliseconds(value))
+        return float(to_milliseconds(value))
     if isinstance(value, str):
         if not _NUMBER_TEXT.fullmatch(value):
             raise InvalidText
@@ -81,7 +81,7 @@ def _convert_to_double(value: Any) -> float:
 
 def _convert_to_decimal(value: Any) -> Decimal128:
     if is_date(value):
-        return Decimal128(str(milliseconds(value)))
+        return Decimal128(str(to_milliseconds(value)))
     if isinstance(value, str):
         if not _NUMBER_TEXT.fullmatch(value):
             raise InvalidText
@@ -98,9 +98,9 @@ def _convert_to_date(value: Any) -> Any:
     if isinstance(value, str):
         return parse_date(value)
     if is_date(value) or isinstance(value, (ObjectId, Timestamp)):
-        return convert_to_date(value)
+        return to_date(value)
     if type_name(value) in ("long", "double", "decimal"):
-        return date_of(_convert_to_integer(value, INT64))
+        return create_date(_convert_to_integer(value, INT64))
     raise InvalidText
 
 
@@ -132,27 +132,24 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "decimal": _convert_to_decimal,
     "double": _convert_to_double,
     "int": lambda value: _convert_to_integer(value, range(-(2**31), 2**31)),
-    "long": lambda value: Int64(milliseconds(value) if is_date(value) else _convert_to_integer(value, INT64)),
+    "long": lambda value: Int64(to_milliseconds(value) if is_date(value) else _convert_to_integer(value, INT64)),
     "objectId": _convert_to_object_id,
     "string": _convert_to_string,
 }
 
 
 def _convert_value(value: Any, target_type: Any) -> Any:
-    """Convert a value to another type."""
-    type_name_ = (
-        _TYPE_NAMES_BY_NUMBER.get(whole(target_type))
-        if is_number(target_type) and is_whole(target_type)
-        else target_type
+    name = (
+        _TYPE_NAMES.get(truncate(target_type)) if is_number(target_type) and is_integral(target_type) else target_type
     )
-    convert = _CONVERSIONS.get(type_name_) if type(type_name_) is str else None
+    convert = _CONVERSIONS.get(name) if type(name) is str else None
     if convert is None:
-        raise not_supported("$convert of binary data", f"to {type_name_}")
+        raise not_supported("$convert of binary data", f"to {name}")
     return convert(value)
 
 
 def _compile_convert(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = compile_named_arguments(name, operand, scope, "input to", "onError onNull")
+    fields = compile_fields(name, operand, scope, "input to", "onError onNull")
     input_expression, type_expression = fields["input"], fields["to"]
     on_error, on_null = fields.get("onError"), fields.get("onNull", compile_expression(None, scope))
 
@@ -172,7 +169,7 @@ def _compile_convert(name: str, operand: Any, scope: Scope) -> Expression:
     return fold_constants(run, fields.values())
 
 
-def _create_short_form(target_type: str) -> OperatorCompiler:
+def _create_short_form(target_type: str) -> Compiler:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         operands = operand if isinstance(operand, list) else [operand]
         if len(operands) != 1:
@@ -182,7 +179,7 @@ def _create_short_form(target_type: str) -> OperatorCompiler:
     return make
 
 
-OPERATORS: Mapping[str, OperatorCompiler] = {
+OPERATORS: Mapping[str, Compiler] = {
     "$convert": _compile_convert,
     **{f"$to{name[0].upper()}{name[1:]}": _create_short_form(name) for name in _CONVERSIONS},
 }

@@ -8,15 +8,9 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.store.expressions.compiling import (
-    Expression,
-    OperatorCompiler,
-    Scope,
-    compile_expression,
-    fold_constants,
-)
+from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, compile_expression, fold_constants
 from gmongo.testing.store.expressions.operands import (
-    compile_named_arguments,
+    compile_fields,
     create_named_operator,
     create_operator,
     is_null,
@@ -24,17 +18,17 @@ from gmongo.testing.store.expressions.operands import (
     require_type,
 )
 from gmongo.testing.store.expressions.timezones import (
-    MILLISECONDS_BY_UNIT,
-    MONTHS_BY_UNIT,
-    ONE_DAY,
-    convert_from_local,
-    convert_to_date,
-    convert_to_local,
+    DAY,
+    UNIT_MILLISECONDS,
+    UNIT_MONTHS,
+    from_local,
     parse_time_zone,
     parse_weekday,
     require_unit,
+    to_date,
+    to_local,
 )
-from gmongo.testing.store.values import date_of, milliseconds
+from gmongo.testing.store.values import create_date, to_milliseconds
 from gmongo.testing.unsupported import not_supported
 
 
@@ -65,10 +59,10 @@ _FORMATTERS: Mapping[str, Callable[[datetime.datetime], str]] = {
 }
 
 
-def _create_part_operator(select_part: Callable[[datetime.datetime], Any]) -> OperatorCompiler:
+def _create_part_operator(select_part: Callable[[datetime.datetime], Any]) -> Compiler:
     @propagate_null
     def compute_part(date: Any, timezone: Any = "UTC") -> Any:
-        return select_part(convert_to_local(convert_to_date(date), parse_time_zone(timezone)))
+        return select_part(to_local(to_date(date), parse_time_zone(timezone)))
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         if isinstance(operand, dict) and not next(iter(operand), "").startswith("$"):
@@ -79,7 +73,7 @@ def _create_part_operator(select_part: Callable[[datetime.datetime], Any]) -> Op
 
 
 def _compile_date_to_string(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = compile_named_arguments(name, operand, scope, "date", "format timezone onNull")
+    fields = compile_fields(name, operand, scope, "date", "format timezone onNull")
     on_null = fields.pop("onNull", compile_expression(None, scope))
 
     def run(variables: Any) -> Any:
@@ -92,33 +86,27 @@ def _compile_date_to_string(name: str, operand: Any, scope: Scope) -> Expression
             return on_null(variables)
         if zone is None or is_null(date_format):
             return None
-        return format_date(convert_to_local(convert_to_date(values["date"]), zone), date_format)
+        return format_date(to_local(to_date(values["date"]), zone), date_format)
 
     return fold_constants(run, [*fields.values(), on_null])
 
 
 @propagate_null
 def _truncate_date(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, startOfWeek: Any = "sunday") -> Any:
-    zone, date, unit = parse_time_zone(timezone), convert_to_date(date), require_unit(unit)
+    zone, date, unit = parse_time_zone(timezone), to_date(date), require_unit(unit)
     if binSize != 1:
         raise not_supported("$dateTrunc with a bin of several units")
-    if unit in MILLISECONDS_BY_UNIT:
-        bin_start = milliseconds(convert_from_local(datetime.datetime(2000, 1, 1), zone))
-        return date_of(milliseconds(date) - (milliseconds(date) - bin_start) % MILLISECONDS_BY_UNIT[unit])
-    local_time = convert_to_local(date, zone).replace(tzinfo=None)
-    day = (
-        local_time.date() - (local_time.weekday() - parse_weekday(startOfWeek)) % 7 * ONE_DAY
-        if unit == "week"
-        else local_time.date()
-    )
-    if unit in MONTHS_BY_UNIT:
-        day = datetime.date(
-            local_time.year, (local_time.month - 1) // MONTHS_BY_UNIT[unit] * MONTHS_BY_UNIT[unit] + 1, 1
-        )
-    return convert_from_local(datetime.datetime.combine(day, datetime.time()), zone)
+    if unit in UNIT_MILLISECONDS:
+        bin_start = to_milliseconds(from_local(datetime.datetime(2000, 1, 1), zone))
+        return create_date(to_milliseconds(date) - (to_milliseconds(date) - bin_start) % UNIT_MILLISECONDS[unit])
+    local = to_local(date, zone).replace(tzinfo=None)
+    day = local.date() - (local.weekday() - parse_weekday(startOfWeek)) % 7 * DAY if unit == "week" else local.date()
+    if unit in UNIT_MONTHS:
+        day = datetime.date(local.year, (local.month - 1) // UNIT_MONTHS[unit] * UNIT_MONTHS[unit] + 1, 1)
+    return from_local(datetime.datetime.combine(day, datetime.time()), zone)
 
 
-OPERATORS: Mapping[str, OperatorCompiler] = {
+OPERATORS: Mapping[str, Compiler] = {
     "$dateToString": _compile_date_to_string,
     "$dateTrunc": create_named_operator("date unit", "timezone binSize startOfWeek", _truncate_date),
     "$dayOfMonth": _create_part_operator(lambda date: date.day),

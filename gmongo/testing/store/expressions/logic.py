@@ -9,9 +9,9 @@ from gmongo import _random as chance
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import (
+    Compiler,
     Constant,
     Expression,
-    OperatorCompiler,
     Scope,
     Variables,
     check_variable,
@@ -19,9 +19,9 @@ from gmongo.testing.store.expressions.compiling import (
     fold_constants,
 )
 from gmongo.testing.store.expressions.operands import (
-    check_named_arguments,
+    check_arguments,
     compile_arguments,
-    compile_named_arguments,
+    compile_fields,
     create_collation_operator,
     create_operator,
     is_null,
@@ -31,27 +31,24 @@ from gmongo.testing.store.values import MISSING, compare, is_true
 from gmongo.testing.unsupported import not_supported
 
 
-def _create_comparison(test_order: Callable[[int], Any]) -> OperatorCompiler:
+def _create_comparison(test_order: Callable[[int], Any]) -> Compiler:
     def compare_values(collation: Collation, left: Any, right: Any) -> Any:
         return test_order(compare(collation.folded(left), collation.folded(right)))
 
     return create_collation_operator(compare_values, 2)
 
 
-def _create_quantifier(combine: Callable[[Iterable[bool]], bool]) -> OperatorCompiler:
+def _create_quantifier(combine: Callable[[Iterable[bool]], bool]) -> Compiler:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         operands = compile_arguments(name, operand, scope, 0, None)
-        return fold_constants(
-            lambda variables: combine(is_true(operand_expression(variables)) for operand_expression in operands),
-            operands,
-        )
+        return fold_constants(lambda variables: combine(is_true(compute(variables)) for compute in operands), operands)
 
     return make
 
 
 def _compile_cond(name: str, operand: Any, scope: Scope) -> Expression:
     if isinstance(operand, dict):
-        fields = compile_named_arguments(name, operand, scope, "if then else")
+        fields = compile_fields(name, operand, scope, "if then else")
         branches = [fields["if"], fields["then"], fields["else"]]
     else:
         branches = compile_arguments(name, operand, scope, 3, 3)
@@ -78,9 +75,9 @@ def _compile_if_null(name: str, operand: Any, scope: Scope) -> Expression:
 
 
 def _compile_switch(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = check_named_arguments(name, operand, "branches", "default")
+    fields = check_arguments(name, operand, "branches", "default")
     branch_fields = [
-        compile_named_arguments(name, branch, scope, "case then") for branch in require_type(list, fields["branches"])
+        compile_fields(name, branch, scope, "case then") for branch in require_type(list, fields["branches"])
     ]
     branches = [(part["case"], part["then"]) for part in branch_fields]
     default_branch = compile_expression(fields["default"], scope) if "default" in fields else None
@@ -105,7 +102,7 @@ def _compile_literal(_name: str, operand: Any, _scope: Scope) -> Expression:
 
 
 def _compile_let(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = check_named_arguments(name, operand, "vars in")
+    fields = check_arguments(name, operand, "vars in")
     for variable in require_type(dict, fields["vars"]):
         check_variable(variable)
     values = {variable: compile_expression(expression, scope) for variable, expression in fields["vars"].items()}
@@ -135,7 +132,7 @@ def _compile_meta(_name: str, operand: Any, scope: Scope) -> Expression:
     return run
 
 
-OPERATORS: Mapping[str, OperatorCompiler] = {
+OPERATORS: Mapping[str, Compiler] = {
     "$eq": _create_comparison(lambda order: order == 0),
     "$ne": _create_comparison(lambda order: order != 0),
     "$gt": _create_comparison(lambda order: order > 0),

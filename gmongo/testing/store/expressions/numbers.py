@@ -13,11 +13,11 @@ from bson.decimal128 import Decimal128
 from bson.int64 import Int64
 
 from gmongo.testing.store import arithmetic
-from gmongo.testing.store.arithmetic import CONTEXT, decimal, to_decimal
+from gmongo.testing.store.arithmetic import CONTEXT, to_bson_decimal, to_decimal
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import OperatorCompiler
+from gmongo.testing.store.expressions.compiling import Compiler
 from gmongo.testing.store.expressions.operands import create_operator, is_null, propagate_null, require_number
-from gmongo.testing.store.values import date_of, is_date, is_number, is_whole, milliseconds, whole
+from gmongo.testing.store.values import create_date, is_date, is_integral, is_number, to_milliseconds, truncate
 
 _WIDE_CONTEXT = CONTEXT.copy()
 _WIDE_CONTEXT.prec = 1200
@@ -30,21 +30,23 @@ def _has_decimal(*values: Any) -> bool:
 
 def _add(*operands: Any) -> Any:
     dates = [value for value in operands if is_date(value)]
-    total = arithmetic.total([require_number(value) for value in operands if not is_date(value) and not is_null(value)])
-    if len(dates) > 1 or (dates and not is_whole(total)):
+    total = arithmetic.sum_values(
+        [require_number(value) for value in operands if not is_date(value) and not is_null(value)]
+    )
+    if len(dates) > 1 or (dates and not is_integral(total)):
         raise failed_expression("$add of two dates, or of a date and a fraction")
     if any(map(is_null, operands)):
         return None
-    return date_of(milliseconds(dates[0]) + whole(total)) if dates else total
+    return create_date(to_milliseconds(dates[0]) + truncate(total)) if dates else total
 
 
 def _subtract(left: Any, right: Any) -> Any:
     if is_date(left) and is_date(right):
-        return Int64(milliseconds(left) - milliseconds(right))
+        return Int64(to_milliseconds(left) - to_milliseconds(right))
     if is_date(left) and is_number(right):
-        if not is_whole(right):
+        if not is_integral(right):
             raise failed_expression("$subtract of a date and a fraction")
-        return date_of(milliseconds(left) - whole(right))
+        return create_date(to_milliseconds(left) - truncate(right))
     return arithmetic.combine(operator.sub, require_number(left), require_number(right))
 
 
@@ -68,16 +70,18 @@ def _mod(left: Any, right: Any) -> Any:
         return Decimal128(CONTEXT.remainder(to_decimal(left), to_decimal(right)))
     if isinstance(left, float) or isinstance(right, float):
         return math.fmod(left, right) if math.isfinite(left) else math.nan
-    return arithmetic.integer(abs(left) % abs(right) * (1 if left >= 0 else -1), left, right)
+    return arithmetic.to_integer(abs(left) % abs(right) * (1 if left >= 0 else -1), left, right)
 
 
-def create_unary_operator(
-    for_doubles: Callable[[Any], Any], for_decimals: Callable[[Decimal], Decimal]
-) -> OperatorCompiler:
+def create_unary_operator(for_doubles: Callable[[Any], Any], for_decimals: Callable[[Decimal], Decimal]) -> Compiler:
     """Return an operator with one numeric argument. The result for null is null."""
 
     def run(value: Any) -> Any:
-        return decimal(for_decimals(value.to_decimal())) if _has_decimal(value) else for_doubles(require_number(value))
+        return (
+            to_bson_decimal(for_decimals(value.to_decimal()))
+            if _has_decimal(value)
+            else for_doubles(require_number(value))
+        )
 
     return create_operator(propagate_null(run), 1)
 
@@ -85,7 +89,7 @@ def create_unary_operator(
 def _compute_absolute_value(value: Any) -> Any:
     if value == -(2**63):
         raise failed_expression("$abs of the least long")
-    return abs(value) if isinstance(value, float) else arithmetic.integer(abs(int(value)), value)
+    return abs(value) if isinstance(value, float) else arithmetic.to_integer(abs(int(value)), value)
 
 
 def _create_double_rounding(function: Callable[[float], int]) -> Callable[[Any], Any]:
@@ -101,11 +105,11 @@ def _create_decimal_rounding(rounding: str) -> Callable[[Decimal], Decimal]:
     return lambda value: value.to_integral_value(rounding) if value.is_finite() else value
 
 
-def _create_rounding_operator(name: str, rounding: str) -> OperatorCompiler:
+def _create_rounding_operator(name: str, rounding: str) -> Compiler:
     def run(value: Any, places: Any = 0) -> Any:
-        if not is_whole(require_number(places)) or not 0 <= whole(places) <= 100:
+        if not is_integral(require_number(places)) or not 0 <= truncate(places) <= 100:
             raise failed_expression(f"{name} to {places} places")
-        return _round_to_places(name, require_number(value), whole(places), rounding)
+        return _round_to_places(name, require_number(value), truncate(places), rounding)
 
     return create_operator(propagate_null(run), 1, 2)
 
@@ -114,7 +118,7 @@ def _round_to_places(name: str, value: Any, places: int, rounding: str) -> Any:
     unit = Decimal(1).scaleb(-places)
     if isinstance(value, Decimal128):
         exact_value = value.to_decimal()
-        return decimal(
+        return to_bson_decimal(
             exact_value.quantize(unit, rounding, CONTEXT) if _needs_rounding(exact_value, places) else exact_value
         )
     if isinstance(value, float):
@@ -130,7 +134,7 @@ def _needs_rounding(value: Decimal, places: int) -> bool:
     return isinstance(exponent, int) and exponent < -places
 
 
-OPERATORS: Mapping[str, OperatorCompiler] = {
+OPERATORS: Mapping[str, Compiler] = {
     "$abs": create_unary_operator(_compute_absolute_value, abs),
     "$add": create_operator(_add, 0, None, commutes=True),
     "$ceil": create_unary_operator(_create_double_rounding(math.ceil), _create_decimal_rounding(ROUND_CEILING)),

@@ -7,14 +7,14 @@ from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import (
+    Compiler,
     Expression,
-    OperatorCompiler,
     Scope,
     Variables,
     compile_expression,
     fold_constants,
 )
-from gmongo.testing.store.expressions.operands import check_named_arguments, create_operator, is_null, require_type
+from gmongo.testing.store.expressions.operands import check_arguments, create_operator, is_null, require_type
 from gmongo.testing.store.values import MISSING, is_number, type_name
 
 
@@ -32,7 +32,6 @@ def _merge_arguments(*values: Any) -> dict[str, Any]:
 
 
 def _parse_field_name(name: str, expression: Any) -> str:
-    """Return the name of the field of a ``$getField`` or ``$setField``."""
     if isinstance(expression, dict) and set(expression) <= {"$const", "$literal"} and len(expression) == 1:
         (expression,) = expression.values()
     elif isinstance(expression, str) and expression.startswith("$"):
@@ -43,17 +42,13 @@ def _parse_field_name(name: str, expression: Any) -> str:
 
 
 def _compile_get_field(name: str, operand: Any, scope: Scope) -> Expression:
-    is_short_form = not isinstance(operand, dict) or next(iter(operand), "").startswith("$")
-    fields = (
-        {"field": operand, "input": "$$CURRENT"}
-        if is_short_form
-        else check_named_arguments(name, operand, "field input")
-    )
+    is_short = not isinstance(operand, dict) or next(iter(operand), "").startswith("$")
+    fields = {"field": operand, "input": "$$CURRENT"} if is_short else check_arguments(name, operand, "field input")
     field = _parse_field_name(name, fields["field"])
-    input_expression = compile_expression(fields["input"], scope)
+    compute_input = compile_expression(fields["input"], scope)
 
     def run(variables: Variables) -> Any:
-        document = input_expression(variables)
+        document = compute_input(variables)
         if isinstance(document, dict):
             return document.get(field, MISSING)
         return None if document is None else MISSING
@@ -63,31 +58,27 @@ def _compile_get_field(name: str, operand: Any, scope: Scope) -> Expression:
 
 def _compile_set_field(name: str, operand: Any, scope: Scope) -> Expression:
     if name == "$setField":
-        fields = check_named_arguments(name, operand, "field input value")
+        fields = check_arguments(name, operand, "field input value")
     else:
-        fields = {**check_named_arguments(name, operand, "field input"), "value": "$$REMOVE"}
+        fields = {**check_arguments(name, operand, "field input"), "value": "$$REMOVE"}
     field = _parse_field_name(name, fields["field"])
-    input_expression, value_expression = (
+    compute_input, compute_value = (
         compile_expression(fields["input"], scope),
         compile_expression(fields["value"], scope),
     )
 
     def run(variables: Variables) -> Any:
-        document, value = input_expression(variables), value_expression(variables)
+        document, value = compute_input(variables), compute_value(variables)
         if is_null(document):
             return None
         if value is MISSING:
-            return {
-                other_name: other_value
-                for other_name, other_value in require_type(dict, document).items()
-                if other_name != field
-            }
+            return {key: item for key, item in require_type(dict, document).items() if key != field}
         return {**require_type(dict, document), field: value}
 
-    return fold_constants(run, [input_expression, value_expression])
+    return fold_constants(run, [compute_input, compute_value])
 
 
-OPERATORS: Mapping[str, OperatorCompiler] = {
+OPERATORS: Mapping[str, Compiler] = {
     "$getField": _compile_get_field,
     "$isNumber": create_operator(lambda value: is_number(value), 1),
     "$mergeObjects": create_operator(_merge_arguments, 0, None),

@@ -7,20 +7,20 @@ from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import (
+    Compiler,
     Constant,
     Expression,
-    OperatorCompiler,
     Scope,
     compile_expression,
     fold_constants,
 )
-from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
+from gmongo.testing.store.values import MISSING, is_integral, is_number, truncate, type_name
 
 _INT32 = range(-(2**31), 2**31)
 
 
 def compile_arguments(name: str, operand: Any, scope: Scope, min_count: int, max_count: int | None) -> list[Expression]:
-    """Compile the arguments of an operator. An operand that is not a list is the only argument."""
+    """Compile the arguments of an operator. An operand that is not a list is a single argument."""
     operands = operand if isinstance(operand, list) else [operand]
     if len(operands) < min_count or (max_count is not None and len(operands) > max_count):
         raise failed_expression(f"{name} with {len(operands)} arguments")
@@ -29,7 +29,7 @@ def compile_arguments(name: str, operand: Any, scope: Scope, min_count: int, max
 
 def create_operator(
     function: Callable[..., Any], min_count: int, max_count: int | None = -1, commutes: bool = False
-) -> OperatorCompiler:
+) -> Compiler:
     """Return an operator that calls a function with the values of the arguments."""
     highest_count = min_count if max_count == -1 else max_count
 
@@ -61,7 +61,7 @@ def propagate_null(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def create_collation_operator(
     function: Callable[..., Any], min_count: int, max_count: int | None = -1, commutes: bool = False
-) -> OperatorCompiler:
+) -> Compiler:
     """Return an operator that calls a function with the collation and the values of the arguments."""
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
@@ -72,7 +72,7 @@ def create_collation_operator(
     return make
 
 
-def check_named_arguments(name: str, operand: Any, required: str, optional: str = "") -> dict[str, Any]:
+def check_arguments(name: str, operand: Any, required: str, optional: str = "") -> dict[str, Any]:
     """Check the names of the named arguments of an operator, and return the arguments."""
     required_names = set(required.split())
     if not isinstance(operand, dict) or not required_names <= set(operand) <= required_names | set(optional.split()):
@@ -80,25 +80,21 @@ def check_named_arguments(name: str, operand: Any, required: str, optional: str 
     return operand
 
 
-def compile_named_arguments(
-    name: str, operand: Any, scope: Scope, required: str, optional: str = ""
-) -> dict[str, Expression]:
+def compile_fields(name: str, operand: Any, scope: Scope, required: str, optional: str = "") -> dict[str, Expression]:
     """Check and compile the named arguments of an operator."""
     return {
         field: compile_expression(expression, scope)
-        for field, expression in check_named_arguments(name, operand, required, optional).items()
+        for field, expression in check_arguments(name, operand, required, optional).items()
     }
 
 
-def create_named_operator(required: str, optional: str, function: Callable[..., Any]) -> OperatorCompiler:
+def create_named_operator(required: str, optional: str, function: Callable[..., Any]) -> Compiler:
     """Return an operator that calls a function with the values of the named arguments, as keyword arguments."""
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
-        expressions = compile_named_arguments(name, operand, scope, required, optional)
-        return fold_constants(
-            lambda variables: function(**{key: run(variables) for key, run in expressions.items()}),
-            expressions.values(),
-        )
+        expressions = compile_fields(name, operand, scope, required, optional)
+        return fold_constants(lambda variables: function(**{key: run(variables) for key, run in expressions.items()}),
+                      expressions.values())  # fmt: skip
 
     return make
 
@@ -119,6 +115,6 @@ def require_number(value: Any) -> Any:
 
 def require_integer(value: Any, minimum: int = _INT32[0]) -> int:
     """Check that a value is an integral number in the range of an int32. Return the number."""
-    if not is_whole(require_number(value)) or whole(value) not in _INT32 or whole(value) < minimum:
+    if not is_integral(require_number(value)) or truncate(value) not in _INT32 or truncate(value) < minimum:
         raise failed_expression(f"an operand is {value}")
-    return whole(value)
+    return truncate(value)

@@ -8,15 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import (
-    Expression,
-    OperatorCompiler,
-    Scope,
-    compile_expression,
-    fold_constants,
-)
-from gmongo.testing.store.expressions.operands import compile_named_arguments, is_null, require_type
-from gmongo.testing.store.expressions.timezones import convert_from_local, parse_time_zone
+from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, compile_expression, fold_constants
+from gmongo.testing.store.expressions.operands import compile_fields, is_null, require_type
+from gmongo.testing.store.expressions.timezones import from_local, parse_time_zone
 from gmongo.testing.unsupported import not_supported
 
 _ISO_TEXT = re.compile(
@@ -25,7 +19,7 @@ _ISO_TEXT = re.compile(
     r"(?P<zone>[+-]\d\d:?\d\d|Z)?"
 )
 # Texts that contain no date in any format.
-_TEXT_WITHOUT_DATE = re.compile(r"[A-Za-z\s]*")
+_NO_DATE_TEXT = re.compile(r"[A-Za-z\s]*")
 
 
 class InvalidText(Exception):
@@ -38,7 +32,7 @@ def parse_date(text: str) -> Any:
     if match is None:
         raise (
             InvalidText
-            if _TEXT_WITHOUT_DATE.fullmatch(text)
+            if _NO_DATE_TEXT.fullmatch(text)
             else not_supported("a date in another format than ISO 8601", text)
         )
     groups = match.groupdict("0")
@@ -51,13 +45,13 @@ def parse_date(text: str) -> Any:
         local_time = datetime.datetime(year, month, day, hour, minute, second, fraction * 1000)
     except ValueError:
         raise InvalidText from None
-    return convert_from_local(local_time, zone)
+    return from_local(local_time, zone)
 
 
 def _compile_date_from_string(name: str, operand: Any, scope: Scope) -> Expression:
     if isinstance(operand, dict) and "format" in operand:
         raise not_supported("a date in another format than ISO 8601", "format")
-    fields = compile_named_arguments(name, operand, scope, "dateString", "onError onNull")
+    fields = compile_fields(name, operand, scope, "dateString", "onError onNull")
     null_expression = compile_expression(None, scope)
     on_error, on_null = fields.get("onError"), fields.get("onNull", null_expression)
 
@@ -75,4 +69,4 @@ def _compile_date_from_string(name: str, operand: Any, scope: Scope) -> Expressi
     return fold_constants(run, fields.values())
 
 
-OPERATORS: Mapping[str, OperatorCompiler] = {"$dateFromString": _compile_date_from_string}
+OPERATORS: Mapping[str, Compiler] = {"$dateFromString": _compile_date_from_string}

@@ -12,7 +12,7 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import OperatorCompiler
+from gmongo.testing.store.expressions.compiling import Compiler
 from gmongo.testing.store.expressions.operands import (
     create_named_operator,
     create_operator,
@@ -90,7 +90,7 @@ def _find_substring(text: Any, substring: Any, *bounds: Any) -> Any:
     return text.find(require_type(str, substring), start, end) if start <= min(end, len(text)) else -1
 
 
-def _create_trim_operator(trim: Callable[[str, str], str]) -> OperatorCompiler:
+def _create_trim_operator(trim: Callable[[str, str], str]) -> Compiler:
     def run(input: Any, chars: Any = _TRIMMED_CHARACTERS) -> Any:
         for value in (input, chars):
             if not is_null(value):
@@ -122,7 +122,7 @@ def _match_regex(input: Any, regex: Any, options: Any = None) -> bool:
     return not is_null(input) and pattern.search(input) is not None
 
 
-OPERATORS: Mapping[str, OperatorCompiler] = {
+OPERATORS: Mapping[str, Compiler] = {
     "$concat": create_operator(_concatenate_strings, 0, None),
     "$indexOfCP": create_operator(_find_substring, 2, 4),
     "$ltrim": _create_trim_operator(str.lstrip),

@@ -13,19 +13,19 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.operands import require_type
-from gmongo.testing.store.values import date_of, is_date, milliseconds, type_name
+from gmongo.testing.store.values import create_date, is_date, to_milliseconds, type_name
 from gmongo.testing.unsupported import not_supported
 
 UTC = datetime.timezone.utc
 EPOCH = datetime.datetime(1970, 1, 1)
-ONE_DAY = datetime.timedelta(days=1)
+DAY = datetime.timedelta(days=1)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?")
-# The length in milliseconds of the units of time whose length is constant.
-MILLISECONDS_BY_UNIT = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000}
-# The length in days of other units of time.
-DAYS_BY_UNIT = {"day": 1, "week": 7}
-# The length in months of other units of time.
-MONTHS_BY_UNIT = {"month": 1, "quarter": 3, "year": 12}
+# The length in milliseconds of each unit of time below a day.
+UNIT_MILLISECONDS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000}
+# The length in days of the units day and week.
+UNIT_DAYS = {"day": 1, "week": 7}
+# The length in months of the units of time above a week.
+UNIT_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -42,7 +42,7 @@ def _find_time_zone(name: str) -> datetime.tzinfo:
     if offset is not None:
         sign, hours, minutes = offset.groups()
         utc_offset = datetime.timedelta(hours=int(hours), minutes=int(minutes or 0))
-        if utc_offset >= ONE_DAY:
+        if utc_offset >= DAY:
             raise not_supported("time zones without data", name)
         return datetime.timezone(-utc_offset if sign == "-" else utc_offset)
     zone = _load_time_zone(name)
@@ -60,26 +60,26 @@ def _load_time_zone(name: str) -> ZoneInfo | None:
         return None
 
 
-def convert_to_date(value: Any) -> Any:
+def to_date(value: Any) -> Any:
     """Return the date that a date, a Timestamp or an ObjectId contains."""
     if is_date(value):
         return value
     if isinstance(value, Timestamp):
-        return date_of(value.time * 1000)
+        return create_date(value.time * 1000)
     if isinstance(value, ObjectId):
-        return date_of(int.from_bytes(value.binary[:4], "big", signed=True) * 1000)
+        return create_date(int.from_bytes(value.binary[:4], "big", signed=True) * 1000)
     raise failed_expression(f"a date operator with the type {type_name(value)}")
 
 
-def convert_to_local(date: Any, zone: datetime.tzinfo) -> datetime.datetime:
+def to_local(date: Any, zone: datetime.tzinfo) -> datetime.datetime:
     """Convert a date to the local time of a time zone."""
     try:
-        return (EPOCH + datetime.timedelta(milliseconds=milliseconds(date))).replace(tzinfo=UTC).astimezone(zone)
+        return (EPOCH + datetime.timedelta(milliseconds=to_milliseconds(date))).replace(tzinfo=UTC).astimezone(zone)
     except OverflowError:
         raise not_supported("a date beyond the years 1 to 9999") from None
 
 
-def convert_from_local(local_time: datetime.datetime, zone: datetime.tzinfo) -> Any:
+def from_local(local_time: datetime.datetime, zone: datetime.tzinfo) -> Any:
     """Convert a local time of a time zone to a date."""
     try:
         return local_time.replace(tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
@@ -89,11 +89,7 @@ def convert_from_local(local_time: datetime.datetime, zone: datetime.tzinfo) -> 
 
 def require_unit(value: Any) -> str:
     """Check that a value is the name of a unit of time, and return the name."""
-    if (
-        require_type(str, value) not in MILLISECONDS_BY_UNIT
-        and value not in DAYS_BY_UNIT
-        and value not in MONTHS_BY_UNIT
-    ):
+    if require_type(str, value) not in UNIT_MILLISECONDS and value not in UNIT_DAYS and value not in UNIT_MONTHS:
         raise failed_expression(f"the unit of time {value!r} is unknown")
     return str(value)
 
