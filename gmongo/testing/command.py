@@ -80,14 +80,14 @@ class CommandError(Exception):
         return {**labels, "ok": 0.0, "errmsg": self.message, **code, **self.fields}
 
 
-def name_of(code: int) -> str:
+def find_name(code: int) -> str:
     """Return the name of an error code. For a code without a name, return ``Location`` followed by the code."""
     return _NAMES.get(str(code), f"Location{code}")
 
 
 def error(code: int, message: str, labels: Iterable[str] = (), **fields: Any) -> CommandError:
     """Return a CommandError whose name is the name of `code`."""
-    return CommandError(code, name_of(code), message, labels, **fields)
+    return CommandError(code, find_name(code), message, labels, **fields)
 
 
 def interrupted() -> CommandError:

@@ -11,7 +11,7 @@ from gmongo.testing.simulation.certificates import Tls, certificates, server_con
 from gmongo.testing.simulation.cluster import Cluster
 from gmongo.testing.simulation.command_log import CommandLog
 from gmongo.testing.simulation.compression import check_compressors
-from gmongo.testing.simulation.dispatch import command_names
+from gmongo.testing.simulation.dispatch import list_command_names
 from gmongo.testing.simulation.fail_points import FailPointHandle, check_commands
 from gmongo.testing.simulation.listener import LoadBalancer
 from gmongo.testing.simulation.member import Member, check_number
@@ -125,7 +125,7 @@ class Deployment:
             topology=topology,
             store=Store(version=release[:2], replicated=topology.gossips, sharded=sharded),
             users=Users(users, oidc_tokens),
-            parameters=Parameters({**_mechanism_parameter(users, oidc_tokens), **(parameters or {})}),
+            parameters=Parameters({**_create_mechanisms(users, oidc_tokens), **(parameters or {})}),
             tls=server_context(tls),
             compressors=check_compressors(compressors),
             write_concern_modes=frozenset(write_concern_modes),
@@ -301,9 +301,9 @@ class Deployment:
             invalid.
         """
         fields = dict(data or {})
-        check_commands(fields, command_names(self._cluster))
+        check_commands(fields, list_command_names(self._cluster))
         points = []
-        for each in self._selected_members(member):
+        for each in self._select_members(member):
             each.fail_points.configure(name, mode, fields)
             points.append(each.fail_points[name])
         return FailPointHandle(lambda: sum(point.entered for point in points))
@@ -333,12 +333,12 @@ class Deployment:
             if value is not None:
                 check_number(name, value)
         values = {
-            **_limiter_parameters("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),
-            **_limiter_parameters(
+            **_create_limits("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),
+            **_create_limits(
                 "ingressConnectionEstablishment", "ingressConnectionEstablishmentRateLimiterEnabled", connections, burst
             ),
         }
-        for each in self._selected_members(member):
+        for each in self._select_members(member):
             each.parameters.update(values)
         self._cluster.limits.reset()
 
@@ -351,16 +351,16 @@ class Deployment:
         """
         advance_hub(seconds)
 
-    def _selected_members(self, member: Member | None) -> list[Member]:
+    def _select_members(self, member: Member | None) -> list[Member]:
         return list(self.members) if member is None else [member]
 
 
-def _limiter_parameters(prefix: str, enabling_parameter: str, rate: float | None, burst: float) -> dict[str, Any]:
+def _create_limits(prefix: str, enabling_parameter: str, rate: float | None, burst: float) -> dict[str, Any]:
     if rate is None:
         return {enabling_parameter: False}
     return {enabling_parameter: True, f"{prefix}RatePerSec": float(rate), f"{prefix}BurstCapacitySecs": burst}
 
 
-def _mechanism_parameter(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
+def _create_mechanisms(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
     more = ["MONGODB-X509"] if None in (users or {}).values() else []
     return {"authenticationMechanisms": [*MECHANISMS, *more, *(["MONGODB-OIDC"] if tokens else [])]}

@@ -57,14 +57,14 @@ class DeploymentProcess(RemoteDeployment):
         """
         if self._process is not None:
             raise RuntimeError("the deployment is running already")
-        ours, theirs = socket.socketpair()
-        self._channel = Channel(ours)
+        own_socket, child_socket = socket.socketpair()
+        self._channel = Channel(own_socket)
         try:
-            number = theirs.fileno()
+            number = child_socket.fileno()
             self._process = TetheredProcess(
                 _PROGRAM, [*self._arguments, "--control", str(number)], environment=self._environment, pass_fds=[number]
             )
-            theirs.close()
+            child_socket.close()
             self._channel.send({"plan": self._plan})
             self._await_ready(self._process)
             self._connect(self._channel)
@@ -72,7 +72,7 @@ class DeploymentProcess(RemoteDeployment):
             self.close()
             raise
         finally:
-            theirs.close()
+            child_socket.close()
         return self
 
     def _await_ready(self, process: TetheredProcess) -> None:
@@ -80,10 +80,10 @@ class DeploymentProcess(RemoteDeployment):
         deadline = monotonic() + self._start_timeout
         while not self._channel.is_readable():
             if monotonic() > deadline:
-                raise RuntimeError(f"the deployment did not start in time. {_output_of(process)}")
+                raise RuntimeError(f"the deployment did not start in time. {_read_output(process)}")
             gevent.sleep(_CHECK_INTERVAL)
         if self._channel.receive() is None:
-            raise RuntimeError(f"the deployment did not start. {_output_of(process)}")
+            raise RuntimeError(f"the deployment did not start. {_read_output(process)}")
 
     def close(self) -> None:
         """End the process, and remove the data of the deployment."""
@@ -96,5 +96,5 @@ class DeploymentProcess(RemoteDeployment):
             process.end()
 
 
-def _output_of(process: TetheredProcess) -> str:
+def _read_output(process: TetheredProcess) -> str:
     return f"Its output was:\n{process.output() or '(nothing)'}"

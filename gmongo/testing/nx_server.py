@@ -43,7 +43,7 @@ class NxServer:
         # Another process may take the port before the server opens the port. In this case, the next
         # attempt uses another port.
         for _attempt in range(_ATTEMPTS):
-            self.port = _free_port()
+            self.port = _find_free_port()
             scratch = new_scratch()
             words = ["--db", str(self._path or scratch / "data.db"), "--host", _HOST, "--port", str(self.port)]
             words += ["--log-file", str(scratch / "nx-27017.log"), "--pid-file", str(scratch / "nx-27017.pid")]
@@ -61,7 +61,7 @@ class NxServer:
     def _becomes_ready(self, process: TetheredProcess, deadline: float) -> bool:
         """Wait for a reply of the server. Return False if a process other than the server uses the port."""
         while True:
-            pid = replying_process(self.port, min(deadline - monotonic(), _REPLY_TIMEOUT))
+            pid = find_process(self.port, min(deadline - monotonic(), _REPLY_TIMEOUT))
             if pid is not None:
                 return pid == process.pid
             output = f"Its output was:\n{process.output() or '(nothing)'}"
@@ -74,13 +74,13 @@ class NxServer:
             gevent.sleep(_CHECK_INTERVAL)
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.create_server((_HOST, 0)) as listener:
         port: int = listener.getsockname()[1]
     return port
 
 
-def replying_process(port: int, timeout: float) -> int | None:
+def find_process(port: int, timeout: float) -> int | None:
     """Return the process ID in the reply of the server on `port`, -1 for a reply without ID, or
     None without a reply.
     """

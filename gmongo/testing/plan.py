@@ -37,7 +37,7 @@ class Plan:
         return {"kind": self.kind, "settings": settings, "authority": authority}
 
 
-def deployment_from_message(message: Mapping[str, Any]) -> Deployment:
+def create_from_message(message: Mapping[str, Any]) -> Deployment:
     """Create the deployment that a message of :meth:`Plan.to_message` describes, and do not start the deployment."""
     if message["kind"] not in _KINDS:
         raise ValueError(f"{message['kind']!r} is not one of {sorted(_KINDS)}")

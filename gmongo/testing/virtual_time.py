@@ -51,7 +51,7 @@ class VirtualTime:
         # The order of simultaneous events depends on the phase of the loop. Therefore the virtual
         # time always begins in one phase: the phase that runs after a timer.
         gevent.sleep(_SHORTEST_SLEEP)
-        self._loop = install(hub, start=self._start, date=self._date)
+        self._loop = install_loop(hub, start=self._start, date=self._date)
         self._hub = hub
         _clock.monotonic, _clock.time = self._loop.monotonic, self._loop.seconds
         self._chance.enter_context(_random.repeatable(self._seed))
@@ -72,14 +72,14 @@ class VirtualTime:
 
         :raises RuntimeError: the call is outside the ``with`` block.
         """
-        return self._running().monotonic()
+        return self._require_loop().monotonic()
 
     def date(self) -> datetime.datetime:
         """Return the virtual date and time of day in UTC.
 
         :raises RuntimeError: the call is outside the ``with`` block.
         """
-        return datetime.datetime.fromtimestamp(self._running().seconds(), datetime.timezone.utc)
+        return datetime.datetime.fromtimestamp(self._require_loop().seconds(), datetime.timezone.utc)
 
     def advance(self, seconds: float) -> None:
         """Advance the clock by `seconds`, and run all events that happen in the skipped time.
@@ -90,7 +90,7 @@ class VirtualTime:
         :raises ValueError: `seconds` is negative or is not a number.
         :raises RuntimeError: the call is outside the ``with`` block.
         """
-        self._running().advance(checked_seconds(seconds))
+        self._require_loop().advance(check_seconds(seconds))
 
     def suspend(self, seconds: float) -> None:
         """Simulate a suspended machine: advance the clock by `seconds`, and run no event in the skipped time.
@@ -101,9 +101,9 @@ class VirtualTime:
         :raises ValueError: `seconds` is negative or is not a number.
         :raises RuntimeError: the call is outside the ``with`` block.
         """
-        self._running().suspend(checked_seconds(seconds))
+        self._require_loop().suspend(check_seconds(seconds))
 
-    def _running(self) -> VirtualLoop:
+    def _require_loop(self) -> VirtualLoop:
         if self._loop is None:
             raise RuntimeError("time is not virtual here: use VirtualTime in a with block")
         return self._loop
@@ -113,7 +113,7 @@ _REAL = _clock.monotonic, _clock.time
 _SHORTEST_SLEEP = 1e-6  # seconds
 
 
-def install(hub: Any, **settings: Any) -> VirtualLoop:
+def install_loop(hub: Any, **settings: Any) -> VirtualLoop:
     """Replace the loop of a hub by a :class:`VirtualLoop`, and return the new loop. `date` is a ``datetime``."""
     if date := settings.get("date"):
         settings["date"] = (date if date.tzinfo else date.replace(tzinfo=datetime.timezone.utc)).timestamp()
@@ -127,10 +127,10 @@ def advance_hub(seconds: float) -> None:
     if not isinstance(loop, VirtualLoop):
         raise RuntimeError("this hub has a real clock: put `with VirtualTime():` of gmongo.testing around the "
                            "deployment and clients")  # fmt: skip
-    loop.advance(checked_seconds(seconds))
+    loop.advance(check_seconds(seconds))
 
 
-def checked_seconds(seconds: float) -> float:
+def check_seconds(seconds: float) -> float:
     """Return `seconds`, or raise a ValueError if `seconds` is negative, infinite or not a number."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < float("inf"):
         raise ValueError(f"seconds is {seconds!r}, which is not a number from 0 up")

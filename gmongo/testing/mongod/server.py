@@ -77,11 +77,11 @@ class Server:
             self._data.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise EmbeddedDatabaseError(f"the data folder cannot be created: {error}. {_NO_FOLDER}") from error
-        words = self._settings.command_line(self._data, self._scratch, self.port, self._replica_set)
+        words = self._settings.create_arguments(self._data, self._scratch, self.port, self._replica_set)
         self._process = TetheredProcess(str(self._program.path), words, scratch=self._scratch)
         while True:
             has_ended = self._process.poll() is not None
-            log = self._log()
+            log = self._read_log()
             listening = next((line for line in log if line.get("id") == _LISTENING), None)
             if listening is not None and not has_ended:
                 self.port = listening["attr"]["port"]
@@ -129,7 +129,7 @@ class Server:
 
         The connections remain open. On Linux, the method returns when all threads of the server are suspended.
         """
-        self._signal(signal.SIGSTOP)
+        self._send_signal(signal.SIGSTOP)
         self.is_stopped = True
         # Another greenlet may call resume() or kill() during the wait.
         while (
@@ -141,7 +141,7 @@ class Server:
 
     def resume(self) -> None:
         """Send SIGCONT to continue a process that :meth:`stop` suspended."""
-        self._signal(signal.SIGCONT)
+        self._send_signal(signal.SIGCONT)
         self.is_stopped = False
 
     def restart(self, timeout: float = 60.0) -> None:
@@ -153,7 +153,7 @@ class Server:
         deadline = monotonic() + timeout
         if self.is_running:
             self.resume()
-            self._signal(signal.SIGTERM)
+            self._send_signal(signal.SIGTERM)
             while self.is_running and monotonic() < deadline:
                 gevent.sleep(_CHECK_INTERVAL)
             self.kill()
@@ -185,7 +185,7 @@ class Server:
         else:
             self._process.end(0.0 if self._is_temporary else grace)
 
-    def _signal(self, number: int) -> None:
+    def _send_signal(self, number: int) -> None:
         # If `mongod` has ended, another process may have its process ID. While the parent of `mongod` runs, the process
         # group of the parent contains only `mongod` and the parent. Therefore the check of the group proves that the
         # signal reaches `mongod`.
@@ -197,7 +197,7 @@ class Server:
         except ProcessLookupError:
             raise EmbeddedDatabaseError(f"the server {self.address} has exited") from None
 
-    def _log(self) -> list[dict[str, Any]]:
+    def _read_log(self) -> list[dict[str, Any]]:
         try:
             text = (self._scratch / "output.txt").read_text("utf-8", "replace")
         except OSError:

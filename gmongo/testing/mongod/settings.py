@@ -52,11 +52,11 @@ class Settings:
         query = urlencode({name: value for name, value in options.items() if value is not None})
         return f"mongodb://{user}{','.join(addresses)}/{'?' if query else ''}{query}"
 
-    def command_line(self, data: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
+    def create_arguments(self, data: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
         """Return the command-line arguments of a server. Create a key file in `scratch` if needed."""
         words = ["--dbpath", str(data), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
         words += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
-        for name, value in self._all_parameters():
+        for name, value in self._list_parameters():
             words += ["--setParameter", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
         if replica_set is not None:
             words += ["--replSet", replica_set, "--oplogSize", _OPLOG_MEGABYTES]
@@ -69,7 +69,7 @@ class Settings:
             words += ["--tlsCertificateKeyFile", certificate, "--tlsCAFile", authority.ca_file]
         return words
 
-    def _all_parameters(self) -> Iterator[tuple[str, Any]]:
+    def _list_parameters(self) -> Iterator[tuple[str, Any]]:
         yield "diagnosticDataCollectionEnabled", False
         if self.fail_points:
             yield "enableTestCommands", 1

@@ -58,8 +58,7 @@ class Connection:
         self.compressors: list[str] = []
         self.authentication = Authentication(member.cluster.users, peer_certificate)
         # `closed_by_member` is set when the member closes the connection. If the client closes the connection, the
-        # member first executes the received requests. `closed` is set as soon as the client or the
-        # member closes the connection.
+        # member first executes the received requests. `closed` is set at any end of the connection.
         self.closed_by_member, self.closed = Event(), Event()
         self._stream = stream
         self._unread = bytearray()
@@ -181,11 +180,13 @@ class Connection:
             if not message.wants_reply:
                 return
             following = self._next_streamed_call(call, reply) if message.exhaust_allowed else None
-            flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # as a
-            mongod does reply_number = next(_reply_numbers) & 0x7FFFFFFF self._send(call.name,
-            write_reply(message.opcode, reply_number, number, flags, reply), compressor) if
-            following is None: return self._streamed = following.body.get("getMore") call, number =
-            following, reply_number
+            flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # as in replies of mongod
+            reply_number = next(_reply_numbers) & 0x7FFFFFFF
+            self._send(call.name, write_reply(message.opcode, reply_number, number, flags, reply), compressor)
+            if following is None:
+                return
+            self._streamed = following.body.get("getMore")
+            call, number = following, reply_number
 
     def _next_streamed_call(self, call: Call, reply: dict[str, Any]) -> Call | None:
         """Return the next command of an exhaust stream, or None if the stream ends."""
@@ -208,7 +209,7 @@ class Connection:
         wait_for(faults.not_frozen)
         if faults.partitioned:
             return
-        if network.loses():
+        if network.draw_loss():
             raise CloseConnection
         if faults.take_garbage(command):
             message = b"\xff" * len(message)

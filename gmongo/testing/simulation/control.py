@@ -31,11 +31,11 @@ def serve_control(channel: Channel, deployment: Deployment) -> None:
         try:
             reply = {"result": REQUESTS[request["request"]](deployment, *request["arguments"])}
         except Exception as problem:
-            reply = exception_reply(problem)
+            reply = create_exception_reply(problem)
         channel.send({"number": request["number"], **reply})
 
 
-def exception_reply(problem: Exception) -> dict[str, Any]:
+def create_exception_reply(problem: Exception) -> dict[str, Any]:
     """Return the reply that describes an exception. :func:`raise_problem` raises the exception in the parent."""
     if isinstance(problem, CommandError):
         description = {"code": problem.code, "name": problem.name, "message": problem.message}
@@ -69,7 +69,7 @@ def _describe_member(member: Member) -> dict[str, Any]:
     return {**facts, "connections": connections}
 
 
-def _fault(deployment: Deployment, number: int, name: str, arguments: list[Any], named: dict[str, Any]) -> None:
+def _cause_fault(deployment: Deployment, number: int, name: str, arguments: list[Any], named: dict[str, Any]) -> None:
     if not 0 <= number < len(deployment.members):
         raise ValueError(f"there is no member {number}, only 0 to {len(deployment.members) - 1}")
     if name not in FAULTS:
@@ -77,7 +77,7 @@ def _fault(deployment: Deployment, number: int, name: str, arguments: list[Any],
     getattr(deployment.members[number], name)(*arguments, **named)
 
 
-def _commands(deployment: Deployment, after: int) -> dict[str, Any]:
+def _list_commands(deployment: Deployment, after: int) -> dict[str, Any]:
     """Return the commands in the log, without the first `after` commands that the deployment received."""
     log = deployment.commands
     new_commands = log[max(0, after - log.first) :]
@@ -102,25 +102,25 @@ def _set_network(deployment: Deployment, name: str, value: Any) -> None:
 def _set_fail_point(deployment: Deployment, name: Any, mode: Any, data: Any, member: int | None) -> int:
     """Set a fail point, and return its number for the request ``count of fail point``."""
     handles = _FAIL_POINTS.setdefault(deployment, [])
-    handles.append(deployment.set_fail_point(name, mode, data, member=_member(deployment, member)))
+    handles.append(deployment.set_fail_point(name, mode, data, member=_find_member(deployment, member)))
     return len(handles) - 1
 
 
-def _member(deployment: Deployment, number: int | None) -> Member | None:
+def _find_member(deployment: Deployment, number: int | None) -> Member | None:
     return None if number is None else deployment.members[number]
 
 
 REQUESTS: Mapping[str, Callable[..., Any]] = {
     "advance": lambda deployment, seconds: deployment.advance(seconds),
     "clear commands": lambda deployment: deployment.commands.clear(),
-    "commands": _commands,
+    "commands": _list_commands,
     "count of fail point": lambda deployment, number: _FAIL_POINTS[deployment][number].count,
     "describe": _describe,
-    "fault": _fault,
+    "fault": _cause_fault,
     "log commands": _log_commands,
     "network": lambda deployment: {"latency": deployment.network.latency, "loss": deployment.network.loss},
     "rate limit": lambda deployment, requests, connections, burst, member: deployment.rate_limit(
-        requests, connections, burst=burst, member=_member(deployment, member)
+        requests, connections, burst=burst, member=_find_member(deployment, member)
     ),
     "set fail point": _set_fail_point,
     "set network": _set_network,

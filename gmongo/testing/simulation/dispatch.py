@@ -35,13 +35,13 @@ _NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
 _CHECKED_AFTER_FAIL_POINTS = ("saslStart", "saslContinue")
 
 
-def command_names(cluster: Cluster) -> set[str]:
+def list_command_names(cluster: Cluster) -> set[str]:
     """Return the names of all commands that a deployment supports."""
     return {*_COMMANDS, *cluster.topology.commands, *STORED}
 
 
 def _list_commands(call: Call) -> dict[str, Any]:
-    return {"commands": {name: {"help": ""} for name in sorted(command_names(call.cluster))}}
+    return {"commands": {name: {"help": ""} for name in sorted(list_command_names(call.cluster))}}
 
 
 _COMMANDS: dict[str, Callable[[Call], dict[str, Any]]] = {
@@ -54,15 +54,15 @@ def answer(call: Call) -> dict[str, Any]:
     """Return the reply to a command. If the command fails, return an error reply."""
     try:
         with call.member.operations.running(call) as operation:
-            _check(call)
+            _check_command(call)
             active_fail_point = call.member.fail_points.find(call)
             if active_fail_point is not None:
-                fail_points.act_before(call, *active_fail_point)
+                fail_points.apply_before(call, *active_fail_point)
             if call.name in _CHECKED_AFTER_FAIL_POINTS:
                 fields.check_command(call.request, call.cluster.version)
             reply = _execute(call, operation)
             if active_fail_point is not None:
-                fail_points.act_after(call, *active_fail_point, reply)
+                fail_points.apply_after(call, *active_fail_point, reply)
     except CommandError as problem:
         reply = problem.reply()
     except (CloseConnection, OSError):
@@ -70,28 +70,28 @@ def answer(call: Call) -> dict[str, Any]:
     except Exception as problem:
         _log.exception("the simulated deployment cannot execute %r", call.body)
         reply = error(1, f"the simulated deployment cannot execute {call.name}: {problem!r}").reply()
-    return _with_common_fields(call, reply)
+    return _add_common_fields(call, reply)
 
 
-def _check(call: Call) -> None:
+def _check_command(call: Call) -> None:
     record_app_name(call)  # before the fail points apply, because a fail point can match the name
     call.cluster.limits.admit_request(call)
-    is_known_command = _handler(call) is not None or call.cluster.store.supports(call.name)
+    is_known_command = _find_handler(call) is not None or call.cluster.store.supports(call.name)
     if is_known_command:
         fields.check_duplicates_and_api(call.request, call.cluster.version)
-    stable_api.check(call)
+    stable_api.check_stable_api(call)
     if is_known_command and call.name not in _CHECKED_AFTER_FAIL_POINTS:
         fields.check_command(call.request, call.cluster.version)
         check_generic_fields(call)
     check_access(call)
 
 
-def _handler(call: Call) -> Callable[[Call], dict[str, Any]] | None:
+def _find_handler(call: Call) -> Callable[[Call], dict[str, Any]] | None:
     return _COMMANDS.get(call.name) or call.cluster.topology.commands.get(call.name)
 
 
 def _execute(call: Call, operation: Operation) -> dict[str, Any]:
-    handler = _handler(call)
+    handler = _find_handler(call)
     if handler is not None:
         if call.request.in_transaction:
             raise error(263, "This command is not supported in transactions")
@@ -116,7 +116,7 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
     return reply
 
 
-def _with_common_fields(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
+def _add_common_fields(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of the reply with the fields that each reply may have: ``ok``, error labels, cluster time."""
     reply = dict(reply)
     reply.setdefault("ok", 1.0)

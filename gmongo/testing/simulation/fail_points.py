@@ -34,7 +34,7 @@ _FIELDS = {
     ON_TIME_LIMIT: frozenset()
 }  # fmt: skip
 _ALIASES = {"ismaster": "isMaster", "findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
-_NEVER_FAIL = frozenset({"configureFailPoint"})
+_EXEMPT_COMMANDS = frozenset({"configureFailPoint"})
 _RETRYABLE_WRITES = frozenset({"insert", "update", "delete", "findAndModify", "bulkWrite"})
 _MESSAGE = "Failing command via a fail point"
 _MODES = frozenset({"times", "skip", "activationProbability"})
@@ -98,7 +98,7 @@ class FailPoints(dict[str, FailPoint]):
 
     def find(self, call: Call) -> tuple[str, FailPoint] | None:
         """Return the name and the fail point if a fail point affects the command, or None."""
-        for name, matches in _MATCHING.items():
+        for name, matches in _MATCHERS.items():
             point = self.get(name)
             if point is not None and point.mode != "off" and matches(call, point.data) and point.enter():
                 return name, point
@@ -141,7 +141,7 @@ def _check_data(name: str, point: FailPoint) -> None:
 
 
 def _matches_command(call: Call, data: Mapping[str, Any]) -> bool:
-    if call.name in _NEVER_FAIL:
+    if call.name in _EXEMPT_COMMANDS:
         return False
     fail_commands = {_ALIASES.get(name, name) for name in data.get("failCommands", ())}
     if _ALIASES.get(call.name, call.name) not in fail_commands and not data.get("failAllCommands"):
@@ -158,7 +158,7 @@ def _matches_write(call: Call, data: Mapping[str, Any]) -> bool:
     return call.name in _RETRYABLE_WRITES and number is not None and not call.cluster.store.has_executed(call.request)
 
 
-_MATCHING: Mapping[str, Callable[[Call, Mapping[str, Any]], bool]] = {
+_MATCHERS: Mapping[str, Callable[[Call, Mapping[str, Any]], bool]] = {
     FAIL_COMMAND: _matches_command,
     ON_TRANSACTIONAL_WRITE: _matches_write,
     ON_GET_MORE: lambda call, data: call.name == "getMore",
@@ -166,7 +166,7 @@ _MATCHING: Mapping[str, Callable[[Call, Mapping[str, Any]], bool]] = {
 }
 
 
-def act_before(call: Call, name: str, point: FailPoint) -> None:
+def apply_before(call: Call, name: str, point: FailPoint) -> None:
     """Apply a fail point before the execution of the command."""
     data = point.data
     if name == ON_TIME_LIMIT:
@@ -180,7 +180,7 @@ def act_before(call: Call, name: str, point: FailPoint) -> None:
     if data.get("closeConnection"):
         raise CloseConnection
     if "errorCode" in data:
-        raise error(data["errorCode"], _MESSAGE, **_error_fields(call, data))
+        raise error(data["errorCode"], _MESSAGE, **_create_error_fields(call, data))
 
 
 def _block(call: Call, seconds: float) -> None:
@@ -195,7 +195,7 @@ def _block(call: Call, seconds: float) -> None:
         raise error(50, "operation exceeded time limit")
 
 
-def _error_fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
+def _create_error_fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
     fields = dict(data.get("errorExtraInfo") or {})
     if "errorLabels" in data:
         fields["errorLabels"] = list(data["errorLabels"])
@@ -205,7 +205,7 @@ def _error_fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def act_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) -> None:
+def apply_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) -> None:
     """Apply a fail point after the execution of the command."""
     data = point.data
     if "writeConcernError" in data and call.name not in WITHOUT_WRITE_CONCERN:

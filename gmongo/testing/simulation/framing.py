@@ -121,7 +121,7 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
         if size != len(section) or size < 5:
             raise MalformedMessage(f"section length {size} does not fit the message")
         if payload[position] == 0 and body is None:
-            body, repeated = _decode(section), _repeated_field(section)
+            body, repeated = _decode(section), _find_repeated_field(section)
         elif payload[position] == 1:
             name_end = section.index(0, 4)
             sequences[section[4:name_end].decode()] = _decode(section[name_end + 1 :], bson.decode_all)
@@ -131,10 +131,10 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
     if body is None:
         raise MalformedMessage("the message has no body")
     repeated = next(iter(set(body) & set(sequences)), repeated)
-    return Message(OP_MSG, flags, {**body, **sequences}, _database(body), len(payload), repeated)
+    return Message(OP_MSG, flags, {**body, **sequences}, _find_database(body), len(payload), repeated)
 
 
-def _repeated_field(document: bytes) -> str | None:
+def _find_repeated_field(document: bytes) -> str | None:
     """Return the name of a field that occurs twice in a BSON document. Return None if no field occurs twice."""
     names: set[bytes] = set()
     position = 4
@@ -155,7 +155,7 @@ def _repeated_field(document: bytes) -> str | None:
     return None
 
 
-def _database(body: Mapping[str, Any]) -> str:
+def _find_database(body: Mapping[str, Any]) -> str:
     name = body.get("$db")
     if not isinstance(name, str) or not name:
         raise MalformedCommand("OP_MSG requests require a $db argument")
@@ -164,17 +164,17 @@ def _database(body: Mapping[str, Any]) -> str:
 
 def _decode(data: bytes, decode: Callable[..., Any] = bson.decode) -> Any:
     decoded = decode(data, _OPTIONS)
-    return _references_to_documents(decoded) if _REFERENCE in data else decoded
+    return _convert_references(decoded) if _REFERENCE in data else decoded
 
 
-def _references_to_documents(value: Any) -> Any:
+def _convert_references(value: Any) -> Any:
     """Replace each DBRef in `value` by a document, because a server has no special type for references."""
     if isinstance(value, DBRef):
         value = value.as_doc()
     if isinstance(value, dict):
-        return {name: _references_to_documents(part) for name, part in value.items()}
+        return {name: _convert_references(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_references_to_documents(part) for part in value]
+        return [_convert_references(part) for part in value]
     return value
 
 

@@ -11,7 +11,7 @@ from gmongo.testing import clock
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.users import EXTERNAL
-from gmongo.testing.simulation.versions import STREAMS_AND_LABELS, wire_version
+from gmongo.testing.simulation.versions import STREAMS_AND_LABELS, find_wire_version
 
 HELLOS = frozenset({"hello", "isMaster", "ismaster"})
 _LIMITS = {"maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000}
@@ -39,10 +39,10 @@ def hello(call: Call) -> dict[str, Any]:
         "logicalSessionTimeoutMinutes": member.parameters["localLogicalSessionTimeoutMinutes"],
         "connectionId": call.connection.number,
         "minWireVersion": 0,
-        "maxWireVersion": wire_version(member.cluster.version),
+        "maxWireVersion": find_wire_version(member.cluster.version),
         "readOnly": False,
     }
-    return {**reply, **_fields_for_request(call)}
+    return {**reply, **_create_request_fields(call)}
 
 
 def record_app_name(call: Call) -> None:
@@ -77,7 +77,7 @@ def _check_first_hello(call: Call) -> None:
     connection.compressors = [name for name in offered if name in call.cluster.compressors]
 
 
-def _fields_for_request(call: Call) -> dict[str, Any]:
+def _create_request_fields(call: Call) -> dict[str, Any]:
     """Return the fields of the reply that depend on the request: service, compressors and authentication."""
     fields: dict[str, Any] = {}
     if call.member.service_id is not None:
@@ -85,13 +85,13 @@ def _fields_for_request(call: Call) -> dict[str, Any]:
     if "compression" in call.body and call.connection.compressors:
         fields["compression"] = call.connection.compressors
     if "saslSupportedMechs" in call.body:
-        fields |= _supported_mechanisms(call)
+        fields |= _list_mechanisms(call)
     if isinstance(call.body.get("speculativeAuthenticate"), Mapping):
-        fields |= _speculative_authentication(call, call.body["speculativeAuthenticate"])
+        fields |= _start_authentication(call, call.body["speculativeAuthenticate"])
     return fields
 
 
-def _supported_mechanisms(call: Call) -> dict[str, Any]:
+def _list_mechanisms(call: Call) -> dict[str, Any]:
     database, dot, name = call.body["saslSupportedMechs"].partition(".")
     if not dot:
         raise error(2, "UserName must contain a '.' separated database.user pair")
@@ -102,7 +102,7 @@ def _supported_mechanisms(call: Call) -> dict[str, Any]:
     return {"saslSupportedMechs": [name for name in user.mechanisms if name in allowed]}
 
 
-def _speculative_authentication(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
+def _start_authentication(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the field ``speculativeAuthenticate`` of the reply. Return no field if the authentication fails."""
     authentication, database = call.connection.authentication, str(body.get("db", "admin"))
     allowed = call.member.parameters["authenticationMechanisms"]

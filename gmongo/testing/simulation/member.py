@@ -257,7 +257,7 @@ class Member:
         self._change.announce()
 
     def _check_command_name(self, command: str | None) -> None:
-        known = dispatch.command_names(self.cluster)
+        known = dispatch.list_command_names(self.cluster)
         if command is not None and command not in known:
             hint = did_you_mean(str(command), known)
             raise ValueError(f"command is {command!r}, which is not the name of a command{hint}")

@@ -40,5 +40,5 @@ class Parameters(dict[str, Any]):
             raise error(NO_CODE, f"attempted to set unrecognized parameter [{name}]")
         if not isinstance(value, _KINDS.get(type(DEFAULTS[name]), type(DEFAULTS[name]))):
             raise error(14, f"parameter {name} cannot be {value!r}")
-        before, self[name] = self[name], value
-        return before
+        old_value, self[name] = self[name], value
+        return old_value

@@ -43,7 +43,7 @@ _STAGES_OUTSIDE = frozenset(
 )  # fmt: skip
 
 
-def check(call: Call) -> None:
+def check_stable_api(call: Call) -> None:
     """Check the fields of the Stable API in a command."""
     body = call.body
     version = body.get("apiVersion")
@@ -74,10 +74,10 @@ def _check_strict(call: Call, version: str) -> None:
     if not known:
         raise error(323, f"Provided apiStrict:true, but the command {call.name} is not in API Version {version}")
     for name in sorted(_FIELDS_OUTSIDE.get(call.name, frozenset()) & set(call.body)):
-        raise _not_in_api(f"the field {name!r} of {call.name}", version)
-    for stage in _stages(call.body):
+        raise _create_api_error(f"the field {name!r} of {call.name}", version)
+    for stage in _find_stages(call.body):
         if stage in _STAGES_OUTSIDE:
-            raise _not_in_api(f"stage {stage}", version)
+            raise _create_api_error(f"stage {stage}", version)
     if call.name == "createIndexes":
         _check_indexes(call.body, version)
 
@@ -85,18 +85,18 @@ def _check_strict(call: Call, version: str) -> None:
 def _check_indexes(body: Mapping[str, Any], version: str) -> None:
     for index in body.get("indexes", ()):
         for name in sorted(_INDEX_FIELDS_OUTSIDE & set(index)):
-            raise _not_in_api(f"the index option {name!r}", version)
+            raise _create_api_error(f"the index option {name!r}", version)
         kinds = (kind for kind in index.get("key", {}).values() if isinstance(kind, str))
         if any(kind in _INDEX_TYPES_OUTSIDE for kind in kinds):
-            raise _not_in_api(f"the index {index.get('key')}", version)
+            raise _create_api_error(f"the index {index.get('key')}", version)
 
 
-def _stages(body: Mapping[str, Any]) -> list[str]:
+def _find_stages(body: Mapping[str, Any]) -> list[str]:
     pipeline = body.get("pipeline")
     if not isinstance(pipeline, list):
         return []
     return [name for stage in pipeline if isinstance(stage, Mapping) for name in stage]
 
 
-def _not_in_api(construct: str, version: str) -> CommandError:
+def _create_api_error(construct: str, version: str) -> CommandError:
     return error(323, f"Provided apiStrict:true, but {construct} is not in API Version {version}")

@@ -26,6 +26,6 @@ def parse_version(version: str) -> tuple[int, int, int]:
     return numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else 0
 
 
-def wire_version(version: tuple[int, ...]) -> int:
+def find_wire_version(version: tuple[int, ...]) -> int:
     """Return the maxWireVersion of a server version."""
     return max(number for release, number in _WIRE_VERSIONS if release <= version[:2])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing import clock
-from gmongo.testing.command import error, name_of
+from gmongo.testing.command import error, find_name
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.store.values import is_number, to_long
 from gmongo.testing.unsupported import not_supported
@@ -28,7 +28,7 @@ def check_write_concern(call: Call) -> None:
     concern = call.body.get("writeConcern")
     if not concern:
         return
-    w = _normalized_w(concern.get("w", 1))
+    w = _normalize_w(concern.get("w", 1))
     if w == {}:
         raise error(9, "tagged write concern requires tags")
     if isinstance(w, dict):
@@ -50,21 +50,21 @@ def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
     concern = call.body.get("writeConcern")
     if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
         return
-    w = _normalized_w(concern.get("w", "majority"))
-    problem = _unsatisfiable_error(call, w) or _await_replication(call, w, concern)
+    w = _normalize_w(concern.get("w", "majority"))
+    problem = _find_problem(call, w) or _await_replication(call, w, concern)
     if problem is not None:
         code, message = problem
         shown = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
         info = {**({"wtimeout": True} if code == _TIMEOUT else {}), "writeConcern": shown}
-        error = {"code": code, "codeName": name_of(code), "errmsg": message, "errInfo": info}
+        error = {"code": code, "codeName": find_name(code), "errmsg": message, "errInfo": info}
         reply.setdefault("writeConcernError", error)
 
 
-def _normalized_w(w: Any) -> Any:
+def _normalize_w(w: Any) -> Any:
     return "" if w is None else to_long(w) if is_number(w) else w
 
 
-def _unsatisfiable_error(call: Call, w: Any) -> tuple[int, str] | None:
+def _find_problem(call: Call, w: Any) -> tuple[int, str] | None:
     """Return the code and message of the error if the deployment can never satisfy the write concern."""
     if isinstance(w, str):
         known = w == "majority" or w in call.cluster.write_concern_modes

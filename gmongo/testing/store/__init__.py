@@ -33,10 +33,7 @@ class Store:
         return ALIASES.get(name, name) in COMMANDS
 
     def execute(self, request: Request) -> dict[str, Any]:
-        """Execute a command, and return the reply without ``ok`` and cluster time.
-
-        The caller must not change the reply.
-        """
+        """Return a read-only reply to a command, without ``ok`` and cluster time."""
         name = ALIASES.get(request.name, request.name)
         if name not in COMMANDS:
             raise error(59, f"no such command: '{request.name}'")
@@ -58,7 +55,7 @@ class Store:
         extra = {"operationDescription": {"shardKey": key}}
         state.publish("shardCollection", database, name, uuid=collection.uuid, extra=extra)
 
-    def status(self) -> dict[str, Any]:
+    def describe_status(self) -> dict[str, Any]:
         """Return the sections of ``serverStatus`` that the store determines."""
         return {
             "metrics": {"cursor": {"open": {"total": self._state.cursors.count()}}},

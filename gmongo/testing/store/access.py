@@ -128,12 +128,12 @@ class PastAccess(Access):
         return collection
 
     def records(self, collection: Collection) -> Mapping[Key, Record]:
-        if self.time < collection.horizon:
+        if self.time < collection.oldest_time:
             raise error(239, "Read timestamp is older than the oldest available timestamp.")
-        return collection.as_of(self.time)
+        return collection.read_at(self.time)
 
     def find_unindexed_keys(self, collection: Collection) -> Iterable[Key]:
-        return collection.changed_since(self.time)
+        return collection.find_changed_keys(self.time)
 
 
 def create_snapshot_error(collection: Collection) -> CommandError:

@@ -19,7 +19,7 @@ from gmongo.testing.store.expressions.compiling import Scope
 from gmongo.testing.store.joins import evaluate_documents as documents_stage
 from gmongo.testing.store.output import OUTPUTS, check_output, write_output
 from gmongo.testing.store.replies import open_cursor, parse_batch_size
-from gmongo.testing.store.selection import create_environment, find_hinted_index, read_documents, select
+from gmongo.testing.store.selection import create_environment, find_hint_index, read_documents, select
 from gmongo.testing.store.stages import SPECIAL_STAGES, check_collection_stats, compile_pipeline, parse_stage_name
 from gmongo.testing.unsupported import not_supported
 
@@ -111,13 +111,13 @@ def _read_source(context: Context, pipeline: list[Any]) -> tuple[Iterable[Docume
         )
         return documents, pipeline
     hint = context.body.get("hint")
-    find_hinted_index(collection, hint)
+    find_hint_index(collection, hint)
     query = pipeline[0].get("$match", {}) if pipeline else {}
     other_stages = pipeline[1:] if pipeline and "$match" in pipeline[0] else pipeline
     records = select(
         context.access, collection, query, context.collation(collection), context.variables, hint, context.pace
     )
-    return (record_.document for _, record_ in records), other_stages
+    return (match.document for _, match in records), other_stages
 
 
 def _evaluate_documents(context: Context, spec: Any) -> Documents:
@@ -147,7 +147,7 @@ def _read_index_stats(context: Context, _spec: Any) -> Documents:
     common_fields = {"host": context.request.member, "accesses": {"ops": Int64(0)}}
     indexes = collection.indexes.values() if collection else []
     return [
-        {"name": index.name, "key": dict(index.keys), "spec": index.description(), **common_fields} for index in indexes
+        {"name": index.name, "key": dict(index.keys), "spec": index.describe(), **common_fields} for index in indexes
     ]
 
 

@@ -66,7 +66,7 @@ class Update:
             isinstance(operand, dict)
             and "$each" in operand
             and ("$sort" in operand or ("$slice" in operand and operand["$each"]))
-            and any(self._matching_paths(document, path.split("."), document))
+            and any(self._find_paths(document, path.split("."), document))
             for path, operand in operands_by_path.items()
         )
 
@@ -83,7 +83,7 @@ class Update:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
         return _add_identity(updated, document, is_insert)
 
-    def written_whole(self, document: Document, updated: Document) -> frozenset[str] | None:
+    def find_whole_paths(self, document: Document, updated: Document) -> frozenset[str] | None:
         """Return the paths of the values that change streams show completely.
 
         After update operators, the result contains the empty path. After ``$[]`` and ``$[name]``,
@@ -97,7 +97,7 @@ class Update:
         for parts, name, _ in self._edits:
             if name == "$push" and not self._has_modifiers(parts):
                 continue
-            for path in self._matching_paths(document, parts, document):
+            for path in self._find_paths(document, parts, document):
                 new = find_value(updated, path)
                 old = find_value(document, path)
                 is_container = new is None or isinstance(new, (dict, list))
@@ -119,7 +119,7 @@ class Update:
 
     def _apply_operators(self, document: Document, is_insert: bool) -> Document:
         original = copy_value(document)
-        targets = [(self._paths_or_error(original, parts), name, edit) for parts, name, edit in self._edits]
+        targets = [(self._find_paths_or_error(original, parts), name, edit) for parts, name, edit in self._edits]
         for paths, name, edit in targets:
             if isinstance(paths, CommandError):
                 raise paths
@@ -132,27 +132,27 @@ class Update:
                                           "immutable field '_id'")  # fmt: skip
         return document
 
-    def _paths_or_error(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
+    def _find_paths_or_error(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
         """Return the paths that a path with positional operators matches, or the error."""
         if "$" not in "".join(parts):
             return [list(parts)]
         try:
-            return list(self._matching_paths(document, parts, document))
+            return list(self._find_paths(document, parts, document))
         except CommandError as error:
             return error
 
-    def _matching_paths(self, original: Document, parts: Sequence[str], current: Document) -> Iterator[list[str]]:
+    def _find_paths(self, original: Document, parts: Sequence[str], current: Document) -> Iterator[list[str]]:
         """Yield the paths that a path with ``$``, ``$[]`` or ``$[name]`` matches in a document."""
-        position = next((index_ for index_, part in enumerate(parts) if _is_positional(part)), None)
+        position = next((candidate for candidate, part in enumerate(parts) if _is_positional(part)), None)
         if position is None:
             yield list(parts)
             return
         part = parts[position]
         prefix, suffix = list(parts[:position]), parts[position + 1 :]
-        for index in self._matching_indexes(original, prefix, part, current):
-            yield from self._matching_paths(original, [*prefix, str(index), *suffix], current)
+        for index in self._find_indexes(original, prefix, part, current):
+            yield from self._find_paths(original, [*prefix, str(index), *suffix], current)
 
-    def _matching_indexes(self, original: Document, path: Sequence[str], part: str, current: Document) -> list[int]:
+    def _find_indexes(self, original: Document, path: Sequence[str], part: str, current: Document) -> list[int]:
         if part == "$":
             index = find_positional_index(original, path, self.query, self.variables, self.collation)
             if index is None:
@@ -254,9 +254,7 @@ def _is_array_operator(part: str) -> bool:
 
 
 def _are_overlapping(first: list[str], second: list[str]) -> bool:
-    """Return True if one path is a prefix of the other path, or the first difference is an array
-    operator.
-    """
+    """Return True if one path contains the other, or the first difference is an array operator."""
     for first_part, second_part in zip(first, second, strict=False):
         if first_part != second_part:
             if _is_array_operator(first_part) and _is_array_operator(second_part):
@@ -341,10 +339,7 @@ def _find_equal_paths(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _find_equal_values(condition: Any) -> Iterator[Any]:
-    """Yield the values to which a condition compares a field for equality.
-
-    A pattern counts as a value only in ``$eq``.
-    """
+    """Yield the values that a condition requires. A pattern counts as a value only in ``$eq``."""
     if not has_operators(condition):
         alternatives, all_values = [condition], []
     else:

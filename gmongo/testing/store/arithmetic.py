@@ -89,14 +89,14 @@ def sum_values(values: Iterable[Any]) -> Any:
 
 def _sum_numbers(numbers: list[Any]) -> Any:
     types = set(map(type, numbers))
-    if any(issubclass(type_, Decimal128) for type_ in types):
+    if any(issubclass(kind, Decimal128) for kind in types):
         decimals = [number for number in numbers if isinstance(number, Decimal128)]
         doubles = [number for number in numbers if not isinstance(number, Decimal128)]
         exact_sum = Decimal128(_sum_exactly(doubles))
         return functools.reduce(add, decimals, exact_sum) if doubles else functools.reduce(add, decimals)
-    if any(issubclass(type_, float) for type_ in types):
+    if any(issubclass(kind, float) for kind in types):
         return sum_doubles(numbers)
-    return to_integer(sum(numbers), *(type_() for type_ in types))
+    return to_integer(sum(numbers), *(kind() for kind in types))
 
 
 def _sum_exactly(numbers: list[Any]) -> Decimal:
@@ -119,10 +119,10 @@ def compute_average(values: Iterable[Any]) -> Any:
     numbers = [value for value in values if is_number(value)]
     if not numbers:
         return None
-    sum_ = _sum_numbers(numbers)
-    if isinstance(sum_, Decimal128):
-        return Decimal128(CONTEXT.divide(sum_.to_decimal(), Decimal(len(numbers))))
-    return sum(numbers) / len(numbers) if not isinstance(sum_, float) else sum_ / len(numbers)
+    total = _sum_numbers(numbers)
+    if isinstance(total, Decimal128):
+        return Decimal128(CONTEXT.divide(total.to_decimal(), Decimal(len(numbers))))
+    return sum(numbers) / len(numbers) if not isinstance(total, float) else total / len(numbers)
 
 
 def find_extreme(values: Iterable[Any], direction: int, fold: Callable[[Any], Any] = lambda value: value) -> Any:

@@ -25,7 +25,7 @@ def bulk_write(context: Context) -> Document:
     targets = [_create_target(context, namespace_spec) for namespace_spec in body["nsInfo"]]
     counts: Counter[str] = Counter()
     results: list[Document] = []
-    for index, operation in enumerate(context.pace.through(body["ops"])):
+    for index, operation in enumerate(context.pace.iterate(body["ops"])):
         result = _execute_operation(operation, index, targets, counts)
         if not result["ok"] or not body.get("errorsOnly"):
             results.append(result)
@@ -42,7 +42,7 @@ _COUNT_NAMES = {"insert": "nInserted", "update": "nMatched", "delete": "nDeleted
 
 
 def _check_operations(context: Context, body: Document) -> None:
-    for operation in context.pace.through(body["ops"]):
+    for operation in context.pace.iterate(body["ops"]):
         kind = _find_kind(operation)
         check_body(f"bulkWrite-{kind}", operation, context.state.version)
         if not is_number(operation[kind]):

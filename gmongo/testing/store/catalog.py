@@ -112,7 +112,7 @@ def _describe_collection(collection: Collection) -> Document:
         return {**description, "info": {"readOnly": True}}
     if collection.kind == "timeseries":
         return {**description, "info": {"readOnly": False}}
-    return {**description, "info": info, "idIndex": create_identity_index(collection.collation).description()}
+    return {**description, "info": info, "idIndex": create_identity_index(collection.collation).describe()}
 
 
 def list_databases(context: Context) -> Document:
@@ -134,4 +134,4 @@ def _describe_database(context: Context, name: str) -> Document:
 
 def compute_size(collection: Collection, pace: Pace) -> int:
     """Return the size in bytes of all documents of a collection."""
-    return sum(len(bson.encode(record.document)) for record in pace.through(list(collection.records.values())))
+    return sum(len(bson.encode(record.document)) for record in pace.iterate(list(collection.records.values())))

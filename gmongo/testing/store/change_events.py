@@ -20,7 +20,7 @@ class Presentation:
     state: State  # the state of the deployment
     options: Document  # the options of the stage `$changeStream`
 
-    def invalidation(self, position: Position, event: Event) -> Document:
+    def create_invalidation(self, position: Position, event: Event) -> Document:
         """Return the document of type ``invalidate``, which follows an event that ends the stream."""
         return _create_common_fields(position, "invalidate", event, self.state.version)
 
@@ -32,9 +32,9 @@ class Presentation:
         if event.kind in ("insert", "replace"):
             document["fullDocument"] = event.after
         if event.kind == "update":
-            document.update(self._post_image(event))
+            document.update(self._create_post_image(event))
         document["ns"] = {"db": event.database, **({"coll": event.collection} if event.collection else {})}
-        document.update(self._catalog_fields(event))
+        document.update(self._create_catalog_fields(event))
         image = event.after or event.before
         if image is not None:
             document["documentKey"] = {"_id": image["_id"]}
@@ -44,10 +44,10 @@ class Presentation:
                 description["disambiguatedPaths"] = disambiguate_paths(event.before, event.after, description)
             document["updateDescription"] = description
         if event.kind in ("update", "replace", "delete"):
-            document.update(self._pre_image(event))
+            document.update(self._create_pre_image(event))
         return document
 
-    def _catalog_fields(self, event: Event) -> Document:
+    def _create_catalog_fields(self, event: Event) -> Document:
         fields = dict(event.extra)
         if event.kind == "rename" and self.options.get("showExpandedEvents"):
             dropped = fields.pop("dropTarget", None)
@@ -57,7 +57,7 @@ class Presentation:
             del fields["nsType"]
         return fields
 
-    def _post_image(self, event: Event) -> Document:
+    def _create_post_image(self, event: Event) -> Document:
         mode = self.options.get("fullDocument", "default")
         if mode == "default":
             return {}
@@ -69,7 +69,7 @@ class Presentation:
             raise _create_image_error("post-image")
         return {"fullDocument": None}
 
-    def _pre_image(self, event: Event) -> Document:
+    def _create_pre_image(self, event: Event) -> Document:
         mode = self.options.get("fullDocumentBeforeChange", "off")
         if mode == "off":
             return {}

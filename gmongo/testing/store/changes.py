@@ -134,14 +134,14 @@ class ChangeStreamCursor(Cursor):
         self._position = find_start_position(state, options)
         state.oplog.check(self._position)
 
-    def extras(self) -> Document:
+    def list_extras(self) -> Document:
         return {"postBatchResumeToken": self._position.token()}
 
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         documents: list[Document] = []
         size, end = 0, create_mark(self._state.now())  # before the loop, in which other greenlets may add events
-        for position, event in pace.through(self._pending()):
-            document = self._resulting_document(position, event)
+        for position, event in pace.iterate(self._find_pending()):
+            document = self._create_document(position, event)
             if document is not None:
                 size += len(bson.encode(document))
                 if documents and size > MAX_BATCH_BYTES:
@@ -156,29 +156,26 @@ class ChangeStreamCursor(Cursor):
         self._position = max(self._position, end)
         return documents
 
-    def _pending(self) -> Iterator[tuple[Position, Event]]:
-        """Yield the events after the current position.
-
-        Yield an invalidation after an event that ends the stream.
-        """
+    def _find_pending(self) -> Iterator[tuple[Position, Event]]:
+        """Yield new events, and an invalidation after each event that ends the stream."""
         last_event = self._state.oplog.event_at(self._position)
         if last_event is not None and self._ends(last_event):
-            yield self._invalidation(last_event)
+            yield self._create_invalidation(last_event)
         for event in self._state.oplog.after(self._position):
             yield event.position, event
             if self._ends(event):
-                yield self._invalidation(event)
+                yield self._create_invalidation(event)
 
     def _ends(self, event: Event) -> bool:
         return self._scope.covers(event) and self._scope.is_ended_by(event)
 
-    def _invalidation(self, event: Event) -> tuple[Position, Event]:
+    def _create_invalidation(self, event: Event) -> tuple[Position, Event]:
         return Position(event.position.time, event.position.order, AFTER_INVALIDATION), event
 
-    def _resulting_document(self, position: Position, event: Event) -> Document | None:
+    def _create_document(self, position: Position, event: Event) -> Document | None:
         """Return the document that the stream shows for an event. Return None if the stream does not show the event."""
         if position.kind == AFTER_INVALIDATION:
-            document = self._presentation.invalidation(position, event)
+            document = self._presentation.create_invalidation(position, event)
         elif not self._is_shown(event):
             return None
         else:

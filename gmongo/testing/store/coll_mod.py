@@ -89,10 +89,10 @@ def _modify_index(collection: Collection, spec: Document, pace: Pace) -> Documen
 
 def _check_values_unique(collection: Collection, index: Index, pace: Pace) -> None:
     ids_by_entry: dict[Any, list[Any]] = {}
-    for record in pace.through(list(collection.records.values())):
+    for record in pace.iterate(list(collection.records.values())):
         for entry, _ in index.entries(record.document):
             ids_by_entry.setdefault(entry, []).append(record.document["_id"])
-    violations = [{"ids": ids} for ids in pace.through(ids_by_entry.values()) if len(ids) > 1]
+    violations = [{"ids": ids} for ids in pace.iterate(ids_by_entry.values()) if len(ids) > 1]
     if violations:
         raise error(359, "Cannot convert the index to unique. Please resolve conflicting documents before running "
                     "collMod again.", violations=violations)  # fmt: skip

@@ -62,23 +62,23 @@ class Collation:
         completed_fields["strength"] = to_long(completed_fields["strength"])
         return _compile_collation(tuple(sorted(completed_fields.items())))
 
-    def description(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Return the collation document that ``listIndexes`` shows. The document of the binary order is empty."""
         spec = dict(self.spec)
         names = ("locale", "caseLevel", "caseFirst", "strength", "numericOrdering", "alternate", "maxVariable",
                  "normalization", "backwards")  # fmt: skip
         return {**{name: spec[name] for name in names}, "version": _VERSION} if spec else {}
 
-    def folded(self, value: Any) -> Any:
+    def apply(self, value: Any) -> Any:
         """Return a copy of a value in which sort keys of the collation replace all strings."""
         if self.fold is None:
             return value
         if type(value) is str:
             return self.fold(value)
         if isinstance(value, dict):
-            return {name: self.folded(part) for name, part in value.items()}
+            return {name: self.apply(part) for name, part in value.items()}
         if isinstance(value, list):
-            return [self.folded(part) for part in value]
+            return [self.apply(part) for part in value]
         return value
 
 

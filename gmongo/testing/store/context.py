@@ -122,12 +122,8 @@ def check_name(database: str, name: str, for_write: bool = False) -> None:
     if not name or name.startswith(".") or "\0" in name or "$" in name or is_too_long:
         raise invalid_namespace(f"Invalid namespace specified '{database}.{name}'")
     system_name = name.startswith("system.") and name.split(".")[1]
-    if (
-        system_name
-        and for_write
-        and system_name not in _WRITABLE_NAMES
-        and database not in ("admin", "config", "local")
-    ):
+    is_writable = system_name in _WRITABLE_NAMES or database in ("admin", "config", "local")
+    if system_name and for_write and not is_writable:
         raise invalid_namespace(f"cannot write to '{database}.{name}'")
     if name.startswith("system.") or (database, name) in _INTERNAL_COLLECTIONS:
         raise not_supported("a collection of the server", f"{database}.{name}")

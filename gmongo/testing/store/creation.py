@@ -48,9 +48,7 @@ def complete_series(options: Mapping[str, Any]) -> Document:
 
 
 def _complete_bucketing(options: Mapping[str, Any]) -> Document:
-    """Return the options that determine the buckets: a granularity, or the numbers of seconds in
-    ``_SECONDS_OPTIONS``.
-    """
+    """Return the bucket options: a granularity, or the options in ``_SECONDS_OPTIONS``."""
     span, rounding = (to_long(options[name]) if name in options else None for name in _SECONDS_OPTIONS)
     if "granularity" not in options and rounding is not None:
         if span != rounding or not 1 <= rounding <= _MAX_SECONDS:
@@ -82,7 +80,7 @@ def parse_options(body: Mapping[str, Any]) -> Document:
     _check_combination(options)
     collation = Collation.from_spec(options["collation"], required=True) if "collation" in options else Collation()
     check_contents(options)
-    completed_options = {**options, "timeseries": series, "collation": collation.description()}
+    completed_options = {**options, "timeseries": series, "collation": collation.describe()}
     if "viewOn" in options:
         completed_options = {name: completed_options.get(name, []) for name in ("viewOn", "pipeline", "collation")}
     return {
@@ -93,10 +91,7 @@ def parse_options(body: Mapping[str, Any]) -> Document:
 
 
 def is_default(name: str, value: Any) -> bool:
-    """Return True if the value of an option is the default.
-
-    A server does not store default values.
-    """
+    """Return True if the value of an option is the default, which a server does not store."""
     if name in ("capped", "max", "clusteredIndex", "collation", "validator"):
         return not value or not is_true(value)
     return name == "changeStreamPreAndPostImages" and not is_true(value["enabled"])
@@ -139,7 +134,7 @@ def check_contents(options: Mapping[str, Any]) -> None:
         for stage in options["pipeline"]:
             if isinstance(stage, dict) and OUTPUTS & set(stage):
                 raise error(167, "a view cannot write, as $out and $merge do")
-        compile_pipeline(options["pipeline"], Environment.for_variables(BUILT_IN_VARIABLES))
+        compile_pipeline(options["pipeline"], Environment.from_variables(BUILT_IN_VARIABLES))
     if options.get("validator"):
         check_allowed(options["validator"], RESTRICTED_OPERATORS - {"$expr", "$jsonSchema"})
         compile_filter(options["validator"])
@@ -149,7 +144,7 @@ def check_view(views: list[Collection], name: str, options: Document) -> None:
     """Check that a new view is in no cycle of views, and has the collation of its source views."""
     if "viewOn" in options:
         options_text = repr(options)
-        if any(repr(name) in text_ for text_ in (options_text, *(repr(view.options) for view in views))):
+        if any(repr(name) in definition for definition in (options_text, *(repr(view.options) for view in views))):
             raise not_supported("a view whose name is in a view")
         collation = Collation.from_spec(options.get("collation"))
         if any(repr(view.name) in options_text and view.collation != collation for view in views):

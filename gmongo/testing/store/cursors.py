@@ -50,21 +50,18 @@ class Cursor:
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         """Return the next results: at most `limit` documents, and only as many as fit into a message."""
         end = len(self._documents) if limit is None else min(len(self._documents), self._next + limit)
-        batch = limit_to_one_message(pace.through(itertools.islice(self._documents, self._next, end)))
+        batch = limit_to_one_message(pace.iterate(itertools.islice(self._documents, self._next, end)))
         self._next += len(batch)
         if self._next == len(self._documents):
             is_below_limit = limit is None or len(batch) < limit
             self.finished = is_below_limit or self._limit_reached
         return batch
 
-    def belongs_to(self, namespace: str) -> bool:
-        """Return True if a ``killCursors`` for the namespace kills the cursor.
-
-        Cursors of lists match any namespace.
-        """
+    def matches_namespace(self, namespace: str) -> bool:
+        """Return True if ``killCursors`` kills the cursor. Cursors of lists match any namespace."""
         return self.namespace == namespace or not {"listCollections", "listIndexes"}.isdisjoint(self.command)
 
-    def extras(self) -> Document:
+    def list_extras(self) -> Document:
         return {}
 
 
@@ -99,7 +96,7 @@ class TailingCursor(Cursor):
         if self._left is not None:
             limit = self._left if limit is None else min(limit, self._left)
         documents: list[Document] = []
-        for record in pace.through(records[bisect_right(records, self._last, key=_get_number) :]):
+        for record in pace.iterate(records[bisect_right(records, self._last, key=_get_number) :]):
             if limit is not None and len(documents) >= limit:
                 break
             self._last = record.number
@@ -155,18 +152,15 @@ class Cursors:
         killed, missing = [], []
         for cursor_id in cursor_ids:
             cursor = self._open.get(cursor_id)
-            if cursor is None or cursor.member != member or not cursor.belongs_to(namespace):
+            if cursor is None or cursor.member != member or not cursor.matches_namespace(namespace):
                 missing.append(Int64(cursor_id))
             else:
                 del self._open[cursor_id]
                 killed.append(Int64(cursor_id))
         return {"cursorsKilled": killed, "cursorsNotFound": missing, "cursorsAlive": [], "cursorsUnknown": []}
 
-    def kill_of_collection(self, namespace: str) -> None:
-        """Kill the tailable cursors of a dropped collection.
-
-        For other cursors, the next ``getMore`` reports the drop.
-        """
+    def kill_for_collection(self, namespace: str) -> None:
+        """Kill the tailable cursors of a dropped collection. Other cursors fail at ``getMore``."""
         self.kill_where(lambda cursor: cursor.namespace == namespace and cursor.capped)
         for cursor in self._open.values():
             cursor.is_lost = cursor.is_lost or (cursor.namespace == namespace and "find" in cursor.command)

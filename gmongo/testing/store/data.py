@@ -55,9 +55,9 @@ class Collection:
     changed: dict[Key, Timestamp] = field(default_factory=dict)
     # The last changes, for reads at a past time.
     history: deque[Change] = field(default_factory=lambda: deque(maxlen=MAX_HISTORY))
-    horizon: Timestamp = BEGINNING  # the oldest logical time for reads
+    oldest_time: Timestamp = BEGINNING  # the oldest logical time for reads
     last_number: int = 0  # the highest record number
-    stored: int = 0  # the size in bytes of all documents of a capped collection
+    stored_bytes: int = 0  # the size in bytes of all documents of a capped collection
 
     @property
     def namespace(self) -> str:
@@ -69,7 +69,7 @@ class Collection:
         return Collation.from_spec(self.options.get("collation"))
 
     def key(self, identity: Any) -> Key:
-        return make_key(self.collation.folded(identity))
+        return make_key(self.collation.apply(identity))
 
     @property
     def is_view(self) -> bool:
@@ -96,7 +96,7 @@ class Collection:
         self._remove_from_indexes(key)
         self.records[key] = record
         if self.is_capped:
-            self.stored += len(bson.encode(record.document))
+            self.stored_bytes += len(bson.encode(record.document))
         for index in self.indexes.values():
             index.add(key, record.document)
 
@@ -110,10 +110,10 @@ class Collection:
         max_count, size = self.options.get("max"), self.options.get("size")
         while max_count and len(self.records) > max_count:
             self.remove(next(iter(self.records)), time)
-        while size and self.stored > size and len(self.records) > 1:
+        while size and self.stored_bytes > size and len(self.records) > 1:
             self.remove(next(iter(self.records)), time)
 
-    def as_of(self, time: Timestamp) -> dict[Key, Record]:
+    def read_at(self, time: Timestamp) -> dict[Key, Record]:
         """Return the records at a past logical time, in natural order."""
         records, is_in_order = dict(self.records), True
         for change in reversed(self.history):
@@ -128,7 +128,7 @@ class Collection:
 
     def _add_to_history(self, key: Key, time: Timestamp) -> None:
         if len(self.history) == MAX_HISTORY:
-            self.horizon = self.history[0].time
+            self.oldest_time = self.history[0].time
         self.history.append(Change(time, key, self.records.get(key)))
         self.changed[key] = time
 
@@ -137,11 +137,11 @@ class Collection:
             return
         document = self.records[key].document
         if self.is_capped:
-            self.stored -= len(bson.encode(document))
+            self.stored_bytes -= len(bson.encode(document))
         for index in self.indexes.values():
             index.discard(key, document)
 
-    def changed_since(self, time: Timestamp) -> set[Key]:
+    def find_changed_keys(self, time: Timestamp) -> set[Key]:
         keys = set()
         for change in reversed(self.history):
             if change.time <= time:

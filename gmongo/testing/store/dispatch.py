@@ -76,7 +76,7 @@ def check_concerns(state: State, request: Request, command: Command) -> None:
             raise invalid_options("The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in "
                                   "order to run in a transaction")  # fmt: skip
         return
-    if level not in (None, "local", "available") and not command.reads:
+    if level not in (None, "local", "available") and not command.accepts_read_concern:
         raise invalid_options(f'Command {request.name} does not support {{ readConcern: {{ level: "{level}" }} }}')
     if level == "snapshot":
         _check_snapshot(state, request, command)
@@ -85,14 +85,14 @@ def check_concerns(state: State, request: Request, command: Command) -> None:
 def _check_snapshot(state: State, request: Request, command: Command) -> None:
     if not state.has_oplog:
         raise error(123, "Cannot specify 'snapshot' readConcern on a standalone node")
-    if state.version < (5, 0) or not command.snapshots:
+    if state.version < (5, 0) or not command.accepts_snapshot:
         raise invalid_options(f"readConcern level snapshot is not supported by {request.name} outside of "
                               "multi-document transactions")  # fmt: skip
 
 
 def _run_without_number(state: State, request: Request, command: Command) -> Document:
     read_concern = request.body.get("readConcern") or {}
-    if command.snapshots and read_concern.get("level") == "snapshot" and request.name not in _CURSOR_COMMANDS:
+    if command.accepts_snapshot and read_concern.get("level") == "snapshot" and request.name not in _CURSOR_COMMANDS:
         time = read_concern.get("atClusterTime", state.now())
         return command.run(Context(state, request, PastAccess(state, time), time))
     return command.run(Context(state, request, Access(state)))
@@ -101,7 +101,7 @@ def _run_without_number(state: State, request: Request, command: Command) -> Doc
 def _run_retryable_write(state: State, request: Request, command: Command, session: Session) -> Document:
     number = request.transaction_number
     assert number is not None
-    if not command.retryable:
+    if not command.is_retryable:
         raise error(
             50768,
             "txnNumber may only be provided for multi-document transactions and retryable write commands. "

@@ -28,11 +28,7 @@ def find_new_entries(collection: Collection, document: Document, old: Document |
 
 
 def check_unique(
-    collection: Collection,
-    key: Key,
-    document: Document,
-    records: Mapping[Key, Record],
-    written_keys: Iterable[Key] = (),
+    collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], new_keys: Iterable[Key] = ()
 ) -> None:
     """Check that no other record in `records` has a value of `document` in a unique index except
     ``_id``.
@@ -41,9 +37,8 @@ def check_unique(
         if not index.needs_duplicate_check:
             continue
         entries = dict(index.entries(document))
-        other_keys = {*written_keys, *(other_key for entry in entries for other_key in index.record_keys(entry))} - {
-            key
-        }
+        entry_keys = (other_key for entry in entries for other_key in index.find_record_keys(entry))
+        other_keys = {*new_keys, *entry_keys} - {key}
         for other_key in other_keys & records.keys():
             for entry, _ in index.entries(records[other_key].document):
                 if entry in entries:

@@ -37,11 +37,11 @@ class Environment:
     def collation(self) -> Collation:
         return self.scope.collation
 
-    def within(self, names: Iterable[str]) -> Environment:
-        return replace(self, scope=self.scope.within(names))
+    def add_names(self, names: Iterable[str]) -> Environment:
+        return replace(self, scope=self.scope.add_names(names))
 
     @classmethod
-    def for_variables(
+    def from_variables(
         cls, variables: Mapping[str, Any], collation: Collation = BINARY, pace: Pace | None = None, **fields: Any
     ) -> Environment:
         """Return a context in which expressions can use the names of `variables`."""

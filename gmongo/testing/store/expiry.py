@@ -13,7 +13,7 @@ from gmongo.testing.store.end_transactions import abort_transaction
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
-from gmongo.testing.store.values import MISSING, is_number, to_milliseconds, truncate
+from gmongo.testing.store.values import MISSING, is_number, to_milliseconds, trunc
 
 _DATE_RANK = 45  # the rank of dates in the comparison order of BSON types
 
@@ -41,8 +41,8 @@ def _expire_documents(state: State, collection: Collection, index: Index) -> Non
     if not is_number(seconds) or len(index.keys) != 1 or not index.is_ordered:
         return
     access = Access(state)
-    latest_time = to_milliseconds(truncate_current_time()) - truncate(seconds) * 1000
-    for key in Pace().through(index.between((), ((_DATE_RANK,),), ((_DATE_RANK, latest_time),))):
+    latest_time = to_milliseconds(truncate_current_time()) - trunc(seconds) * 1000
+    for key in Pace().iterate(index.find_between((), ((_DATE_RANK,),), ((_DATE_RANK, latest_time),))):
         # If a transaction has locked the document, a later call removes the document.
         if key in collection.records and key not in collection.record_locks:
             access.remove(collection, key)

@@ -82,7 +82,7 @@ def _describe_index_scan(index: Index) -> Document:
         "stage": "IXSCAN",
         "keyPattern": dict(index.keys),
         "indexName": index.name,
-        "isMultiKey": index.multikey,
+        "isMultiKey": index.is_multikey,
         "isUnique": index.unique and not index.is_identity,
         "isSparse": bool(index.options.get("sparse")),
         "isPartial": "partialFilterExpression" in index.options,

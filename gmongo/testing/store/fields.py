@@ -60,7 +60,7 @@ def _describe_number(value: Any) -> str:
 
 
 def _describe_elements(values: list[Any]) -> str:
-    type_names = {type_name(value) for value in Pace().through(values) if not isinstance(value, dict)}
+    type_names = {type_name(value) for value in Pace().iterate(values) if not isinstance(value, dict)}
     if not type_names:
         return "objects" if values else "empty"
     names = {"null": "nulls", "string": "strings", "int": "ints", "long": "longs"}
@@ -71,20 +71,20 @@ def _describe_elements(values: list[Any]) -> str:
 class Field:
     """The rules for the value of a field."""
 
-    accepted: frozenset[str]  # the words for accepted values, or an empty set if the field accepts all values
-    refused: frozenset[str]  # the words for refused values, which override `accepted`
-    since: Version = (0, 0)  # the server version that introduced the field
+    accepted_words: frozenset[str]  # the words for accepted values, or an empty set if the field accepts all values
+    refused_words: frozenset[str]  # the words for refused values, which override `accepted_words`
+    min_version: Version = (0, 0)  # the server version that introduced the field
     # The rules for the fields of an embedded document, or of each document in an array.
     parts: Fields | None = None
 
     def check(self, path: str, value: Any, version: Version) -> None:
-        type_name_ = type_name(value)
-        if self.refused or (self.accepted and type_name_ not in self.accepted):
-            words = _describe_value(value, type_name_)
-            if not self.refused.isdisjoint(words) or (self.accepted and self.accepted.isdisjoint(words)):
-                raise malformed(f"{path} with {value!r:.60} of the type {type_name_}")
+        value_type = type_name(value)
+        if self.refused_words or (self.accepted_words and value_type not in self.accepted_words):
+            words = _describe_value(value, value_type)
+            if words & self.refused_words or (self.accepted_words and not words & self.accepted_words):
+                raise malformed(f"{path} with {value!r:.60} of the type {value_type}")
         if self.parts is not None:
-            for element in Pace().through(value) if isinstance(value, list) else [value]:
+            for element in Pace().iterate(value) if isinstance(value, list) else [value]:
                 if isinstance(element, dict):
                     self.parts.check(element, version)
 
@@ -94,25 +94,25 @@ class Fields:
     """The rules for the fields of a command or of an embedded document."""
 
     name: str  # the name of the command, or the path of the embedded document
-    unknown: int = 0  # the error code for an unknown field, or 0 if the command ignores unknown fields
+    unknown_code: int = 0  # the error code for an unknown field, or 0 if the command ignores unknown fields
     # The error codes for missing fields, by the name of the required field.
-    missing: Mapping[str, int] = field(default_factory=dict)
-    admin: bool = False  # True for a command of the database `admin`
+    missing_codes: Mapping[str, int] = field(default_factory=dict)
+    is_admin_only: bool = False  # True for a command of the database `is_admin_only`
     # The fields among `readConcern` and `writeConcern` that the command refuses. The read concern level `local` is
     # always accepted.
-    without: Sequence[str] = ()
-    since: Version = (0, 0)  # the server version that introduced the command
+    refused_concerns: Sequence[str] = ()
+    min_version: Version = (0, 0)  # the server version that introduced the command
     checks_session_first: bool = False  # True if a server checks the session fields before the other fields
     fields: dict[str, Field] = field(default_factory=dict)  # the rules by field name
 
     def check(self, body: Mapping[str, Any], version: Version, generic_fields: Container[str] = ()) -> None:
         for name, value in body.items():
-            field_ = self.fields.get(name)
-            if field_ is not None and version >= field_.since:
-                field_.check(f"{self.name}.{name}", value, version)
-            elif self.unknown and (field_ is not None or name not in generic_fields):
-                raise _create_unknown_field_error(self.name, name, self.unknown, version)
-        for name, code in self.missing.items():
+            known_field = self.fields.get(name)
+            if known_field is not None and version >= known_field.min_version:
+                known_field.check(f"{self.name}.{name}", value, version)
+            elif self.unknown_code and (known_field is not None or name not in generic_fields):
+                raise _create_unknown_field_error(self.name, name, self.unknown_code, version)
+        for name, code in self.missing_codes.items():
             if name not in body:
                 raise error(code, f"BSON field '{self.name}.{name}' is missing but a required field")
 
@@ -137,9 +137,9 @@ def check_command(request: Request, version: Version) -> None:
     """Check the database and the fields of a command."""
     name = ALIASES.get(request.name, request.name)
     fields = TABLE.get(name)
-    if fields is not None and version < fields.since:
+    if fields is not None and version < fields.min_version:
         raise error(59, f"no such command: '{name}'")
-    if fields is not None and fields.admin and request.database != "admin":
+    if fields is not None and fields.is_admin_only and request.database != "admin":
         raise error(13, f"{name} may only be run against the admin database.")
     _check_generic(_CLUSTER_FIELDS, request.body, version)
     if fields is not None and not fields.checks_session_first:
@@ -151,7 +151,7 @@ def check_command(request: Request, version: Version) -> None:
     _check_generic(_CONCERN_FIELDS, request.body, version)
     is_refused_later = "autocommit" in request.body and name not in _READS_IN_TRANSACTIONS
     has_write_concern = bool(request.body.get("writeConcern")) and not is_refused_later
-    if has_write_concern and fields is not None and "writeConcern" in fields.without:
+    if has_write_concern and fields is not None and "writeConcern" in fields.refused_concerns:
         raise error(72, "Command does not support writeConcern")
     time_limit = request.body.get("maxTimeMS")
     if time_limit is not None and not isinstance(time_limit, int):
@@ -159,7 +159,7 @@ def check_command(request: Request, version: Version) -> None:
 
 
 def _check_session(body: Mapping[str, Any]) -> None:
-    number, autocommit, is_start = (body.get(name) for name in ("txnNumber", "autocommit", "startTransaction"))
+    number, autocommit, start = (body.get(name) for name in ("txnNumber", "autocommit", "startTransaction"))
     for is_wrong, message in (
         (
             number is not None and body.get("lsid") is None,
@@ -167,9 +167,9 @@ def _check_session(body: Mapping[str, Any]) -> None:
         ),
         (autocommit is not None and number is None, "'autocommit' field requires a transaction number"),
         (number is not None and number < 0, "Transaction number cannot be negative"),
-        (is_start is not None and autocommit is None, "'startTransaction' field requires 'autocommit' field"),
+        (start is not None and autocommit is None, "'startTransaction' field requires 'autocommit' field"),
         (autocommit is True, "Specifying autocommit=true is not allowed."),
-        (is_start is False, "Specifying startTransaction=false is not allowed."),
+        (start is False, "Specifying startTransaction=false is not allowed."),
     ):
         if is_wrong:
             raise error(72, message)
@@ -205,8 +205,8 @@ def _read_table() -> dict[str, Fields]:
         row = json.loads(text_line)
         name, versions = row["name"], {key: _parse_version(value) for key, value in row.get("since", {}).items()}
         fields = Fields(name, row.get("unknown", 0), row.get("missing", {}))
-        fields.admin, fields.without = row.get("admin", False), row.get("without", ())
-        fields.since, fields.checks_session_first = versions.pop(name, (0, 0)), row.get("late", False)
+        fields.is_admin_only, fields.refused_concerns = row.get("admin", False), row.get("without", ())
+        fields.min_version, fields.checks_session_first = versions.pop(name, (0, 0)), row.get("late", False)
         # `versions` also names generic fields that an older server refuses.
         for key, rule in {**dict.fromkeys(versions, ""), **row["fields"]}.items():
             words = frozenset(rule.split())

@@ -14,14 +14,7 @@ from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.projection import compile_projection
 from gmongo.testing.store.values import Key, is_true
-from gmongo.testing.store.writes import (
-    Target,
-    compile_update,
-    create_target,
-    find_records_to_write,
-    update_one,
-    upsert_document,
-)
+from gmongo.testing.store.writes import Target, compile_update, create_target, find_records_to_write, update_one, upsert
 
 
 def find_and_modify(context: Context) -> Document:
@@ -74,6 +67,6 @@ def _update_record(
         return {"lastErrorObject": {"n": 1, "updatedExisting": True}, "value": value}
     if not is_true(body.get("upsert")):
         return {"lastErrorObject": {"n": 0, "updatedExisting": False}, "value": None}
-    document = upsert_document(target, update)
+    document = upsert(target, update)
     last_error = {"n": 1, "updatedExisting": False, "upserted": document["_id"]}
     return {"lastErrorObject": last_error, "value": project(document) if is_true(body.get("new")) else None}

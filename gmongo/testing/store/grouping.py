@@ -61,9 +61,9 @@ def _compile_count(_name: str, operand: Any, scope: Scope) -> Accumulator:
 
 def _find_distinct_values(values: list[Any], scope: Scope) -> list[Any]:
     values_by_key: dict[Any, Any] = {}
-    for value in scope.pace.through(values):
+    for value in scope.pace.iterate(values):
         if value is not MISSING:
-            values_by_key.setdefault(make_key(scope.collation.folded(value)), value)
+            values_by_key.setdefault(make_key(scope.collation.apply(value)), value)
     return list(values_by_key.values())
 
 
@@ -73,8 +73,8 @@ ACCUMULATORS: Mapping[str, AccumulatorCompiler] = {
     "$count": _compile_count,
     "$first": _create_compiler(lambda values, scope: missing_to_none(values[0])),
     "$last": _create_compiler(lambda values, scope: missing_to_none(values[-1])),
-    "$mergeObjects": _create_compiler(lambda values, scope: merge_documents(scope.pace.through(values))),
-    "$push": _create_compiler(lambda values, scope: _remove_missing(scope.pace.through(values))),
+    "$mergeObjects": _create_compiler(lambda values, scope: merge_documents(scope.pace.iterate(values))),
+    "$push": _create_compiler(lambda values, scope: _remove_missing(scope.pace.iterate(values))),
 }
 
 
@@ -99,7 +99,7 @@ def compile_group(spec: Any, env: Environment) -> Stage:
             group = missing_to_none(compute_group(document_variables))
             if group == {} and single_field:
                 group = dict.fromkeys(single_field)
-            key = make_key(scope.collation.folded(group))
+            key = make_key(scope.collation.apply(group))
             if key not in groups:
                 groups[key] = group, {name: [] for name in accumulators}
             values_by_name = groups[key][1]

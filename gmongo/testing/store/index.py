@@ -33,7 +33,7 @@ class Index:
     # The other fields of the index specification, such as `unique`.
     options: Mapping[str, Any] = field(default_factory=dict)
     tree: Any = field(default_factory=SortedDict)  # the keys of records by entry
-    multikey: bool = False  # True if a document has had several entries since the creation of the index
+    is_multikey: bool = False  # True if a document has had several entries since the creation of the index
 
     @property
     def unique(self) -> bool:
@@ -62,7 +62,7 @@ class Index:
         return Collation.from_spec(self.options.get("collation"))
 
     @cached_property
-    def _partial(self) -> Match | None:
+    def _partial_filter(self) -> Match | None:
         condition = self.options.get("partialFilterExpression")
         return None if condition is None else compile_filter(condition, collation=self.collation)
 
@@ -74,11 +74,11 @@ class Index:
     def _paths(self) -> list[str]:
         return list(self.keys)
 
-    def description(self) -> Document:
+    def describe(self) -> Document:
         return {"v": 2, "key": dict(self.keys), "name": self.name, **self.options}
 
     def entries(self, document: Document) -> list[Entry]:
-        if self._partial is not None and not self._partial(document):
+        if self._partial_filter is not None and not self._partial_filter(document):
             return []
         if not self.is_ordered:
             self._check_kinds(document)
@@ -112,7 +112,7 @@ class Index:
                     raise error(16766, f"Error: hashed indexes do not currently support array values: {path}")
 
     def _key(self, value: Any) -> Key:
-        return make_key(None if value is MISSING else self.collation.folded(value))
+        return make_key(None if value is MISSING else self.collation.apply(value))
 
     def contains(self, document: Document) -> bool:
         """Return True if the index contains the document.
@@ -124,7 +124,7 @@ class Index:
 
     def add(self, key: Key, document: Document) -> None:
         entries = self.entries(document)
-        self.multikey = self.multikey or len(entries) > 1
+        self.is_multikey = self.is_multikey or len(entries) > 1
         for entry, _ in entries:
             self.tree.setdefault(entry, {})[key] = None
 
@@ -136,19 +136,19 @@ class Index:
                 if not keys:
                     del self.tree[entry]
 
-    def record_keys(self, entry: Key) -> Iterable[Key]:
+    def find_record_keys(self, entry: Key) -> Iterable[Key]:
         keys: Iterable[Key] = self.tree.get(entry, ())
         return keys
 
-    def between(self, prefix: Key, low: Key = (), high: Key = (HIGHEST_KEY,)) -> Iterator[Key]:
+    def find_between(self, prefix: Key, low: Key = (), high: Key = (HIGHEST_KEY,)) -> Iterator[Key]:
         """Yield the keys of the records in a range of entries. The index may change during the iteration."""
         if len(prefix) == len(self.keys):
-            yield from list(self.record_keys(prefix))
+            yield from list(self.find_record_keys(prefix))
             return
         lowest, highest, is_inclusive = (*prefix, *low), (*prefix, *high), True
         while entries := list(islice(self.tree.irange(lowest, highest, (is_inclusive, False)), _BATCH_SIZE)):
             for entry in entries:
-                yield from list(self.record_keys(entry))
+                yield from list(self.find_record_keys(entry))
             lowest, is_inclusive = entries[-1], False
 
 
@@ -159,5 +159,5 @@ def _has_language(value: Any) -> bool:
 
 def create_identity_index(collation: Collation) -> Index:
     """Return the ``_id`` index of a collection."""
-    collation_document = collation.description()
+    collation_document = collation.describe()
     return Index("_id_", {"_id": 1}, {"collation": collation_document} if collation_document else {})

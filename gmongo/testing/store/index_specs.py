@@ -57,7 +57,7 @@ def compile_index(spec: Any, default_collation: Document, ignores_unknown: bool 
     options = {name: value for name, value in options.items() if value is not False or name in _SHOWN_IF_FALSE}
     if "expireAfterSeconds" in options:
         options["expireAfterSeconds"] = int(float(str(options["expireAfterSeconds"])))
-    collation = Collation.from_spec(spec["collation"]).description() if "collation" in spec else default_collation
+    collation = Collation.from_spec(spec["collation"]).describe() if "collation" in spec else default_collation
     options.pop("collation", None)
     if "2dsphere" in spec["key"].values():
         options.setdefault("2dsphereIndexVersion", 3)

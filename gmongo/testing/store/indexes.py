@@ -35,10 +35,10 @@ def create_indexes(context: Context) -> Document:
     if not specs:
         raise bad_value("Must specify at least one index to create")
     collection = context.collection()
-    default_collation = {} if collection is None else collection.collation.description()
+    default_collation = {} if collection is None else collection.collation.describe()
     ignores_unknown = bool(context.body.get("ignoreUnknownIndexOptions"))
     requested = [compile_index(spec, default_collation, ignores_unknown) for spec in specs]
-    if len({(index.name, str(index.description())) for index in requested}) < len(requested):
+    if len({(index.name, str(index.describe())) for index in requested}) < len(requested):
         raise malformed("createIndexes with equal indexes")
     is_new_collection = collection is None
     collection = context.writable_collection()
@@ -86,9 +86,9 @@ def _has_equal_index(collection: Collection, index: Index) -> bool:
             if _select_other_options(same_name_index) == _select_other_options(index):
                 return True
             raise error(85, "An equivalent index already exists with the same name but different options. Requested "
-                        f"index: {index.description()}, existing index: {same_name_index.description()}")  # fmt: skip
+                        f"index: {index.describe()}, existing index: {same_name_index.describe()}")  # fmt: skip
         raise error(86, "An existing index has the same name as the requested index. Requested index: "
-                    f"{index.description()}, existing index: {same_name_index.description()}")  # fmt: skip
+                    f"{index.describe()}, existing index: {same_name_index.describe()}")  # fmt: skip
     for other_index in collection.indexes.values():
         if same_keys(other_index.keys, index.keys) and _have_equal_signatures(other_index, index):
             raise error(85, f"Index already exists with a different name: {other_index.name}")
@@ -125,7 +125,7 @@ def _build_index(context: Context, collection: Collection, index: Index) -> None
         _check_values_unique(context, collection, index)
     collection.indexes[index.name] = index
     state.tick()
-    fields = {"operationDescription": {"indexes": [index.description()]}}
+    fields = {"operationDescription": {"indexes": [index.describe()]}}
     state.publish("createIndexes", collection.database, collection.name, uuid=collection.uuid, extra=fields)
 
 
@@ -149,7 +149,7 @@ def drop_indexes(context: Context) -> Document:
     for name in _find_names_to_drop(collection, context.body["index"]):
         index = collection.indexes.pop(name)
         context.state.tick()
-        fields = {"operationDescription": {"indexes": [index.description()]}}
+        fields = {"operationDescription": {"indexes": [index.describe()]}}
         context.state.publish("dropIndexes", collection.database, collection.name, uuid=collection.uuid, extra=fields)
     reply: Document = {"nIndexesWas": initial_count}
     if context.body["index"] == "*":
@@ -195,4 +195,4 @@ def _describe_index(collection: Collection, index: Index) -> Document:
     if index.name == "_id_" and clustered:
         name = clustered.get("name", "_id_")
         return {"v": 2, "key": {"_id": 1}, "name": name, "unique": True, "clustered": True}
-    return index.description()
+    return index.describe()

@@ -51,7 +51,7 @@ def compile_lookup(spec: Any, env: Environment, compile_pipeline: CompilePipelin
     source, pipeline = _create_source("$lookup", spec, env), spec.get("pipeline", [])
     _check_sub_pipeline("$lookup", pipeline)
     let = _compile_let(spec.get("let", {}), env.scope)
-    run_inner = compile_pipeline(pipeline, env.within(let))
+    run_inner = compile_pipeline(pipeline, env.add_names(let))
     target_path = split_path(_parse_option("$lookup", spec, "as"))
     create_join = _compile_field_join(spec, source, env) if has_fields else None
 
@@ -136,9 +136,9 @@ def _create_position_finder(documents: list[Document], path: str, env: Environme
     """Return a function that yields the positions of the documents that have a value at the path."""
     parts = path.split(".")
     positions_by_key: dict[Key, dict[int, None]] = {}
-    for position, document in enumerate(env.pace.through(documents)):
+    for position, document in enumerate(env.pace.iterate(documents)):
         for (value,) in find_leaves(document, [path]):
-            key = make_key(None if value is MISSING else env.collation.folded(value))
+            key = make_key(None if value is MISSING else env.collation.apply(value))
             positions_by_key.setdefault(key, {})[position] = None
 
     def find_positions(value: Any) -> Iterator[int]:
@@ -146,9 +146,9 @@ def _create_position_finder(documents: list[Document], path: str, env: Environme
         candidates: Iterable[int] = (
             range(len(documents))
             if isinstance(value, list)
-            else positions_by_key.get(make_key(env.collation.folded(value)), ())
+            else positions_by_key.get(make_key(env.collation.apply(value)), ())
         )
-        for number in env.pace.through(candidates):
+        for number in env.pace.iterate(candidates):
             values = find_values(documents[number], parts)
             if any(test(item) or (isinstance(item, list) and any(map(test, item))) for item in values):
                 yield number

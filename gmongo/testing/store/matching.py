@@ -36,10 +36,10 @@ RESTRICTED_OPERATORS = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "
 class Predicate(NamedTuple):
     """A compiled condition on a field."""
 
-    single: Test  # a function that returns True if a single value matches
+    match_value: Test  # a function that returns True if a single value matches
     # A function that returns True if one of the values at a path matches. Some conditions also match if an element of
     # an array matches.
-    any_of: Callable[[list[Any]], bool]
+    match_values: Callable[[list[Any]], bool]
 
 
 def check_allowed(query: Any, forbidden: frozenset[str]) -> None:
@@ -110,7 +110,7 @@ _LOGICAL_OPERATORS: Mapping[str, Callable[[list[Clause]], Clause]] = {
 
 def _compile_path(path: str, condition: Any, scope: Scope) -> Clause:
     parts = path.split(".")
-    matches = _combine(_compile_condition(condition, scope)).any_of
+    matches = _combine(_compile_condition(condition, scope)).match_values
     if len(parts) == 1:  # faster code without a generator, for a path of one part
         return lambda document, variables: matches(
             [document.get(path, MISSING)] if isinstance(document, dict) else list(find_values(document, parts))
@@ -154,15 +154,15 @@ def _create_array_predicate(test: Test) -> Predicate:
 
 
 def _negate(predicate: Predicate) -> Predicate:
-    return Predicate(lambda value: not predicate.single(value), lambda values: not predicate.any_of(values))
+    return Predicate(lambda value: not predicate.match_value(value), lambda values: not predicate.match_values(values))
 
 
 def _combine(predicates: list[Predicate]) -> Predicate:
     if len(predicates) == 1:
         return predicates[0]
     return Predicate(
-        lambda value: all(predicate.single(value) for predicate in predicates),
-        lambda values: all(predicate.any_of(values) for predicate in predicates),
+        lambda value: all(predicate.match_value(value) for predicate in predicates),
+        lambda values: all(predicate.match_values(values) for predicate in predicates),
     )
 
 
@@ -178,7 +178,7 @@ def _compile_elem_match(operand: Any, scope: Scope) -> Predicate:
     if not isinstance(operand, dict):
         raise bad_value("$elemMatch needs an Object")
     if has_operators(operand) and not set(operand) <= {*_LOGICAL_OPERATORS, "$expr", "$comment", "$jsonSchema"}:
-        match_element = _combine(_compile_condition(operand, scope)).single
+        match_element = _combine(_compile_condition(operand, scope)).match_value
         return _create_array_predicate(lambda value: isinstance(value, list) and any(map(match_element, value)))
     if "$expr" in operand:
         raise bad_value("$expr can only be applied to the top-level document")
@@ -186,7 +186,7 @@ def _compile_elem_match(operand: Any, scope: Scope) -> Predicate:
 
     def match_document(element: Any) -> bool:
         if isinstance(element, list):  # an array matches like a document whose field names are the indexes
-            element = {str(index): value_ for index, value_ in enumerate(element)}
+            element = {str(index): child for index, child in enumerate(element)}
         return isinstance(element, dict) and match(element, {})
 
     return _create_array_predicate(lambda value: isinstance(value, list) and any(map(match_document, value)))

@@ -24,7 +24,7 @@ from gmongo.testing.store.values import (
     is_nan,
     is_number,
     make_key,
-    truncate,
+    trunc,
     type_name,
 )
 
@@ -51,7 +51,7 @@ def compile_equality(operand: Any, collation: Collation) -> Test:
     """Return a function that returns True if a value equals the operand. The operand null equals a missing value."""
     if operand is None:
         return lambda value: value is None or value is MISSING
-    key, fold = make_key(collation.folded(operand)), collation.folded
+    key, fold = make_key(collation.apply(operand)), collation.apply
     type_rank = find_rank(operand)
     if collation.fold is None:
         return lambda value: find_rank(value) == type_rank and make_key(value) == key
@@ -93,7 +93,7 @@ def _create_comparison(test_order: Callable[[int], bool], includes_equal: bool) 
             return lambda value: includes_equal and (value is None or value is MISSING)
         if is_nan(operand):
             return lambda value: includes_equal and is_nan(value)
-        fold, type_rank, bound = collation.folded, find_rank(operand), collation.folded(operand)
+        fold, type_rank, bound = collation.apply, find_rank(operand), collation.apply(operand)
         return lambda value: (
             find_rank(value) == type_rank and not is_nan(value) and test_order(compare(fold(value), bound))
         )
@@ -115,11 +115,11 @@ def _compile_in(operand: Any, _condition: Mapping[str, Any], collation: Collatio
             raise bad_value("cannot nest $ under $in")
         compile_value(element, collation)
     patterns = [compile_pattern_test(element, None) for element in operand if is_pattern(element)]
-    keys = {make_key(collation.folded(element)) for element in operand if not is_pattern(element)}
+    keys = {make_key(collation.apply(element)) for element in operand if not is_pattern(element)}
     null_key = make_key(None)
 
     def test(value: Any) -> bool:
-        key = null_key if value is MISSING else make_key(collation.folded(value))
+        key = null_key if value is MISSING else make_key(collation.apply(value))
         return key in keys or any(pattern(value) for pattern in patterns)
 
     return test
@@ -137,23 +137,23 @@ def _compile_regex(operand: Any, condition: Mapping[str, Any], _collation: Colla
 
 
 def _compile_size(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
-    if not is_integral(operand) or truncate(operand) < 0:
+    if not is_integral(operand) or trunc(operand) < 0:
         raise bad_value(f"Failed to parse $size. Expected a non-negative number in: $size: {operand!r}")
-    return lambda value: isinstance(value, list) and len(value) == truncate(operand)
+    return lambda value: isinstance(value, list) and len(value) == trunc(operand)
 
 
 def _compile_mod(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
     numbers = operand if isinstance(operand, list) else []
     if len(numbers) != 2 or not all(is_number(term) and _fits_long(term) for term in numbers):
         raise bad_value("malformed mod")
-    divisor, remainder = map(truncate, numbers)
+    divisor, remainder = map(trunc, numbers)
     if not divisor:
         raise bad_value("divisor cannot be 0")
 
     def test(value: Any) -> bool:
         if not is_number(value) or not _fits_long(value):
             return False
-        number = truncate(value)
+        number = trunc(value)
         return (abs(number) % abs(divisor)) * (1 if number >= 0 else -1) == remainder
 
     return test
@@ -162,7 +162,7 @@ def _compile_mod(operand: Any, _condition: Mapping[str, Any], _collation: Collat
 def _fits_long(value: Any) -> bool:
     """Return True if a number is finite, and its integral part is in the range of an int64."""
     if isinstance(value, Decimal128):
-        return bool(value.to_decimal().is_finite()) and truncate(value) in _INT64
+        return bool(value.to_decimal().is_finite()) and trunc(value) in _INT64
     return math.isfinite(value) and int(value) in _INT64
 
 
@@ -178,8 +178,8 @@ def _compile_type(operand: Any, _condition: Mapping[str, Any], _collation: Colla
 def _parse_type_alias(operand: Any) -> str:
     if type(operand) is str and operand in _TYPE_ALIASES:
         return operand
-    if is_number(operand) and is_integral(operand) and truncate(operand) in _TYPE_NAMES:
-        return _TYPE_NAMES[truncate(operand)]
+    if is_number(operand) and is_integral(operand) and trunc(operand) in _TYPE_NAMES:
+        return _TYPE_NAMES[trunc(operand)]
     if type(operand) is not str and not is_number(operand):
         raise type_mismatch("type must be represented as a number or a string")
     raise bad_value(f"Unknown type name alias: {operand}")

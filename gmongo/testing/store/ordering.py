@@ -35,13 +35,13 @@ def compile_sort(order: Any, collation: Collation, pace: Pace | None = None, sco
     if _BY_SCORE in directions.values():
         if len(directions) > 1 or score is None:
             raise not_supported("a sort by metadata", "and by a field")
-        return lambda items, document_of: paced.in_order(items, lambda item: -(score(document_of(item)) or 0.0))
+        return lambda items, document_of: paced.sort(items, lambda item: -(score(document_of(item)) or 0.0))
     create_key = (
         create_field_key(*directions.popitem(), collation)
         if len(directions) == 1
         else _create_fields_key(directions, collation)
     )
-    return lambda items, document_of: paced.in_order(items, lambda item: create_key(document_of(item)), is_descending)
+    return lambda items, document_of: paced.sort(items, lambda item: create_key(document_of(item)), is_descending)
 
 
 class _Descending:
@@ -106,7 +106,7 @@ def _create_sort_key(document: Any, directions: Mapping[str, int], collation: Co
 def _create_key(value: Any, collation: Collation) -> Key:
     if value is MISSING:
         return make_key(None)
-    return make_key(value if collation.fold is None else collation.folded(value))
+    return make_key(value if collation.fold is None else collation.apply(value))
 
 
 def _parse_direction(path: str, spec: Any, score: Score | None) -> int:

@@ -28,7 +28,7 @@ def write_output(context: Context, stage: Document, documents: list[Document]) -
     """Write the results of a pipeline to the target collection of the last stage."""
     ((name, spec),) = stage.items()
     write = _write_out if name == "$out" else _write_merge
-    write(context, spec, context.pace.through(documents))
+    write(context, spec, context.pace.iterate(documents))
 
 
 def check_output(name: str, spec: Any) -> None:

@@ -31,16 +31,16 @@ class Pace:
         self._since = clock.monotonic()
         self.deadline = self._since + limit / 1000 if limit else None
 
-    def through(self, items: Iterable[T]) -> Iterator[T]:
+    def iterate(self, items: Iterable[T]) -> Iterator[T]:
         """Yield the items. Let other greenlets run every few milliseconds."""
         for number, item in enumerate(items, 1):
             yield item
             if not number % _CHECK_INTERVAL:
                 self.pause()
 
-    def in_order(self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False) -> list[T]:
+    def sort(self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False) -> list[T]:
         """Sort the items like :func:`sorted`."""
-        pairs = [(key(item), item) for item in self.through(items)]
+        pairs = [(key(item), item) for item in self.iterate(items)]
         pairs.sort(key=itemgetter(0), reverse=reverse)
         return [item for _, item in pairs]
 

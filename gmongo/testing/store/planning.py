@@ -34,7 +34,7 @@ class Plan:
     def keys(self) -> Iterator[Key]:
         """Yield the keys of the records in the range of the plan. A key can occur more than once."""
         for prefix in self.prefixes:
-            yield from self.index.between(prefix, self.low, self.high)
+            yield from self.index.find_between(prefix, self.low, self.high)
 
 
 def select_plan(indexes: Iterable[Index], query: Any, collation: Collation) -> Plan | None:
@@ -111,7 +111,7 @@ def _find_points(
     for name, operand in conditions:
         values = [operand] if name == "$eq" else operand if name == "$in" and isinstance(operand, list) else None
         if values is not None and all(is_point(value, index_collation, collation) for value in values):
-            return list(dict.fromkeys(make_key(collation.folded(value)) for value in values))
+            return list(dict.fromkeys(make_key(collation.apply(value)) for value in values))
     return None
 
 
@@ -138,10 +138,10 @@ def _find_bounds(conditions: list[tuple[str, Any]], index: Index, collation: Col
     for name, operand in conditions:
         if name not in _RANGE_OPERATORS or not is_point(operand, index.collation, collation) or is_nan(operand):
             continue
-        type_rank, key = find_rank(operand), make_key(collation.folded(operand))
+        type_rank, key = find_rank(operand), make_key(collation.apply(operand))
         if type_rank in (0, 127):
             continue
-        if index.multikey and low is not None:
+        if index.is_multikey and low is not None:
             continue  # different elements of an array may match the two conditions
         lowest, highest = (((type_rank,),), ((type_rank + 0.5,),)) if low is None or high is None else (low, high)
         bound = (key, HIGHEST_KEY) if name in ("$gt", "$lte") else (key,)

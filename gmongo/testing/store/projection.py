@@ -22,7 +22,7 @@ from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import has_operators
 from gmongo.testing.store.positions import find_positional_index
 from gmongo.testing.store.text_search import Score
-from gmongo.testing.store.values import MISSING, is_number, is_true, truncate
+from gmongo.testing.store.values import MISSING, is_number, is_true, trunc
 
 Project = Callable[[Document, Variables], Document]
 Tree = dict[str, Any]
@@ -291,8 +291,8 @@ def _compile_slice(parts: list[str], operand: Any) -> Edit:
         or (len(numbers) == 1) == isinstance(operand, list)
     ):
         raise malformed("$slice")
-    limit = truncate(numbers[-1])
-    skip = truncate(numbers[0]) if len(numbers) == 2 else None
+    limit = trunc(numbers[-1])
+    skip = trunc(numbers[0]) if len(numbers) == 2 else None
     if skip is not None and limit <= 0:
         raise malformed("$slice with a negative limit")
 

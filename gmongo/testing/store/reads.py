@@ -22,14 +22,7 @@ from gmongo.testing.store.paths import find_leaves, select_child
 from gmongo.testing.store.planning import find_sorting_index, select_plan
 from gmongo.testing.store.projection import compile_projection
 from gmongo.testing.store.replies import open_cursor, parse_batch_size
-from gmongo.testing.store.selection import (
-    KeyedRecords,
-    create_text_score_function,
-    find_hinted_index,
-    read_documents,
-    select,
-    sort_records,
-)
+from gmongo.testing.store.selection import Matches, create_scorer, find_hint_index, read_documents, select, sort_records
 from gmongo.testing.store.values import MISSING, compare, make_key, to_long
 from gmongo.testing.unsupported import not_supported
 
@@ -71,7 +64,7 @@ def run_find(context: Context, collection: Collection | None) -> tuple[list[Docu
     query = body.get("filter") or {}
     if collection is not None and collection.is_view:
         check_find_of_view(body)
-    score = create_text_score_function(collection, query)
+    score = create_scorer(collection, query)
     if score is not None and (body.get("hint") or "$natural" in (body.get("sort") or {})):
         raise bad_value("text expression not allowed with a hint or a natural order")
     if score is not None and not body.get("sort"):
@@ -86,18 +79,18 @@ def run_find(context: Context, collection: Collection | None) -> tuple[list[Docu
         records = sort_records(_select_within_bounds(index, records, body), index.keys, index.collation, context.pace)
     records = sort_records(records, body.get("sort"), collation, context.pace, score)
     selected = islice(records, skip, None if max_count is None else min(max_count, sys.maxsize))
-    documents = [_create_result(context, collection, record, project) for _, record in context.pace.through(selected)]
+    documents = [_create_result(context, collection, record, project) for _, record in context.pace.iterate(selected)]
     return documents, bool(limit) and len(documents) == limit
 
 
-def find_matches(context: Context, collection: Collection | None, query: Any, collation: Collation) -> KeyedRecords:
+def find_matches(context: Context, collection: Collection | None, query: Any, collation: Collation) -> Matches:
     """Return the records of a collection that match a query, or new records of the matching documents of a view."""
     variables = context.variables
     if collection is not None and not collection.is_view:
         return select(context.access, collection, query, collation, variables, context.body.get("hint"), context.pace)
     match = compile_filter(query, variables, collation)
     documents = read_documents(context.access, context.database, context.collection_name, variables, context.pace)
-    numbered_documents = enumerate(context.pace.through(documents), 1)
+    numbered_documents = enumerate(context.pace.iterate(documents), 1)
     return [((number,), Record(number, document)) for number, document in numbered_documents if match(document)]
 
 
@@ -127,9 +120,9 @@ def find_used_index(context: Context, collection: Collection | None, query: Any)
     hint = context.body.get("hint")
     if collection is None or collection.is_view or (isinstance(hint, dict) and "$natural" in hint):
         return None
-    hinted_index_ = find_hinted_index(collection, hint)
-    if hinted_index_ is not None:
-        return hinted_index_
+    chosen_index = find_hint_index(collection, hint)
+    if chosen_index is not None:
+        return chosen_index
     plan = select_plan(collection.indexes.values(), query, context.collation(collection))
     if plan is not None:
         return plan.index
@@ -138,14 +131,14 @@ def find_used_index(context: Context, collection: Collection | None, query: Any)
 
 def _find_bounded_index(collection: Collection | None, body: Document) -> Index:
     """Return the index that a ``find`` with ``min`` or ``max`` uses. The command must have a hint for the index."""
-    index = find_hinted_index(collection, body.get("hint")) if collection else None
+    index = find_hint_index(collection, body.get("hint")) if collection else None
     bounds = [bound for bound in (body.get("min"), body.get("max")) if bound]
     if index is None or any(list(bound) != list(index.keys) for bound in bounds):
         raise malformed("min or max")
     return index
 
 
-def _select_within_bounds(index: Index, records: KeyedRecords, body: Document) -> KeyedRecords:
+def _select_within_bounds(index: Index, records: Matches, body: Document) -> Matches:
     low, high = body.get("min"), body.get("max")
     return [
         (key, record)
@@ -183,8 +176,8 @@ def distinct(context: Context) -> Document:
     values: dict[Any, Any] = {}
     for _, record in find_matches(context, collection, body.get("query") or {}, collation):
         for value in _find_distinct_values(record.document, parts):
-            values.setdefault(make_key(collation.folded(value)), value)
-    reply: Document = {"values": [values[key] for key in context.pace.in_order(values, lambda key: key)]}
+            values.setdefault(make_key(collation.apply(value)), value)
+    reply: Document = {"values": [values[key] for key in context.pace.sort(values, lambda key: key)]}
     if context.snapshot is not None:
         reply["atClusterTime"] = context.snapshot
     return _adapt_reply_to_view(reply) if collection is not None and collection.is_view else reply

@@ -32,7 +32,7 @@ def open_cursor(context: Context, cursor: Cursor, size: int | None, is_single: b
             cursor.transaction = context.request.transaction_number
         cursor.command, cursor.snapshot = context.body, context.snapshot
         context.state.cursors.open(cursor, context.request.member)
-    reply: Document = {"firstBatch": documents, **cursor.extras(), "id": Int64(cursor.id), "ns": cursor.namespace}
+    reply: Document = {"firstBatch": documents, **cursor.list_extras(), "id": Int64(cursor.id), "ns": cursor.namespace}
     if context.snapshot is not None:
         reply["atClusterTime"] = context.snapshot
     return {"cursor": reply}
@@ -67,7 +67,7 @@ def get_more(context: Context) -> Document:
     if cursor.finished:
         state.cursors.close(cursor.id)
     cursor_id = 0 if cursor.finished else cursor.id
-    reply = {"nextBatch": documents, **cursor.extras(), "id": Int64(cursor_id), "ns": cursor.namespace}
+    reply = {"nextBatch": documents, **cursor.list_extras(), "id": Int64(cursor_id), "ns": cursor.namespace}
     if cursor.snapshot is not None:
         reply["atClusterTime"] = cursor.snapshot
     return {"cursor": reply}

@@ -9,16 +9,7 @@ from bson import Binary
 
 from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.patterns import compile_pattern
-from gmongo.testing.store.values import (
-    TYPE_NAMES,
-    are_equal,
-    compare,
-    is_integral,
-    is_nan,
-    is_number,
-    truncate,
-    type_name,
-)
+from gmongo.testing.store.values import TYPE_NAMES, are_equal, compare, is_integral, is_nan, is_number, trunc, type_name
 from gmongo.testing.unsupported import not_supported
 
 # A function that returns True if a value satisfies a keyword. The arguments of the function are the value of the
@@ -81,7 +72,7 @@ _RULE_CHECKS: Mapping[tuple[str, ...], Callable[[Any], bool]] = {
     ("type",): _are_types(_JSON_TYPE_NAMES),
     ("title", "description", "pattern"): lambda rule: type(rule) is str,
     ("minimum", "maximum"): is_number,
-    ("minLength", "maxLength"): lambda rule: is_number(rule) and is_integral(rule) and truncate(rule) >= 0,
+    ("minLength", "maxLength"): lambda rule: is_number(rule) and is_integral(rule) and trunc(rule) >= 0,
     ("required",): lambda rule: _are_different(rule) and all(type(one) is str for one in rule),
     ("enum",): _are_different,
     ("encrypt", "encryptMetadata", "items", "properties"): lambda rule: isinstance(rule, dict),

@@ -22,7 +22,7 @@ from gmongo.testing.store.text_search import Score, TextSearch, find_search
 from gmongo.testing.store.values import Key
 from gmongo.testing.unsupported import not_supported
 
-KeyedRecords = Iterable[tuple[Key, Record]]
+Matches = Iterable[tuple[Key, Record]]
 MAX_VIEW_DEPTH = 20
 
 
@@ -44,7 +44,7 @@ def select(
     :param for_write: True to wait for the transactions that have locked matching records.
     """
     match = compile_filter(query, variables, collation, find_text_index(collection))
-    index = find_hinted_index(collection, hint)
+    index = find_hint_index(collection, hint)
     records = access.records(collection)
     pace_ = pace or Pace()
 
@@ -55,7 +55,7 @@ def select(
         return record
 
     def find_matches() -> Iterator[tuple[Key, Record]]:
-        for key in pace_.through(_find_keys(access, collection, query, collation, pace_)):
+        for key in pace_.iterate(_find_keys(access, collection, query, collation, pace_)):
             record = find_match(key)
             if record is not None and for_write and access.await_unlocked(collection, key, pace_):
                 record = find_match(key)  # the transaction may have changed the record
@@ -73,12 +73,12 @@ def _find_keys(access: Access, collection: Collection, query: Any, collation: Co
     records, plan = access.records(collection), select_plan(collection.indexes.values(), query, collation)
     if plan is None:
         return list(records)
-    keys = dict.fromkeys(pace.through(plan.keys()))
+    keys = dict.fromkeys(pace.iterate(plan.keys()))
     for key in access.find_unindexed_keys(collection):
         keys[key] = None
     if len(keys) < 2:
         return list(keys)
-    return pace.in_order((key for key in keys if key in records), lambda key: records[key].number)
+    return pace.sort((key for key in keys if key in records), lambda key: records[key].number)
 
 
 def find_text_index(collection: Collection | None) -> Document | None:
@@ -92,13 +92,13 @@ def find_text_index(collection: Collection | None) -> Document | None:
     return {**index.options, **{path: kind for path, kind in index.keys.items() if path not in ("_fts", "_ftsx")}}
 
 
-def create_text_score_function(collection: Collection | None, query: Any) -> Score | None:
+def create_scorer(collection: Collection | None, query: Any) -> Score | None:
     """Return a function that returns the text score of a document. Return None if the query has no ``$text``."""
     spec = find_search(query)
     return None if spec is None else TextSearch(spec, find_text_index(collection)).score
 
 
-def find_hinted_index(collection: Collection, hint: Any) -> Index | None:
+def find_hint_index(collection: Collection, hint: Any) -> Index | None:
     """Return the index that the hint names, or None if there is no hint or the hint is `$natural`."""
     if hint is None or hint == {}:
         return None
@@ -114,12 +114,12 @@ def find_hinted_index(collection: Collection, hint: Any) -> Index | None:
 
 
 def sort_records(
-    records: KeyedRecords,
+    records: Matches,
     order: Mapping[str, Any] | None,
     collation: Collation,
     pace: Pace,
     score: Score | None = None,
-) -> KeyedRecords:
+) -> Matches:
     """Return the records in the order of a sort specification."""
     if not order:
         return records
@@ -149,7 +149,7 @@ def create_environment(
     access: Access, database: str, variables: Mapping[str, Any], collation: Collation, pace: Pace, depth: int = 0
 ) -> Environment:
     """Return the context in which the stages of a pipeline are compiled."""
-    return Environment.for_variables(
+    return Environment.from_variables(
         variables,
         collation,
         read=lambda name: read_documents(access, database, name, variables, pace, depth),

@@ -28,7 +28,7 @@ from gmongo.testing.store.operators import has_operators
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.projection import Project, compile_add_fields, compile_project, compile_unset
 from gmongo.testing.store.text_search import find_search
-from gmongo.testing.store.values import MISSING, is_integral, is_number, truncate
+from gmongo.testing.store.values import MISSING, is_integral, is_number, trunc
 from gmongo.testing.unsupported import not_supported
 
 StageCompiler = Callable[[Any, Environment], Stage]
@@ -42,7 +42,7 @@ def compile_pipeline(pipeline: Any, env: Environment) -> Stage:
 
     def run(documents: Documents, variables: Variables) -> Documents:
         for stage in stages:
-            documents = stage(env.pace.through(documents), variables)
+            documents = stage(env.pace.iterate(documents), variables)
         return documents
 
     return run
@@ -78,7 +78,7 @@ def compile_update_pipeline(
         name = parse_stage_name(stage)
         if name not in _UPDATE_STAGES:
             raise error(72, f"{name} is not allowed to be used within an update")
-    run = compile_pipeline(pipeline, Environment.for_variables(variables, collation))
+    run = compile_pipeline(pipeline, Environment.from_variables(variables, collation))
     return lambda document: next(iter(run([document], variables)))
 
 
@@ -121,9 +121,9 @@ def _compile_sort(spec: Any, env: Environment) -> Stage:
 
 
 def _parse_integer(name: str, spec: Any, minimum: int) -> int:
-    if not is_number(spec) or not is_integral(spec) or truncate(spec) < minimum:
+    if not is_number(spec) or not is_integral(spec) or trunc(spec) < minimum:
         raise malformed(name)
-    return truncate(spec)
+    return trunc(spec)
 
 
 def _compile_limit(spec: Any, _env: Environment) -> Stage:
@@ -172,7 +172,7 @@ def _compile_unwind(spec: Any, env: Environment) -> Stage:
 
     def run(documents: Documents, _variables: Variables) -> Documents:
         for document in documents:
-            for position, result in env.pace.through(_unwind_document(document, parts, bool(keeps))):
+            for position, result in env.pace.iterate(_unwind_document(document, parts, bool(keeps))):
                 yield result if index_parts is None else set_value(result, index_parts, position)
 
     return run

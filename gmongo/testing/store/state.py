@@ -86,7 +86,7 @@ class State:
             database,
             name,
             uuid=collection.uuid,
-            extra={"operationDescription": {**options, "idIndex": id_index.description()}, "nsType": collection.kind},
+            extra={"operationDescription": {**options, "idIndex": id_index.describe()}, "nsType": collection.kind},
         )
         return collection
 
@@ -97,7 +97,7 @@ def drop_collection(state: State, collection: Collection) -> None:
         if session.transaction is not None and session.transaction.touches(collection):
             session.transaction.abort()
     del state.catalog[collection.database, collection.name]
-    state.cursors.kill_of_collection(collection.namespace)
+    state.cursors.kill_for_collection(collection.namespace)
     state.tick()
     if not collection.is_view and collection.name != VIEWS_COLLECTION:
         state.publish("drop", collection.database, collection.name, uuid=collection.uuid)
@@ -110,7 +110,7 @@ def move_collection(state: State, collection: Collection, name: str) -> None:
     if target_collection is not None:
         drop_collection(state, target_collection)
     del state.catalog[database, old_name]
-    state.cursors.kill_of_collection(collection.namespace)
+    state.cursors.kill_for_collection(collection.namespace)
     collection.name = name
     state.catalog[database, name] = collection
     collection.created = state.tick()

@@ -63,7 +63,7 @@ class Transaction(Access):
     def find_unindexed_keys(self, collection: Collection) -> Iterable[Key]:
         """Return the keys of records that other commands changed after the snapshot, or that the transaction wrote."""
         written = {write.key for write in self._writes if write.collection is collection}
-        return collection.changed_since(self.start) | written
+        return collection.find_changed_keys(self.start) | written
 
     def await_unlocked(self, collection: Collection, key: Key, pace: Pace) -> bool:
         """Return False immediately. If another transaction has locked the record, the write raises a write conflict."""
@@ -81,7 +81,7 @@ class Transaction(Access):
     def records(self, collection: Collection) -> dict[Key, Record]:
         """Return the records of the snapshot, changed by the writes of the transaction."""
         if collection not in self._working:
-            self._working[collection] = collection.as_of(self.start)
+            self._working[collection] = collection.read_at(self.start)
         return self._working[collection]
 
     def create(self, database: str, name: str, options: Document) -> Collection:
@@ -148,7 +148,7 @@ class Transaction(Access):
         for name, entry in entries:
             if collection.entry_locks.get((name, entry), self) is not self:
                 raise create_write_conflict()
-            for other_key in collection.indexes[name].record_keys(entry):
+            for other_key in collection.indexes[name].find_record_keys(entry):
                 if other_key != key and collection.changed.get(other_key, BEGINNING) > self.start:
                     raise create_write_conflict()
         collection.entry_locks.update(dict.fromkeys(entries, self))

@@ -25,7 +25,7 @@ from gmongo.testing.store.values import (
     is_integral,
     is_number,
     make_key,
-    truncate,
+    trunc,
     type_name,
 )
 
@@ -110,7 +110,7 @@ def _create_arithmetic(name: str, function: Callable[[Any, Any], Any], start: in
 
 def _create_min_or_max(direction: int) -> Compiler:
     def change(current: Any, operand: Any, collation: Collation) -> Any:
-        if current is not MISSING and compare(collation.folded(operand), collation.folded(current)) * direction >= 0:
+        if current is not MISSING and compare(collation.apply(operand), collation.apply(current)) * direction >= 0:
             return MISSING
         return copy_value(operand)
 
@@ -174,7 +174,7 @@ def _compute_push(current: Any, operand: Any, collation: Collation) -> Any:
     array = list(_require_array(current, "$push"))
     if not isinstance(operand, dict) or "$each" not in operand:
         return [*array, copy_value(operand)]
-    position = truncate(operand.get("$position", len(array)))
+    position = trunc(operand.get("$position", len(array)))
     array[position:position] = copy_value(operand["$each"])
     return _slice_array(_sort_array(array, operand.get("$sort"), collation), operand.get("$slice"))
 
@@ -184,13 +184,13 @@ def _sort_array(array: list[Any], order: Any, collation: Collation) -> list[Any]
         return array
     if isinstance(order, dict):
         return list(compile_sort(order, collation)(array, lambda element: element))
-    return sorted(array, key=lambda element: make_key(collation.folded(element)), reverse=truncate(order) < 0)
+    return sorted(array, key=lambda element: make_key(collation.apply(element)), reverse=trunc(order) < 0)
 
 
 def _slice_array(array: list[Any], limit: Any) -> list[Any]:
     if limit is None:
         return array
-    return array[: truncate(limit)] if limit >= 0 else array[truncate(limit) :]
+    return array[: trunc(limit)] if limit >= 0 else array[trunc(limit) :]
 
 
 def _compute_add_to_set(current: Any, operand: Any, collation: Collation) -> Any:
@@ -205,7 +205,7 @@ def _compute_add_to_set(current: Any, operand: Any, collation: Collation) -> Any
 def _compute_pop(current: Any, operand: Any, _collation: Collation) -> Any:
     if not isinstance(current, list):
         raise type_mismatch(f"$pop: the path contains an element of non-array type '{type_name(current)}'")
-    return current[:-1] if truncate(operand) == 1 else current[1:]
+    return current[:-1] if trunc(operand) == 1 else current[1:]
 
 
 def _compute_pull(current: Any, operand: Any, collation: Collation) -> Any:
@@ -230,8 +230,8 @@ def _compute_pull_all(current: Any, operand: Any, collation: Collation) -> Any:
 
 
 def _contains_value(values: Iterable[Any], value_: Any, collation: Collation) -> bool:
-    folded_value = collation.folded(value_)
-    return any(are_equal(collation.folded(value), folded_value) for value in values)
+    folded_value = collation.apply(value_)
+    return any(are_equal(collation.apply(value), folded_value) for value in values)
 
 
 UPDATE_OPERATORS: Mapping[str, Compiler] = {

@@ -126,7 +126,7 @@ def is_integral(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value % 1 == 0
 
 
-def truncate(value: Any) -> int:
+def trunc(value: Any) -> int:
     """Return the integral part of a number."""
     return int(value.to_decimal()) if isinstance(value, Decimal128) else int(value)
 

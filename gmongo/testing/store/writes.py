@@ -20,7 +20,7 @@ from gmongo.testing.store.errors import create_write_conflict, failed_to_parse
 from gmongo.testing.store.matching import check_allowed, compile_filter
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.selection import KeyedRecords, select
+from gmongo.testing.store.selection import Matches, select
 from gmongo.testing.store.validation import check_document, check_document_rules, check_size, check_updated_names
 from gmongo.testing.store.values import MISSING, Key, are_identical, copy_value
 
@@ -91,7 +91,7 @@ def insert_one(target: Target, document: Document) -> Outcome:
     return _ONE_INSERTED
 
 
-def find_records_to_write(target: Target, statement: Mapping[str, Any], variables: Mapping[str, Any]) -> KeyedRecords:
+def find_records_to_write(target: Target, statement: Mapping[str, Any], variables: Mapping[str, Any]) -> Matches:
     """Return the records that match the query ``q``. Wait for the transactions that have locked these records.
 
     If the statement has a ``sort``, return only the first record in this order.
@@ -105,7 +105,7 @@ def find_records_to_write(target: Target, statement: Mapping[str, Any], variable
         return select(access, collection, statement["q"], collation, variables, hint, target.pace, for_write=True)
     sort = compile_sort(order, collation, target.pace)
 
-    def find_first() -> KeyedRecords:
+    def find_first() -> Matches:
         """Return the first record in the sort order.
 
         If another command changes or locks the record, repeat the search.
@@ -141,7 +141,7 @@ def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
         matched += 1
         modified += update_one(target, update, key, record.document) is not record.document
     if not matched and statement.get("upsert"):
-        return Outcome(1, 0, upsert_document(target, update)["_id"])
+        return Outcome(1, 0, upsert(target, update)["_id"])
     return Outcome(matched, modified)
 
 
@@ -179,11 +179,11 @@ def update_one(target: Target, update: Update, key: Any, document: Document) -> 
             raise create_write_conflict()
     is_replacement = update.is_replacement or (update.is_pipeline and is_replacement_shorter(document, updated))
     kind = "replace" if is_replacement else "update"
-    target.access.replace(collection, key, updated, kind, update.written_whole(document, updated))
+    target.access.replace(collection, key, updated, kind, update.find_whole_paths(document, updated))
     return updated
 
 
-def upsert_document(target: Target, update: Update) -> Document:
+def upsert(target: Target, update: Update) -> Document:
     """Insert the new document of an upsert, and return the document."""
     document = update.upserted()
     insert_one(target, document)
@@ -249,7 +249,7 @@ def run_statements(context: Context, target: Target, statements: Sequence[Any], 
     """Execute the statements of a command in order. An ordered command ends at the first error."""
     tally = Tally()
     context.pace.pause()
-    for index, statement in enumerate(context.pace.through(statements)):
+    for index, statement in enumerate(context.pace.iterate(statements)):
         try:
             if target.collection is not None:
                 check_writable(target.collection)

@@ -178,14 +178,14 @@ def test_removal_of_expired_documents_yields_between_documents(monkeypatch: pyte
 
 def test_each_pause_runs_the_event_loop_once() -> None:
     loop = gevent.get_hub().loop
-    turns = {loop.iteration for _ in Pace().through(range(320))}
+    turns = {loop.iteration for _ in Pace().iterate(range(320))}
     assert len(turns) >= 10
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_sort_is_stable(reverse: bool) -> None:
     items = [(n * 31 % 17, n) for n in range(3000)]
-    found = Pace().in_order(items, lambda item: item[0], reverse)
+    found = Pace().sort(items, lambda item: item[0], reverse)
     assert found == sorted(items, key=lambda item: item[0], reverse=reverse)
 
 

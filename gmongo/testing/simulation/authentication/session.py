@@ -22,7 +22,7 @@ _ESCAPE = r"\\\1"
 _CONVERSATION_ID = 1
 
 
-def subject_of(certificate: Mapping[str, Any]) -> str:
+def format_subject(certificate: Mapping[str, Any]) -> str:
     """Return the subject of a certificate as RFC 2253 text, which begins with the last attribute."""
     parts = [
         "+".join(f"{_SHORT_NAMES.get(kind, kind)}={re.sub(_ESCAPED, _ESCAPE, value)}" for kind, value in names)
@@ -135,7 +135,7 @@ class Authentication:
             raise error(2, f"authenticate knows the mechanism MONGODB-X509, not {body.get('mechanism')!r}")
         if self._certificate is None:
             raise error(18, "Authentication failed: no verified subject name available from client")
-        name = subject_of(self._certificate)
+        name = format_subject(self._certificate)
         user = self._known.get((EXTERNAL, name))
         if user is None or body.get("user", name) != name or database != EXTERNAL:
             raise error(18, f"Authentication failed: {name!r} is not a user of {EXTERNAL}")
@@ -151,7 +151,7 @@ class Authentication:
         self.users = [user for user in self.users if user.database != database]
 
 
-def _scram(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:
+def _create_scram(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:
     options = body.get("options") or {}
     if not isinstance(options, Mapping):
         raise error(14, f"BSON field 'saslStart.options' is {options!r}, which is not an object")
@@ -161,8 +161,8 @@ def _scram(users: Users, database: str, body: Mapping[str, Any]) -> Conversation
 
 
 _MECHANISMS: dict[str, Callable[[Users, str, Mapping[str, Any]], Conversation]] = {
-    "SCRAM-SHA-1": _scram,
-    "SCRAM-SHA-256": _scram,
+    "SCRAM-SHA-1": _create_scram,
+    "SCRAM-SHA-256": _create_scram,
     "PLAIN": lambda users, database, body: PlainConversation(users, database),
     "MONGODB-OIDC": lambda users, database, body: OidcConversation(users.oidc_tokens),
 }

@@ -49,7 +49,7 @@ _GENERIC = frozenset(
 )
 
 
-def _parameter_fields(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _find_parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the name and the value of each field that names a parameter."""
     return ((name, value) for name, value in list(body.items())[1:] if name[0] != "$" and name not in _GENERIC)
 
@@ -60,14 +60,14 @@ def _get_parameter(call: Call) -> dict[str, Any]:
     argument = call.body[call.name]
     if argument == "*" or (isinstance(argument, Mapping) and argument.get("allParameters")):
         return known
-    values = {name: known[name] for name, _ in _parameter_fields(call.body) if name in known}
+    values = {name: known[name] for name, _ in _find_parameters(call.body) if name in known}
     if not values:
         raise error(NO_CODE, "no option found to get")
     return values
 
 
 def _set_parameter(call: Call) -> dict[str, Any]:
-    changes = list(_parameter_fields(call.body))
+    changes = list(_find_parameters(call.body))
     if not changes:
         raise error(NO_CODE, "no option found to set, use help:true to see options ")
     before = [call.member.parameters.change(name, value) for name, value in changes]

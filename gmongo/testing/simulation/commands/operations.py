@@ -130,7 +130,7 @@ class Operations:
             operation.kill()
 
 
-def _current_op(call: Call) -> dict[str, Any]:
+def _run_current_op(call: Call) -> dict[str, Any]:
     everything = bool(call.body.get("$all"))
     conditions = {
         name: value
@@ -138,10 +138,10 @@ def _current_op(call: Call) -> dict[str, Any]:
         if name not in _NOT_CONDITIONS and (not name.startswith("$") or name in ("$or", "$and", "$nor", "$expr"))
     }
     match = compile_filter({} if everything else conditions)
-    return {"inprog": [operation for operation in _operations(call, everything) if match(operation)]}
+    return {"inprog": [operation for operation in _list_operations(call, everything) if match(operation)]}
 
 
-def _operations(call: Call, with_idle: bool) -> list[dict[str, Any]]:
+def _list_operations(call: Call, with_idle: bool) -> list[dict[str, Any]]:
     """Return a document for each running operation and, if `with_idle` is True, for each idle connection."""
     operations = [operation.description() for operation in call.member.operations]
     busy = {operation["connectionId"] for operation in operations}
@@ -168,7 +168,7 @@ def replace_current_op_stage(call: Call) -> None:
             raise error(40415, f"BSON field '$currentOp.{name}' is an unknown field.")
         if not isinstance(value, bool):
             raise error(9, f"The '{name}' parameter of the $currentOp stage must be a boolean value")
-    operations = _operations(call, options.get("idleConnections", False))
+    operations = _list_operations(call, options.get("idleConnections", False))
     call.request.body = {**call.body, "pipeline": [{"$documents": {"$literal": operations}}, *pipeline[1:]]}
 
 
@@ -180,13 +180,13 @@ def _kill_op(call: Call) -> dict[str, Any]:
     return {"info": "attempting to kill op"}
 
 
-def _server_status(call: Call) -> dict[str, Any]:
-    sections = {**_status_sections(call), **call.cluster.store.status()}
+def _get_server_status(call: Call) -> dict[str, Any]:
+    sections = {**_select_sections(call), **call.cluster.store.describe_status()}
     shown = {name: section for name, section in sections.items() if call.body.get(name, 1)}
-    return {**_process_fields(call), **shown}
+    return {**_describe_process(call), **shown}
 
 
-def _process_fields(call: Call) -> dict[str, Any]:
+def _describe_process(call: Call) -> dict[str, Any]:
     member, up = call.member, call.member.uptime
     return {
         "host": member.address,
@@ -200,7 +200,7 @@ def _process_fields(call: Call) -> dict[str, Any]:
     }
 
 
-def _status_sections(call: Call) -> dict[str, Any]:
+def _select_sections(call: Call) -> dict[str, Any]:
     member, hello_fields = call.member, call.cluster.topology.describe(call.member)
     open_now = len(member.connections)
     return {
@@ -216,4 +216,4 @@ def _status_sections(call: Call) -> dict[str, Any]:
     }
 
 
-COMMANDS = {"currentOp": _current_op, "killOp": _kill_op, "serverStatus": _server_status}
+COMMANDS = {"currentOp": _run_current_op, "killOp": _kill_op, "serverStatus": _get_server_status}

@@ -33,8 +33,8 @@ def _select_element(array: Any, index: Any) -> Any:
 
 
 def _contains_element(collation: Collation, searched: Any, array: Any) -> bool:
-    searched = collation.folded(searched)
-    return any(are_equal(searched, collation.folded(element)) for element in require_type(list, array))
+    searched = collation.apply(searched)
+    return any(are_equal(searched, collation.apply(element)) for element in require_type(list, array))
 
 
 def _concatenate_arrays(*arrays: Any) -> Any:
@@ -58,7 +58,7 @@ def _slice_array(array: Any, first: Any, count: Any = None) -> list[Any]:
 def _index_elements(value: Any, collation: Collation) -> dict[Key, Any]:
     elements_by_key: dict[Key, Any] = {}
     for element in require_type(list, value):
-        elements_by_key.setdefault(make_key(collation.folded(element)), element)
+        elements_by_key.setdefault(make_key(collation.apply(element)), element)
     return elements_by_key
 
 
@@ -84,13 +84,13 @@ def _compile_map(name: str, operand: Any, scope: Scope) -> Expression:
     fields = check_arguments(name, operand, "input in", "as")
     variable = _parse_variable_name(fields)
     input_expression = compile_expression(fields["input"], scope)
-    element_expression = compile_expression(fields["in"], scope.within([variable]))
+    element_expression = compile_expression(fields["in"], scope.add_names([variable]))
 
     def run(variables: Variables) -> Any:
         array = input_expression(variables)
         if is_null(array):
             return None
-        elements = scope.pace.through(require_type(list, array))
+        elements = scope.pace.iterate(require_type(list, array))
         return [missing_to_none(element_expression({**variables, variable: element})) for element in elements]
 
     return run
@@ -100,7 +100,7 @@ def _compile_filter_operator(name: str, operand: Any, scope: Scope) -> Expressio
     fields = check_arguments(name, operand, "input cond", "as limit")
     variable = _parse_variable_name(fields)
     input_expression = compile_expression(fields["input"], scope)
-    condition = compile_expression(fields["cond"], scope.within([variable]))
+    condition = compile_expression(fields["cond"], scope.add_names([variable]))
     limit_expression = compile_expression(fields.get("limit"), scope)
 
     def run(variables: Variables) -> Any:
@@ -112,7 +112,7 @@ def _compile_filter_operator(name: str, operand: Any, scope: Scope) -> Expressio
             return matches
         limit = limit_expression(variables)
         limit = None if is_null(limit) else require_integer(limit, minimum=1)
-        for element in scope.pace.through(array):
+        for element in scope.pace.iterate(array):
             if len(matches) == limit:
                 break
             if is_true(condition({**variables, variable: element})):

@@ -32,7 +32,7 @@ class Scope:
     # A function that returns the text score of a document, or None without a text search.
     score: Callable[[Any], float | None] | None = None
 
-    def within(self, names: Iterable[str]) -> Scope:
+    def add_names(self, names: Iterable[str]) -> Scope:
         return replace(self, names=self.names | set(names))
 
 
@@ -94,14 +94,14 @@ def _compile_object(fields: Mapping[str, Any], scope: Scope) -> Expression:
         values = ((name, part(variables)) for name, part in expressions.items())
         return {name: value for name, value in values if value is not MISSING}
 
-    return fold_constants(run, expressions.values())
+    return fold(run, expressions.values())
 
 
 def _compile_array(elements: list[Expression]) -> Expression:
-    return fold_constants(lambda variables: [missing_to_none(element(variables)) for element in elements], elements)
+    return fold(lambda variables: [missing_to_none(element(variables)) for element in elements], elements)
 
 
-def fold_constants(expression: Expression, operands: Iterable[Expression]) -> Expression:
+def fold(expression: Expression, operands: Iterable[Expression]) -> Expression:
     """If all operands are constants, evaluate the expression, and return a constant. If not, return `expression`."""
     return Constant(expression({})) if all(isinstance(operand, Constant) for operand in operands) else expression
 

@@ -16,14 +16,7 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.store.arithmetic import CONTEXT, INT64, to_decimal
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import (
-    Compiler,
-    Expression,
-    Scope,
-    Variables,
-    compile_expression,
-    fold_constants,
-)
+from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, Variables, compile_expression, fold
 from gmongo.testing.store.expressions.operands import compile_fields, is_null
 from gmongo.testing.store.expressions.parsing_dates import InvalidText, parse_date
 from gmongo.testing.store.expressions.strings import format_date, format_number
@@ -36,7 +29,7 @@ from gmongo.testing.store.values import (
     is_number,
     is_true,
     to_milliseconds,
-    truncate,
+    trunc,
     type_name,
 )
 from gmongo.testing.unsupported import not_supported
@@ -139,9 +132,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _convert_value(value: Any, target_type: Any) -> Any:
-    name = (
-        _TYPE_NAMES.get(truncate(target_type)) if is_number(target_type) and is_integral(target_type) else target_type
-    )
+    name = _TYPE_NAMES.get(trunc(target_type)) if is_number(target_type) and is_integral(target_type) else target_type
     convert = _CONVERSIONS.get(name) if type(name) is str else None
     if convert is None:
         raise not_supported("$convert of binary data", f"to {name}")
@@ -166,7 +157,7 @@ def _compile_convert(name: str, operand: Any, scope: Scope) -> Expression:
                 raise failed_expression(f"{name} of {type_name(value)} to {target_type}") from None
             return on_error(variables)
 
-    return fold_constants(run, fields.values())
+    return fold(run, fields.values())
 
 
 def _create_short_form(target_type: str) -> Compiler:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, compile_expression, fold_constants
+from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, compile_expression, fold
 from gmongo.testing.store.expressions.operands import (
     compile_fields,
     create_named_operator,
@@ -88,7 +88,7 @@ def _compile_date_to_string(name: str, operand: Any, scope: Scope) -> Expression
             return None
         return format_date(to_local(to_date(values["date"]), zone), date_format)
 
-    return fold_constants(run, [*fields.values(), on_null])
+    return fold(run, [*fields.values(), on_null])
 
 
 @propagate_null

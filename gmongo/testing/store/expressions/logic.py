@@ -16,7 +16,7 @@ from gmongo.testing.store.expressions.compiling import (
     Variables,
     check_variable,
     compile_expression,
-    fold_constants,
+    fold,
 )
 from gmongo.testing.store.expressions.operands import (
     check_arguments,
@@ -33,7 +33,7 @@ from gmongo.testing.unsupported import not_supported
 
 def _create_comparison(test_order: Callable[[int], Any]) -> Compiler:
     def compare_values(collation: Collation, left: Any, right: Any) -> Any:
-        return test_order(compare(collation.folded(left), collation.folded(right)))
+        return test_order(compare(collation.apply(left), collation.apply(right)))
 
     return create_collation_operator(compare_values, 2)
 
@@ -41,7 +41,7 @@ def _create_comparison(test_order: Callable[[int], Any]) -> Compiler:
 def _create_quantifier(combine: Callable[[Iterable[bool]], bool]) -> Compiler:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         operands = compile_arguments(name, operand, scope, 0, None)
-        return fold_constants(lambda variables: combine(is_true(compute(variables)) for compute in operands), operands)
+        return fold(lambda variables: combine(is_true(compute(variables)) for compute in operands), operands)
 
     return make
 
@@ -57,7 +57,7 @@ def _compile_cond(name: str, operand: Any, scope: Scope) -> Expression:
     def run(variables: Variables) -> Any:
         return then_branch(variables) if is_true(condition(variables)) else else_branch(variables)
 
-    return fold_constants(run, branches)
+    return fold(run, branches)
 
 
 def _compile_if_null(name: str, operand: Any, scope: Scope) -> Expression:
@@ -71,7 +71,7 @@ def _compile_if_null(name: str, operand: Any, scope: Scope) -> Expression:
                 break
         return value
 
-    return fold_constants(run, operands)
+    return fold(run, operands)
 
 
 def _compile_switch(name: str, operand: Any, scope: Scope) -> Expression:
@@ -92,9 +92,7 @@ def _compile_switch(name: str, operand: Any, scope: Scope) -> Expression:
             raise failed_expression("$switch has no matching branch")
         return default_branch(variables)
 
-    return fold_constants(
-        run, [*(part for branch in branches for part in branch), *([default_branch] if default_branch else [])]
-    )
+    return fold(run, [*(part for branch in branches for part in branch), *([default_branch] if default_branch else [])])
 
 
 def _compile_literal(_name: str, operand: Any, _scope: Scope) -> Expression:
@@ -106,7 +104,7 @@ def _compile_let(name: str, operand: Any, scope: Scope) -> Expression:
     for variable in require_type(dict, fields["vars"]):
         check_variable(variable)
     values = {variable: compile_expression(expression, scope) for variable, expression in fields["vars"].items()}
-    inner_expression = compile_expression(fields["in"], scope.within(values))
+    inner_expression = compile_expression(fields["in"], scope.add_names(values))
 
     def run(variables: Variables) -> Any:
         return inner_expression({**variables, **{variable: part(variables) for variable, part in values.items()}})

@@ -17,7 +17,7 @@ from gmongo.testing.store.arithmetic import CONTEXT, to_bson_decimal, to_decimal
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Compiler
 from gmongo.testing.store.expressions.operands import create_operator, is_null, propagate_null, require_number
-from gmongo.testing.store.values import create_date, is_date, is_integral, is_number, to_milliseconds, truncate
+from gmongo.testing.store.values import create_date, is_date, is_integral, is_number, to_milliseconds, trunc
 
 _WIDE_CONTEXT = CONTEXT.copy()
 _WIDE_CONTEXT.prec = 1200
@@ -37,7 +37,7 @@ def _add(*operands: Any) -> Any:
         raise failed_expression("$add of two dates, or of a date and a fraction")
     if any(map(is_null, operands)):
         return None
-    return create_date(to_milliseconds(dates[0]) + truncate(total)) if dates else total
+    return create_date(to_milliseconds(dates[0]) + trunc(total)) if dates else total
 
 
 def _subtract(left: Any, right: Any) -> Any:
@@ -46,7 +46,7 @@ def _subtract(left: Any, right: Any) -> Any:
     if is_date(left) and is_number(right):
         if not is_integral(right):
             raise failed_expression("$subtract of a date and a fraction")
-        return create_date(to_milliseconds(left) - truncate(right))
+        return create_date(to_milliseconds(left) - trunc(right))
     return arithmetic.combine(operator.sub, require_number(left), require_number(right))
 
 
@@ -77,11 +77,9 @@ def create_unary_operator(for_doubles: Callable[[Any], Any], for_decimals: Calla
     """Return an operator with one numeric argument. The result for null is null."""
 
     def run(value: Any) -> Any:
-        return (
-            to_bson_decimal(for_decimals(value.to_decimal()))
-            if _has_decimal(value)
-            else for_doubles(require_number(value))
-        )
+        if _has_decimal(value):
+            return to_bson_decimal(for_decimals(value.to_decimal()))
+        return for_doubles(require_number(value))
 
     return create_operator(propagate_null(run), 1)
 
@@ -107,9 +105,9 @@ def _create_decimal_rounding(rounding: str) -> Callable[[Decimal], Decimal]:
 
 def _create_rounding_operator(name: str, rounding: str) -> Compiler:
     def run(value: Any, places: Any = 0) -> Any:
-        if not is_integral(require_number(places)) or not 0 <= truncate(places) <= 100:
+        if not is_integral(require_number(places)) or not 0 <= trunc(places) <= 100:
             raise failed_expression(f"{name} to {places} places")
-        return _round_to_places(name, require_number(value), truncate(places), rounding)
+        return _round_to_places(name, require_number(value), trunc(places), rounding)
 
     return create_operator(propagate_null(run), 1, 2)
 

@@ -6,14 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import (
-    Compiler,
-    Expression,
-    Scope,
-    Variables,
-    compile_expression,
-    fold_constants,
-)
+from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, Variables, compile_expression, fold
 from gmongo.testing.store.expressions.operands import check_arguments, create_operator, is_null, require_type
 from gmongo.testing.store.values import MISSING, is_number, type_name
 
@@ -62,10 +55,8 @@ def _compile_set_field(name: str, operand: Any, scope: Scope) -> Expression:
     else:
         fields = {**check_arguments(name, operand, "field input"), "value": "$$REMOVE"}
     field = _parse_field_name(name, fields["field"])
-    compute_input, compute_value = (
-        compile_expression(fields["input"], scope),
-        compile_expression(fields["value"], scope),
-    )
+    compute_input = compile_expression(fields["input"], scope)
+    compute_value = compile_expression(fields["value"], scope)
 
     def run(variables: Variables) -> Any:
         document, value = compute_input(variables), compute_value(variables)
@@ -75,7 +66,7 @@ def _compile_set_field(name: str, operand: Any, scope: Scope) -> Expression:
             return {key: item for key, item in require_type(dict, document).items() if key != field}
         return {**require_type(dict, document), field: value}
 
-    return fold_constants(run, [compute_input, compute_value])
+    return fold(run, [compute_input, compute_value])
 
 
 OPERATORS: Mapping[str, Compiler] = {

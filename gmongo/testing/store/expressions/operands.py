@@ -6,15 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import (
-    Compiler,
-    Constant,
-    Expression,
-    Scope,
-    compile_expression,
-    fold_constants,
-)
-from gmongo.testing.store.values import MISSING, is_integral, is_number, truncate, type_name
+from gmongo.testing.store.expressions.compiling import Compiler, Constant, Expression, Scope, compile_expression, fold
+from gmongo.testing.store.values import MISSING, is_integral, is_number, trunc, type_name
 
 _INT32 = range(-(2**31), 2**31)
 
@@ -39,10 +32,8 @@ def create_operator(
             expressions.sort(key=lambda expression: isinstance(expression, Constant))
         if len(expressions) == 2:
             left, right = expressions
-            return fold_constants(lambda variables: function(left(variables), right(variables)), expressions)
-        return fold_constants(
-            lambda variables: function(*[expression(variables) for expression in expressions]), expressions
-        )
+            return fold(lambda variables: function(left(variables), right(variables)), expressions)
+        return fold(lambda variables: function(*[expression(variables) for expression in expressions]), expressions)
 
     return make
 
@@ -93,7 +84,7 @@ def create_named_operator(required: str, optional: str, function: Callable[..., 
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         expressions = compile_fields(name, operand, scope, required, optional)
-        return fold_constants(lambda variables: function(**{key: run(variables) for key, run in expressions.items()}),
+        return fold(lambda variables: function(**{key: run(variables) for key, run in expressions.items()}),
                       expressions.values())  # fmt: skip
 
     return make
@@ -115,6 +106,6 @@ def require_number(value: Any) -> Any:
 
 def require_integer(value: Any, minimum: int = _INT32[0]) -> int:
     """Check that a value is an integral number in the range of an int32. Return the number."""
-    if not is_integral(require_number(value)) or truncate(value) not in _INT32 or truncate(value) < minimum:
+    if not is_integral(require_number(value)) or trunc(value) not in _INT32 or trunc(value) < minimum:
         raise failed_expression(f"an operand is {value}")
-    return truncate(value)
+    return trunc(value)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, compile_expression, fold_constants
+from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, compile_expression, fold
 from gmongo.testing.store.expressions.operands import compile_fields, is_null, require_type
 from gmongo.testing.store.expressions.timezones import from_local, parse_time_zone
 from gmongo.testing.unsupported import not_supported
@@ -66,7 +66,7 @@ def _compile_date_from_string(name: str, operand: Any, scope: Scope) -> Expressi
                 raise failed_expression(f"{name} of {text!r}") from None
             return on_error(variables)
 
-    return fold_constants(run, fields.values())
+    return fold(run, fields.values())
 
 
 OPERATORS: Mapping[str, Compiler] = {"$dateFromString": _compile_date_from_string}
