@@ -125,10 +125,10 @@ def _parse_users(arguments: Sequence[str] | None) -> dict[str, str] | None:
     if arguments is None:
         return None
     users = {}
-    for each in arguments:
-        name, colon, password = each.partition(":")
+    for argument in arguments:
+        name, colon, password = argument.partition(":")
         if not (name and colon and password):
-            raise ValueError(f"--user {each!r} is not NAME:PASSWORD")
+            raise ValueError(f"--user {argument!r} is not NAME:PASSWORD")
         users[name] = password
     return users
 

@@ -170,13 +170,13 @@ class Deployment:
         :raises ValueError: no member can become primary, or a setting is invalid.
         """
         traits: list[dict[str, Any]] = [{} for _ in range(members)]
-        for each, tag_set in zip(traits, tags, strict=False):
-            each["tags"] = dict(tag_set)
-        for each, priority in zip(traits, priorities, strict=False):
-            each["priority"] = priority
-        for each in traits[members - hidden :]:
-            each["hidden"] = True
-        if not any(each.get("priority", 1) and not each.get("hidden") for each in traits):
+        for item, tag_set in zip(traits, tags, strict=False):
+            item["tags"] = dict(tag_set)
+        for item, priority in zip(traits, priorities, strict=False):
+            item["priority"] = priority
+        for item in traits[members - hidden :]:
+            item["hidden"] = True
+        if not any(item.get("priority", 1) and not item.get("hidden") for item in traits):
             raise ValueError(f"a replica set of {members} members, {hidden} of them hidden, has no member that can be "
                              "primary")  # fmt: skip
         return cls(ReplicaSet(name, election_delay), [*traits, *({"arbiter": True},) * arbiters], **settings)
@@ -302,11 +302,11 @@ class Deployment:
         """
         fields = dict(data or {})
         check_commands(fields, list_command_names(self._cluster))
-        points = []
-        for each in self._select_members(member):
-            each.fail_points.configure(name, mode, fields)
-            points.append(each.fail_points[name])
-        return FailPointHandle(lambda: sum(point.entered for point in points))
+        fail_points = []
+        for target in self._select_members(member):
+            target.fail_points.configure(name, mode, fields)
+            fail_points.append(target.fail_points[name])
+        return FailPointHandle(lambda: sum(fail_point.entered for fail_point in fail_points))
 
     def rate_limit(
         self,
@@ -338,8 +338,8 @@ class Deployment:
                 "ingressConnectionEstablishment", "ingressConnectionEstablishmentRateLimiterEnabled", connections, burst
             ),
         }
-        for each in self._select_members(member):
-            each.parameters.update(values)
+        for target in self._select_members(member):
+            target.parameters.update(values)
         self._cluster.limits.reset()
 
     def advance(self, seconds: float) -> None:
@@ -362,5 +362,5 @@ def _create_limits(prefix: str, enabling_parameter: str, rate: float | None, bur
 
 
 def _create_mechanisms(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
-    more = ["MONGODB-X509"] if None in (users or {}).values() else []
-    return {"authenticationMechanisms": [*MECHANISMS, *more, *(["MONGODB-OIDC"] if tokens else [])]}
+    extra_mechanisms = ["MONGODB-X509"] if None in (users or {}).values() else []
+    return {"authenticationMechanisms": [*MECHANISMS, *extra_mechanisms, *(["MONGODB-OIDC"] if tokens else [])]}

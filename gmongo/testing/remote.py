@@ -107,7 +107,7 @@ class RemoteMember:
     @property
     def connections(self) -> dict[int, RemoteConnection]:
         """The open connections by connectionId."""
-        return {each["number"]: RemoteConnection(**each) for each in self._facts["connections"]}
+        return {fields["number"]: RemoteConnection(**fields) for fields in self._facts["connections"]}
 
     @property
     def _facts(self) -> Mapping[str, Any]:
@@ -185,7 +185,7 @@ class RemoteCommandLog(CommandLog):
         """Fetch the commands that the deployment received since the last fetch."""
         update = self._line.request("commands", self.first + len(self))
         super().__delitem__(slice(0, max(0, update["first"] - self.first)))
-        self.extend(ReceivedCommand(**each) for each in update["commands"])
+        self.extend(ReceivedCommand(**fields) for fields in update["commands"])
         self.first, self.forgotten, self._enabled = update["first"], update["forgotten"], update["enabled"]
 
     def clear(self) -> None:
@@ -270,7 +270,7 @@ class RemoteDeployment:
         facts = line.request("describe")
         self._uri = facts["uri"]
         self._commands = RemoteCommandLog(line)
-        members = [RemoteMember(line, number, each["port"]) for number, each in enumerate(facts["members"])]
+        members = [RemoteMember(line, number, fields["port"]) for number, fields in enumerate(facts["members"])]
         self.members = RemoteMembers(line, members)
 
     def _disconnect(self) -> None:

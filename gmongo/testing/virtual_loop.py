@@ -41,9 +41,9 @@ class VirtualLoop:
     ) -> None:
         self.real = loop
         self._in_real_time = in_real_time
-        began = time.monotonic()
-        self._shown = began if start is None else start
-        self._offset = self._shown - began
+        start_time = time.monotonic()
+        self._shown = start_time if start is None else start
+        self._offset = self._shown - start_time
         self._epoch = (time.time() if date is None else date) - self._shown
         self._jumpers = 0 if in_real_time else 1
         self._order = itertools.count()
@@ -123,12 +123,12 @@ class VirtualLoop:
     def end(self) -> None:
         """End the virtual time. Schedule each timer on the real loop with its remaining time."""
         scheduled = [entry for entry in self._due if entry[3].entry is entry]
-        now = self.monotonic()
+        virtual_now = self.monotonic()
         self._due, self._ended = [], True
         self._idle.close()
         self._wake.close()
         for due_time, _priority, _order, timer in sorted(scheduled):
-            timer.continue_on(self.real, max(0.0, due_time - now))
+            timer.continue_on(self.real, max(0.0, due_time - virtual_now))
 
     def _prepare_next_timer(self) -> None:
         """Start the idle watcher if the clock may jump. In real time, start a real timer for the next virtual timer."""
@@ -151,7 +151,7 @@ class VirtualLoop:
 
     def _jump(self) -> None:
         """Jump to the next timer. The idle watcher calls the method in the hub while nothing else can run."""
-        self._results = [each for each in self._results if each.active]
+        self._results = [result for result in self._results if result.active]
         if self._results:
             return  # another thread computes a result, which needs real time
         iteration, last_idle = self.real.iteration, self._last_idle

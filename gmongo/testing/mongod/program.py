@@ -66,12 +66,12 @@ def _check_program(path: Path) -> Program:
         if not os.access(path, os.X_OK):  # the wheel contains mongod without the permission to execute
             path.chmod(0o755)
         command = [str(path), "--version"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _create_error(path, str(error)) from error
-    version = _VERSION.search(done.stdout)
+    version = _VERSION.search(completed.stdout)
     if version is None:
-        raise _create_error(path, (done.stderr + done.stdout).strip())
+        raise _create_error(path, (completed.stderr + completed.stdout).strip())
     major, minor, patch = map(int, version.groups())
     if (major, minor) < OLDEST:
         raise EmbeddedDatabaseError(f"{path} has version {major}.{minor}.{patch}; gmongo needs 4.2 or newer")
@@ -79,5 +79,7 @@ def _check_program(path: Path) -> Program:
 
 
 def _create_error(path: Path, output: str) -> EmbeddedDatabaseError:
-    remedy = next((text for words, text in _REMEDIES if words in output), f"Set {PROGRAM_VARIABLE} to another mongod.")
+    remedy = next(
+        (text for phrase, text in _REMEDIES if phrase in output), f"Set {PROGRAM_VARIABLE} to another mongod."
+    )
     return EmbeddedDatabaseError(f"{path} does not run here. {remedy} Its output was:\n{output[-2000:]}")

@@ -77,8 +77,8 @@ class Server:
             self._data.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise EmbeddedDatabaseError(f"the data folder cannot be created: {error}. {_NO_FOLDER}") from error
-        words = self._settings.create_arguments(self._data, self._scratch, self.port, self._replica_set)
-        self._process = TetheredProcess(str(self._program.path), words, scratch=self._scratch)
+        phrase = self._settings.create_arguments(self._data, self._scratch, self.port, self._replica_set)
+        self._process = TetheredProcess(str(self._program.path), phrase, scratch=self._scratch)
         while True:
             has_ended = self._process.poll() is not None
             log = self._read_log()
@@ -208,7 +208,7 @@ class Server:
         errors = [line for line in log[:-_LOG_LINES] if line.get("s") in ("E", "F")]
         lines = [f"{line['msg']} {line.get('attr') or ''}".strip() for line in [*errors, *log[-_LOG_LINES:]]]
         text = "\n".join(line[:500] for line in lines)
-        remedy = next((remedy for words, remedy in _REMEDIES if words in text.lower()), "")
+        remedy = next((remedy for phrase, remedy in _REMEDIES if phrase in text.lower()), "")
         return f"{remedy} Its log ends with:\n{text or '(nothing)'}".strip()
 
     def __repr__(self) -> str:
@@ -225,7 +225,7 @@ def _is_suspended(thread: Path) -> bool:
 
 def _parse_log_line(line: str) -> dict[str, Any]:
     try:
-        parsed = json.loads(line)
+        entry = json.loads(line)
     except ValueError:  # a line that the dynamic loader wrote, or an incomplete line
         return {"msg": line}
-    return parsed if isinstance(parsed, dict) and "msg" in parsed else {"msg": line}
+    return entry if isinstance(entry, dict) and "msg" in entry else {"msg": line}

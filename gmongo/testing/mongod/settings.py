@@ -47,27 +47,27 @@ class Settings:
 
     def uri(self, *addresses: str, replica_set: str | None = None) -> str:
         """Return a connection string with the first user and the options that the servers require."""
-        user = ":".join(quote(each, safe="") for each in self.credentials) + "@" if self.credentials else ""
+        user = ":".join(quote(part, safe="") for part in self.credentials) + "@" if self.credentials else ""
         options = {"replicaSet": replica_set, "tls": "true" if self.tls else None, "tlsCAFile": self.ca_file}
         query = urlencode({name: value for name, value in options.items() if value is not None})
         return f"mongodb://{user}{','.join(addresses)}/{'?' if query else ''}{query}"
 
     def create_arguments(self, data: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
         """Return the command-line arguments of a server. Create a key file in `scratch` if needed."""
-        words = ["--dbpath", str(data), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
-        words += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
+        arguments = ["--dbpath", str(data), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
+        arguments += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
         for name, value in self._list_parameters():
-            words += ["--setParameter", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
+            arguments += ["--setParameter", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
         if replica_set is not None:
-            words += ["--replSet", replica_set, "--oplogSize", _OPLOG_MEGABYTES]
+            arguments += ["--replSet", replica_set, "--oplogSize", _OPLOG_MEGABYTES]
         if self.users:
-            words += ["--auth", *(["--keyFile", _key_file(scratch)] if replica_set is not None else [])]
+            arguments += ["--auth", *(["--keyFile", _key_file(scratch)] if replica_set is not None else [])]
         if self.tls:
             authority = _certificates()
             certificate = authority.issue(HOST, "localhost")
-            words += ["--tlsMode", "requireTLS", "--tlsAllowConnectionsWithoutCertificates"]
-            words += ["--tlsCertificateKeyFile", certificate, "--tlsCAFile", authority.ca_file]
-        return words
+            arguments += ["--tlsMode", "requireTLS", "--tlsAllowConnectionsWithoutCertificates"]
+            arguments += ["--tlsCertificateKeyFile", certificate, "--tlsCAFile", authority.ca_file]
+        return arguments
 
     def _list_parameters(self) -> Iterator[tuple[str, Any]]:
         yield "diagnosticDataCollectionEnabled", False

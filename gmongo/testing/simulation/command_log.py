@@ -48,11 +48,11 @@ class CommandLog(list[ReceivedCommand]):
         self.append(ReceivedCommand(*fields, time=clock.monotonic(), size=size))
         self._bytes += size
         while len(self) > 1 and (len(self) > MOST_COMMANDS or self._bytes > MOST_BYTES):
-            half = len(self) // 2
-            self.forgotten += half
-            self.first += half
-            del self[:half]
-            self._bytes = sum(each.size for each in self)
+            removed_count = len(self) // 2
+            self.forgotten += removed_count
+            self.first += removed_count
+            del self[:removed_count]
+            self._bytes = sum(command.size for command in self)
 
     def clear(self) -> None:
         """Remove all commands."""
@@ -65,4 +65,4 @@ class CommandLog(list[ReceivedCommand]):
 
         :param names: names of commands, such as ``"find"``.
         """
-        return [each for each in self if each.name in names]
+        return [command for command in self if command.name in names]

@@ -46,14 +46,14 @@ _COMPRESSORS_BY_NUMBER = {each.number: each for each in _COMPRESSORS}
 
 def check_compressors(names: Iterable[str]) -> tuple[str, ...]:
     """Check that the server can use the compressors, and return the names as a tuple."""
-    chosen = tuple(names)
-    for name in chosen:
+    compressors = tuple(names)
+    for name in compressors:
         if name not in COMPRESSORS_BY_NAME or name == "noop":
             raise ValueError(f"compressors has {name!r}, which is none of 'snappy', 'zlib', 'zstd'")
         if importlib.util.find_spec(COMPRESSORS_BY_NAME[name].module) is None:
             module = COMPRESSORS_BY_NAME[name].module
             raise RuntimeError(f"compressor {name!r} needs the module {module!r}, which is not installed")
-    return chosen
+    return compressors
 
 
 def decompress(payload: bytes) -> tuple[int, bytes, Compressor]:

@@ -179,24 +179,24 @@ class Connection:
             reply = self.member.answer(call)
             if not message.wants_reply:
                 return
-            following = self._next_streamed_call(call, reply) if message.exhaust_allowed else None
-            flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # as in replies of mongod
+            next_call = self._next_streamed_call(call, reply) if message.exhaust_allowed else None
+            flags = (MORE_TO_COME if next_call else 0) | message.flags & CHECKSUM_PRESENT  # as in replies of mongod
             reply_number = next(_reply_numbers) & 0x7FFFFFFF
             self._send(call.name, write_reply(message.opcode, reply_number, number, flags, reply), compressor)
-            if following is None:
+            if next_call is None:
                 return
-            self._streamed = following.body.get("getMore")
-            call, number = following, reply_number
+            self._streamed = next_call.body.get("getMore")
+            call, number = next_call, reply_number
 
     def _next_streamed_call(self, call: Call, reply: dict[str, Any]) -> Call | None:
         """Return the next command of an exhaust stream, or None if the stream ends."""
         if not reply.get("ok"):
             return None
         body = call.body
-        streams = call.name == "getMore" and call.cluster.topology.streams_cursors(call.cluster.version)
+        is_streamed = call.name == "getMore" and call.cluster.topology.streams_cursors(call.cluster.version)
         if "topologyVersion" in body and "maxAwaitTimeMS" in body:
             body = {**body, "topologyVersion": reply["topologyVersion"]}
-        elif not streams or not reply["cursor"]["id"]:
+        elif not is_streamed or not reply["cursor"]["id"]:
             return None
         request = Request(call.name, body, call.request.database, call.request.member, self.number)
         return Call(request, self.member, self)
@@ -213,7 +213,7 @@ class Connection:
             raise CloseConnection
         if faults.take_garbage(command):
             message = b"\xff" * len(message)
-        cut = faults.take_cut(command)
-        self._stream.sendall(message if cut is None else message[:cut])
-        if cut is not None:
+        cut_length = faults.take_cut(command)
+        self._stream.sendall(message if cut_length is None else message[:cut_length])
+        if cut_length is not None:
             raise CloseConnection

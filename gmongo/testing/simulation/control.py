@@ -57,14 +57,14 @@ def _describe(deployment: Deployment) -> dict[str, Any]:
     return {
         "uri": deployment.uri,
         "primary": members.index(members.primary) if members.has_primary else None,
-        "secondaries": [members.index(each) for each in members.secondaries],
-        "members": [_describe_member(each) for each in members],
+        "secondaries": [members.index(member) for member in members.secondaries],
+        "members": [_describe_member(member) for member in members],
     }
 
 
 def _describe_member(member: Member) -> dict[str, Any]:
     names = ("number", "app_name", "peer_port", "busy_with", "operations")
-    connections = [{name: getattr(each, name) for name in names} for each in member.connections.values()]
+    connections = [{name: getattr(connection, name) for name in names} for connection in member.connections.values()]
     facts = {name: getattr(member, name) for name in ("port", "alive", "reachable", "uptime", "created", "traits")}
     return {**facts, "connections": connections}
 
@@ -81,7 +81,7 @@ def _list_commands(deployment: Deployment, after: int) -> dict[str, Any]:
     """Return the commands in the log, without the first `after` commands that the deployment received."""
     log = deployment.commands
     new_commands = log[max(0, after - log.first) :]
-    names = [each.name for each in dataclasses.fields(ReceivedCommand) if each.init]
+    names = [field.name for field in dataclasses.fields(ReceivedCommand) if field.init]
     fields = [{name: getattr(command, name) for name in names} for command in new_commands]
     return {"first": log.first, "forgotten": log.forgotten, "enabled": log.enabled, "commands": fields}
 

@@ -120,13 +120,17 @@ def _add_common_fields(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of the reply with the fields that each reply may have: ``ok``, error labels, cluster time."""
     reply = dict(reply)
     reply.setdefault("ok", 1.0)
-    modern = call.cluster.version >= STREAMS_AND_LABELS
-    add_labels(call.request, reply, modern)
+    has_labels = call.cluster.version >= STREAMS_AND_LABELS
+    add_labels(call.request, reply, has_labels)
     if not reply["ok"]:
         reply = {name: reply[name] for name in ("errorLabels", "writeConcernError") if name in reply} | reply
     topology = call.cluster.topology
     if topology.gossips:
-        now = call.cluster.store.now()
-        reply |= {"$clusterTime": {"clusterTime": now, "signature": _NO_SIGNATURE}, "operationTime": now, **reply}
+        logical_time = call.cluster.store.now()
+        reply |= {
+            "$clusterTime": {"clusterTime": logical_time, "signature": _NO_SIGNATURE},
+            "operationTime": logical_time,
+            **reply,
+        }
     topology.add_fields(call, reply)
     return reply

@@ -87,14 +87,14 @@ class FailPoints(dict[str, FailPoint]):
         """Set a fail point. Return the number of commands that the previous fail point of this name affected."""
         if not isinstance(name, str) or name not in _FIELDS:
             raise not_supported("a fail point of another name", repr(name) + did_you_mean(str(name), _FIELDS))
-        new = _parse_mode(mode, data)
-        unknown = sorted(set(data) - _FIELDS[name]) if mode != "off" else []
-        if unknown:
-            hint = did_you_mean(unknown[0], _FIELDS[name]) or f", only {', '.join(sorted(_FIELDS[name]))}"
-            raise error(9, f"{name} has no field {unknown[0]!r}{hint}")
-        _check_data(name, new)
-        old, self[name] = self.get(name), new
-        return old.entered if old else 0
+        new_point = _parse_mode(mode, data)
+        unknown_names = sorted(set(data) - _FIELDS[name]) if mode != "off" else []
+        if unknown_names:
+            hint = did_you_mean(unknown_names[0], _FIELDS[name]) or f", only {', '.join(sorted(_FIELDS[name]))}"
+            raise error(9, f"{name} has no field {unknown_names[0]!r}{hint}")
+        _check_data(name, new_point)
+        old_point, self[name] = self.get(name), new_point
+        return old_point.entered if old_point else 0
 
     def find(self, call: Call) -> tuple[str, FailPoint] | None:
         """Return the name and the fail point if a fail point affects the command, or None."""
@@ -135,9 +135,9 @@ def _check_data(name: str, point: FailPoint) -> None:
     commands = point.data.get("failCommands")
     if commands is not None and not isinstance(commands, list):
         raise error(9, f"failCommands of failCommand must be an array, and is {commands!r}")
-    block = point.data.get("blockTimeMS")
-    if point.data.get("blockConnection") and not isinstance(block, (int, float)):
-        raise error(9, f"failCommand with blockConnection needs blockTimeMS, a number; it has {block!r}")
+    block_time = point.data.get("blockTimeMS")
+    if point.data.get("blockConnection") and not isinstance(block_time, (int, float)):
+        raise error(9, f"failCommand with blockConnection needs blockTimeMS, a number; it has {block_time!r}")
 
 
 def _matches_command(call: Call, data: Mapping[str, Any]) -> bool:
@@ -185,13 +185,13 @@ def apply_before(call: Call, name: str, point: FailPoint) -> None:
 
 def _block(call: Call, seconds: float) -> None:
     limit = call.body.get("maxTimeMS")
-    allowed = limit / 1000 if limit and call.name != "getMore" else seconds
+    max_seconds = limit / 1000 if limit and call.name != "getMore" else seconds
     # If a client disconnects, a server stops the client's operations, except unacknowledged writes.
-    unacknowledged = (call.body.get("writeConcern") or {}).get("w") == 0
-    end = call.connection.closed_by_member if unacknowledged else call.connection.closed
-    if wait_for(end, min(seconds, allowed)):
+    is_unacknowledged = (call.body.get("writeConcern") or {}).get("w") == 0
+    end_event = call.connection.closed_by_member if is_unacknowledged else call.connection.closed
+    if wait_for(end_event, min(seconds, max_seconds)):
         raise CloseConnection
-    if allowed < seconds:
+    if max_seconds < seconds:
         raise error(50, "operation exceeded time limit")
 
 
@@ -200,8 +200,8 @@ def _create_error_fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
     if "errorLabels" in data:
         fields["errorLabels"] = list(data["errorLabels"])
     elif call.name == "getMore" and "failCommands" not in data and call.cluster.is_change_stream(call.body["getMore"]):
-        resumable = call.cluster.version >= STREAMS_AND_LABELS and data["errorCode"] in RESUMABLE_CHANGE_STREAM
-        fields |= {"errorLabels": ["ResumableChangeStreamError"]} if resumable else {}
+        is_resumable = call.cluster.version >= STREAMS_AND_LABELS and data["errorCode"] in RESUMABLE_CHANGE_STREAM
+        fields |= {"errorLabels": ["ResumableChangeStreamError"]} if is_resumable else {}
     return fields
 
 

@@ -94,9 +94,9 @@ def _read_op_query(payload: bytes) -> Message:
     end = payload.index(0, 4)
     namespace = payload[4:end].decode()
     body = _decode(payload[end + 9 :])
-    wrapped = body.get("$query")
+    query_body = body.get("$query")
     return Message(
-        OP_QUERY, 0, wrapped if isinstance(wrapped, dict) else body, namespace.partition(".")[0], len(payload)
+        OP_QUERY, 0, query_body if isinstance(query_body, dict) else body, namespace.partition(".")[0], len(payload)
     )
 
 
@@ -172,9 +172,9 @@ def _convert_references(value: Any) -> Any:
     if isinstance(value, DBRef):
         value = value.as_doc()
     if isinstance(value, dict):
-        return {name: _convert_references(part) for name, part in value.items()}
+        return {name: _convert_references(child) for name, child in value.items()}
     if isinstance(value, list):
-        return [_convert_references(part) for part in value]
+        return [_convert_references(child) for child in value]
     return value
 
 

@@ -19,8 +19,8 @@ _LIMITS = {"maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_
 
 def hello(call: Call) -> dict[str, Any]:
     """Return the reply to ``hello``. If the request has the current topologyVersion, first wait for a change."""
-    modern = call.cluster.version >= STREAMS_AND_LABELS
-    if modern:
+    has_streams = call.cluster.version >= STREAMS_AND_LABELS
+    if has_streams:
         _await_change(call)
     elif call.name == "hello":
         raise error(59, "no such command: 'hello'")
@@ -31,8 +31,8 @@ def hello(call: Call) -> dict[str, Any]:
     if call.name != "hello":
         role = {("ismaster" if name == "isWritablePrimary" else name): value for name, value in role.items()}
     reply = {
-        **({"helloOk": True} if modern and call.body.get("helloOk") else {}),
-        **({"topologyVersion": member.topology_version} if modern else {}),
+        **({"helloOk": True} if has_streams and call.body.get("helloOk") else {}),
+        **({"topologyVersion": member.topology_version} if has_streams else {}),
         **role,
         **_LIMITS,
         "localTime": clock.utc_now(),
@@ -69,12 +69,12 @@ def _check_first_hello(call: Call) -> None:
     if call.member.service_id is not None and not body.get("loadBalanced"):
         message = "The server is being accessed through a load balancer, but this driver does not have load balancing"
         raise error(354, f"{message} enabled")
-    offered = body.get("compression") or []
-    if not isinstance(offered, list):
-        raise error(14, f"compression is {offered!r}, which is not an array")
+    client_compressors = body.get("compression") or []
+    if not isinstance(client_compressors, list):
+        raise error(14, f"compression is {client_compressors!r}, which is not an array")
     connection.greeted = True
     connection.internal = "internalClient" in body
-    connection.compressors = [name for name in offered if name in call.cluster.compressors]
+    connection.compressors = [name for name in client_compressors if name in call.cluster.compressors]
 
 
 def _create_request_fields(call: Call) -> dict[str, Any]:
@@ -98,20 +98,20 @@ def _list_mechanisms(call: Call) -> dict[str, Any]:
     user = call.cluster.users.get((database, name))
     if user is None or user.database == EXTERNAL:
         return {}
-    allowed = call.member.parameters["authenticationMechanisms"]
-    return {"saslSupportedMechs": [name for name in user.mechanisms if name in allowed]}
+    mechanisms = call.member.parameters["authenticationMechanisms"]
+    return {"saslSupportedMechs": [name for name in user.mechanisms if name in mechanisms]}
 
 
 def _start_authentication(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the field ``speculativeAuthenticate`` of the reply. Return no field if the authentication fails."""
     authentication, database = call.connection.authentication, str(body.get("db", "admin"))
-    allowed = call.member.parameters["authenticationMechanisms"]
+    mechanisms = call.member.parameters["authenticationMechanisms"]
     try:
         if "authenticate" in body:
-            if body.get("mechanism") not in allowed:
+            if body.get("mechanism") not in mechanisms:
                 return {}
             return {"speculativeAuthenticate": authentication.authenticate(database, body)}
-        reply = authentication.sasl_start(database, body, allowed)
+        reply = authentication.sasl_start(database, body, mechanisms)
     except CommandError:
         return {}
     return {"speculativeAuthenticate": {**reply, "payload": Binary(reply["payload"])}}

@@ -109,8 +109,8 @@ class Member:
         if self._reserved is not None:
             self._reserved.close()
             self._reserved = None
-        for arriving in list(self._arriving):
-            arriving.kill(block=False)
+        for greenlet in list(self._arriving):
+            greenlet.kill(block=False)
         self.drop_connections()
 
     def drop_connections(self) -> None:
@@ -199,15 +199,15 @@ class Member:
         if not self.cluster.limits.admits_connection(self):
             sock.close()
             return
-        arriving = gevent.getcurrent()
-        self._arriving.add(arriving)
+        greenlet = gevent.getcurrent()
+        self._arriving.add(greenlet)
         try:
             connection = self._handshake(sock)
         except BaseException:  # for example if `stop` kills this greenlet
             sock.close()
             raise
         finally:
-            self._arriving.discard(arriving)
+            self._arriving.discard(greenlet)
         if connection is not None and self.alive:
             self.created += 1
             self.connections[connection.number] = connection
@@ -257,24 +257,24 @@ class Member:
         self._change.announce()
 
     def _check_command_name(self, command: str | None) -> None:
-        known = dispatch.list_command_names(self.cluster)
-        if command is not None and command not in known:
-            hint = did_you_mean(str(command), known)
+        names = dispatch.list_command_names(self.cluster)
+        if command is not None and command not in names:
+            hint = did_you_mean(str(command), names)
             raise ValueError(f"command is {command!r}, which is not the name of a command{hint}")
 
-    def await_change(self, known: Mapping[str, Any], seconds: float) -> None:
+    def await_change(self, known_version: Mapping[str, Any], seconds: float) -> None:
         """Wait while the topologyVersion of the member does not change.
 
-        :param known: the topologyVersion that the client knows.
+        :param known_version: the topologyVersion that the client knows.
         :param seconds: the longest wait in seconds.
         """
-        if known.get("processId") == self._process and known.get("counter") == self._version:
+        if known_version.get("processId") == self._process and known_version.get("counter") == self._version:
             self._change.wait(seconds)
 
 
 def check_number(name: str, value: Any, whole: bool = False) -> Any:
     """Return `value`, or raise ValueError if `value` is not a number from 0 up."""
-    kinds = int if whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < float("inf"):
+    types = int if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, types) or not 0 <= value < float("inf"):
         raise ValueError(f"{name} is {value!r}, which is not a {'whole ' if whole else ''}number from 0 up")
     return value

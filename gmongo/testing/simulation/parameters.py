@@ -29,9 +29,9 @@ class Parameters(dict[str, Any]):
     """The server parameters of a member. `values` contains the values that differ from the defaults."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        unknown = sorted(set(values) - set(DEFAULTS))
-        if unknown:
-            raise ValueError(f"parameters has {unknown[0]!r}, which the simulation does not support")
+        unknown_names = sorted(set(values) - set(DEFAULTS))
+        if unknown_names:
+            raise ValueError(f"parameters has {unknown_names[0]!r}, which the simulation does not support")
         super().__init__({**DEFAULTS, **values})
 
     def change(self, name: str, value: Any) -> Any:

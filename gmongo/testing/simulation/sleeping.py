@@ -30,12 +30,12 @@ def execute_sleep(call: Call, operation: Operation) -> None:
             document[field] = {name: value for name, value in document[field].items() if name != "$where"}
     if not total:
         return
-    allowed = (call.body.get("maxTimeMS") or float("inf")) / 1000
-    if wait_for(operation.over, min(total, allowed)):
+    max_seconds = (call.body.get("maxTimeMS") or float("inf")) / 1000
+    if wait_for(operation.over, min(total, max_seconds)):
         if operation.is_killed():
             raise interrupted()
         raise CloseConnection
-    if allowed < total:
+    if max_seconds < total:
         raise error(50, "operation exceeded time limit")
 
 

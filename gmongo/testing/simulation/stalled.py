@@ -65,17 +65,19 @@ def _watch() -> None:
     # instead of seconds, because the process may have had no processor for seconds.
     counts: dict[int, int] = {}
     while listeners := list(_watched):
-        waiting = {
-            each.port: each for each in listeners if each.has_waiting_connection() and _is_in_blocking_code(each.thread)
+        blocked_listeners = {
+            candidate.port: candidate
+            for candidate in listeners
+            if candidate.has_waiting_connection() and _is_in_blocking_code(candidate.thread)
         }
         del listeners
-        counts = {port: counts.get(port, 0) + 1 for port in waiting}
-        for port, listener in waiting.items():
+        counts = {port: counts.get(port, 0) + 1 for port in blocked_listeners}
+        for port, listener in blocked_listeners.items():
             if counts[port] >= _CHECKS:
                 _log.error(MESSAGE)
                 for sock in listener.accept_waiting():
                     _reply_with_error(sock)
-        waiting.clear()
+        blocked_listeners.clear()
         time.sleep(_CHECK_INTERVAL)
 
 
@@ -91,8 +93,8 @@ def _reply_with_error(sock: Any) -> None:
     try:
         length, number, _response_to, opcode = HEADER.unpack(receive_exactly(sock, HEADER_SIZE))
         message = read_message(opcode, receive_exactly(sock, length - HEADER_SIZE))
-        problem = {"ok": 0.0, "errmsg": MESSAGE, "code": _OPERATION_FAILED, "codeName": "OperationFailed"}
-        sock.sendall(write_reply(message.opcode, 1, number, 0, problem))
+        error_reply = {"ok": 0.0, "errmsg": MESSAGE, "code": _OPERATION_FAILED, "codeName": "OperationFailed"}
+        sock.sendall(write_reply(message.opcode, 1, number, 0, error_reply))
     except (OSError, MalformedMessage, MalformedCommand):
         pass
     finally:

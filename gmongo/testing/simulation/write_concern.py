@@ -51,11 +51,11 @@ def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
     if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
         return
     w = _normalize_w(concern.get("w", "majority"))
-    problem = _find_problem(call, w) or _await_replication(call, w, concern)
-    if problem is not None:
-        code, message = problem
-        shown = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
-        info = {**({"wtimeout": True} if code == _TIMEOUT else {}), "writeConcern": shown}
+    failure = _find_problem(call, w) or _await_replication(call, w, concern)
+    if failure is not None:
+        code, message = failure
+        shown_concern = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
+        info = {**({"wtimeout": True} if code == _TIMEOUT else {}), "writeConcern": shown_concern}
         error = {"code": code, "codeName": find_name(code), "errmsg": message, "errInfo": info}
         reply.setdefault("writeConcernError", error)
 
@@ -67,19 +67,19 @@ def _normalize_w(w: Any) -> Any:
 def _find_problem(call: Call, w: Any) -> tuple[int, str] | None:
     """Return the code and message of the error if the deployment can never satisfy the write concern."""
     if isinstance(w, str):
-        known = w == "majority" or w in call.cluster.write_concern_modes
-        return None if known else (79, f"No write concern mode named '{w}' found in replica set configuration")
+        is_known = w == "majority" or w in call.cluster.write_concern_modes
+        return None if is_known else (79, f"No write concern mode named '{w}' found in replica set configuration")
     return (100, "Not enough data-bearing nodes") if w > call.cluster.topology.data_bearing else None
 
 
 def _await_replication(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[int, str] | None:
     """Wait until `w` members have replicated the write. After a timeout, return the code and text of the error."""
     topology = call.cluster.topology
-    needed = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
+    required_count = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
     timeout = concern.get("wtimeout")
     limit = to_long(timeout) / 1000 if is_number(timeout) else 0
     deadline = clock.monotonic() + limit if limit else None
-    while topology.replicating < needed and call.connection.is_open:
+    while topology.replicating < required_count and call.connection.is_open:
         remaining = None if deadline is None else deadline - clock.monotonic()
         if remaining is not None and remaining <= 0:
             return _TIMEOUT, "waiting for replication timed out"

@@ -112,7 +112,7 @@ class ScramConversation:
 
 
 def _parse_fields(message: str) -> dict[str, str]:
-    return {part[0]: part[2:] for part in message.split(",")}
+    return {field_text[0]: field_text[2:] for field_text in message.split(",")}
 
 
 def _create_failure() -> CommandError:

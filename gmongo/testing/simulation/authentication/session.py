@@ -24,11 +24,11 @@ _CONVERSATION_ID = 1
 
 def format_subject(certificate: Mapping[str, Any]) -> str:
     """Return the subject of a certificate as RFC 2253 text, which begins with the last attribute."""
-    parts = [
+    attributes = [
         "+".join(f"{_SHORT_NAMES.get(kind, kind)}={re.sub(_ESCAPED, _ESCAPE, value)}" for kind, value in names)
         for names in certificate.get("subject", ())
     ]
-    return ",".join(reversed(parts))
+    return ",".join(reversed(attributes))
 
 
 class Conversation(Protocol):
@@ -52,12 +52,12 @@ class PlainConversation:
         self._database = database
 
     def step(self, payload: bytes) -> bytes:
-        parts = payload.split(b"\x00")
-        name = parts[1].decode() if len(parts) == 3 else ""
+        fields = payload.split(b"\x00")
+        name = fields[1].decode() if len(fields) == 3 else ""
         # In production, a directory service such as LDAP contains the users of `$external`. Here,
         # the users of the argument `users` of the deployment also count as users of `$external`.
         user = self._users.get((self._database, name)) or self._users.get(("admin", name))
-        if user is None or user.password is None or user.password.encode() != parts[2]:
+        if user is None or user.password is None or user.password.encode() != fields[2]:
             raise error(18, "Authentication failed.")
         self.user, self.done = user, True
         return b""
@@ -99,11 +99,11 @@ class Authentication:
         self._certificate = peer_certificate
         self._conversation: Conversation | None = None
 
-    def sasl_start(self, database: str, body: Mapping[str, Any], allowed: list[str]) -> dict[str, Any]:
-        """Execute ``saslStart``: start a conversation. The server accepts the mechanisms in `allowed`."""
+    def sasl_start(self, database: str, body: Mapping[str, Any], mechanisms: list[str]) -> dict[str, Any]:
+        """Execute ``saslStart``: start a conversation. The server accepts the mechanisms in `mechanisms`."""
         mechanism = str(body.get("mechanism"))
         begin = _MECHANISMS.get(mechanism)
-        if begin is None or mechanism not in allowed:
+        if begin is None or mechanism not in mechanisms:
             raise error(334, f"Received authentication for mechanism {mechanism} which is unknown or not enabled")
         self._conversation = begin(self._known, database, body)
         return self._step(body)
@@ -144,7 +144,7 @@ class Authentication:
 
     def log_in(self, user: User) -> None:
         """Add an authenticated user. If another user of this database is authenticated, remove the other user."""
-        self.users = [each for each in self.users if each.database != user.database] + [user]
+        self.users = [other_user for other_user in self.users if other_user.database != user.database] + [user]
 
     def log_out(self, database: str) -> None:
         """Remove the authenticated user of a database."""

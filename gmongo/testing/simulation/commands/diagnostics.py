@@ -31,11 +31,11 @@ def _get_host_info(call: Call) -> dict[str, Any]:
 
 def _get_connection_status(call: Call) -> dict[str, Any]:
     users = call.connection.authentication.users
-    info = {
+    auth_info = {
         "authenticatedUsers": [{"user": user.name, "db": user.database} for user in users],
         "authenticatedUserRoles": [role for user in users for role in user.roles],
     }
-    return {"authInfo": info}
+    return {"authInfo": auth_info}
 
 
 def _get_my_uri(call: Call) -> dict[str, Any]:
@@ -52,13 +52,15 @@ def _get_log(call: Call) -> dict[str, Any]:
 
 def _get_command_line(call: Call) -> dict[str, Any]:
     parameters = call.member.parameters
-    shown = {"enableTestCommands": int(parameters["enableTestCommands"]), **call.cluster.parameters}
-    parsed: dict[str, Any] = {"setParameter": {**shown, "enableTestCommands": int(parameters["enableTestCommands"])}}
-    argv = ["mongod", "--setParameter", f"enableTestCommands={shown['enableTestCommands']}"]
+    shown_parameters = {"enableTestCommands": int(parameters["enableTestCommands"]), **call.cluster.parameters}
+    parsed_options: dict[str, Any] = {
+        "setParameter": {**shown_parameters, "enableTestCommands": int(parameters["enableTestCommands"])}
+    }
+    argv = ["mongod", "--setParameter", f"enableTestCommands={shown_parameters['enableTestCommands']}"]
     if call.cluster.users.enforced:
-        parsed["security"] = {"authorization": "enabled"}
+        parsed_options["security"] = {"authorization": "enabled"}
         argv.append("--auth")
-    return {"argv": argv, "parsed": parsed}
+    return {"argv": argv, "parsed": parsed_options}
 
 
 def _fsync(call: Call) -> dict[str, Any]:

@@ -131,23 +131,25 @@ class Operations:
 
 
 def _run_current_op(call: Call) -> dict[str, Any]:
-    everything = bool(call.body.get("$all"))
+    with_all = bool(call.body.get("$all"))
     conditions = {
         name: value
         for name, value in call.body.items()
         if name not in _NOT_CONDITIONS and (not name.startswith("$") or name in ("$or", "$and", "$nor", "$expr"))
     }
-    match = compile_filter({} if everything else conditions)
-    return {"inprog": [operation for operation in _list_operations(call, everything) if match(operation)]}
+    match = compile_filter({} if with_all else conditions)
+    return {"inprog": [operation for operation in _list_operations(call, with_all) if match(operation)]}
 
 
 def _list_operations(call: Call, with_idle: bool) -> list[dict[str, Any]]:
     """Return a document for each running operation and, if `with_idle` is True, for each idle connection."""
     operations = [operation.description() for operation in call.member.operations]
-    busy = {operation["connectionId"] for operation in operations}
+    busy_ids = {operation["connectionId"] for operation in operations}
     if with_idle:
-        idle = [connection for connection in call.member.connections.values() if connection.number not in busy]
-        operations += [_describe_connection(connection, active=False) for connection in idle]
+        idle_connections = [
+            connection for connection in call.member.connections.values() if connection.number not in busy_ids
+        ]
+        operations += [_describe_connection(connection, active=False) for connection in idle_connections]
     return operations
 
 
@@ -159,8 +161,8 @@ def replace_current_op_stage(call: Call) -> None:
     pipeline = call.body.get("pipeline")
     if call.name != "aggregate" or call.request.database != "admin" or call.body["aggregate"] != 1:
         return
-    first = pipeline[0] if isinstance(pipeline, list) and pipeline else None
-    options = first.get("$currentOp") if isinstance(first, dict) and len(first) == 1 else None
+    first_stage = pipeline[0] if isinstance(pipeline, list) and pipeline else None
+    options = first_stage.get("$currentOp") if isinstance(first_stage, dict) and len(first_stage) == 1 else None
     if not isinstance(pipeline, list) or not isinstance(options, dict):
         return
     for name, value in options.items():
@@ -182,20 +184,20 @@ def _kill_op(call: Call) -> dict[str, Any]:
 
 def _get_server_status(call: Call) -> dict[str, Any]:
     sections = {**_select_sections(call), **call.cluster.store.describe_status()}
-    shown = {name: section for name, section in sections.items() if call.body.get(name, 1)}
-    return {**_describe_process(call), **shown}
+    shown_sections = {name: section for name, section in sections.items() if call.body.get(name, 1)}
+    return {**_describe_process(call), **shown_sections}
 
 
 def _describe_process(call: Call) -> dict[str, Any]:
-    member, up = call.member, call.member.uptime
+    member, uptime = call.member, call.member.uptime
     return {
         "host": member.address,
         "version": call.cluster.version_text,
         "process": "mongos" if call.cluster.topology.describe(member).get("msg") == "isdbgrid" else "mongod",
         "pid": Int64(os.getpid()),
-        "uptime": up,
-        "uptimeMillis": Int64(up * 1000),
-        "uptimeEstimate": Int64(up),
+        "uptime": uptime,
+        "uptimeMillis": Int64(uptime * 1000),
+        "uptimeEstimate": Int64(uptime),
         "localTime": clock.utc_now(),
     }
 
