@@ -144,7 +144,7 @@ def _parse_parameter(argument: str) -> tuple[str, Any]:
 
 
 def _watch_input(end_event: Event) -> None:
-    """Set `end_event` if standard input is a pipe, and the parent process closes the pipe or ends."""
+    """If standard input is a pipe, set `end_event` at the end of the pipe or the parent process."""
     try:
         if not stat.S_ISFIFO(os.fstat(0).st_mode):
             return

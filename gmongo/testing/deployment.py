@@ -362,5 +362,5 @@ def _create_limits(prefix: str, enabling_parameter: str, rate: float | None, bur
 
 
 def _create_mechanisms(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
-    extra_mechanisms = ["MONGODB-X509"] if None in (users or {}).values() else []
-    return {"authenticationMechanisms": [*MECHANISMS, *extra_mechanisms, *(["MONGODB-OIDC"] if tokens else [])]}
+    x509 = ["MONGODB-X509"] if None in (users or {}).values() else []
+    return {"authenticationMechanisms": [*MECHANISMS, *x509, *(["MONGODB-OIDC"] if tokens else [])]}

@@ -89,7 +89,8 @@ class RemoteMember:
     kill, restart, freeze, thaw, partition, heal, drop_connections = map(
         _create_fault, ("kill", "restart", "freeze", "thaw", "partition", "heal", "drop_connections")
     )
-    delay, drop_after, garbage, step_down = map(_create_fault, ("delay", "drop_after", "garbage", "step_down"))
+    delay, drop_after = _create_fault("delay"), _create_fault("drop_after")
+    garbage, step_down = _create_fault("garbage"), _create_fault("step_down")
 
     def __init__(self, line: ControlLine, number: int, port: int) -> None:
         self._line = line
@@ -107,7 +108,7 @@ class RemoteMember:
     @property
     def connections(self) -> dict[int, RemoteConnection]:
         """The open connections by connectionId."""
-        return {fields["number"]: RemoteConnection(**fields) for fields in self._facts["connections"]}
+        return {item["number"]: RemoteConnection(**item) for item in self._facts["connections"]}
 
     @property
     def _facts(self) -> Mapping[str, Any]:

@@ -72,14 +72,14 @@ class VirtualTime:
 
         :raises RuntimeError: the call is outside the ``with`` block.
         """
-        return self._require_loop().monotonic()
+        return self._get_loop().monotonic()
 
     def date(self) -> datetime.datetime:
         """Return the virtual date and time of day in UTC.
 
         :raises RuntimeError: the call is outside the ``with`` block.
         """
-        return datetime.datetime.fromtimestamp(self._require_loop().seconds(), datetime.timezone.utc)
+        return datetime.datetime.fromtimestamp(self._get_loop().seconds(), datetime.timezone.utc)
 
     def advance(self, seconds: float) -> None:
         """Advance the clock by `seconds`, and run all events that happen in the skipped time.
@@ -90,7 +90,7 @@ class VirtualTime:
         :raises ValueError: `seconds` is negative or is not a number.
         :raises RuntimeError: the call is outside the ``with`` block.
         """
-        self._require_loop().advance(check_seconds(seconds))
+        self._get_loop().advance(check_seconds(seconds))
 
     def suspend(self, seconds: float) -> None:
         """Simulate a suspended machine: advance the clock by `seconds`, and run no event in the skipped time.
@@ -101,9 +101,9 @@ class VirtualTime:
         :raises ValueError: `seconds` is negative or is not a number.
         :raises RuntimeError: the call is outside the ``with`` block.
         """
-        self._require_loop().suspend(check_seconds(seconds))
+        self._get_loop().suspend(check_seconds(seconds))
 
-    def _require_loop(self) -> VirtualLoop:
+    def _get_loop(self) -> VirtualLoop:
         if self._loop is None:
             raise RuntimeError("time is not virtual here: use VirtualTime in a with block")
         return self._loop

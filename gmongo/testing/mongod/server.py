@@ -77,8 +77,9 @@ class Server:
             self._data.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise EmbeddedDatabaseError(f"the data folder cannot be created: {error}. {_NO_FOLDER}") from error
-        phrase = self._settings.create_arguments(self._data, self._scratch, self.port, self._replica_set)
-        self._process = TetheredProcess(str(self._program.path), phrase, scratch=self._scratch)
+        folders = self._data, self._scratch
+        command = self._settings.create_arguments(*folders, self.port, self._replica_set)
+        self._process = TetheredProcess(str(self._program.path), command, scratch=self._scratch)
         while True:
             has_ended = self._process.poll() is not None
             log = self._read_log()

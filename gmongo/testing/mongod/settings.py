@@ -54,20 +54,20 @@ class Settings:
 
     def create_arguments(self, data: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
         """Return the command-line arguments of a server. Create a key file in `scratch` if needed."""
-        arguments = ["--dbpath", str(data), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
-        arguments += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
+        command = ["--dbpath", str(data), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
+        command += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
         for name, value in self._list_parameters():
-            arguments += ["--setParameter", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
+            command += ["--setParameter", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
         if replica_set is not None:
-            arguments += ["--replSet", replica_set, "--oplogSize", _OPLOG_MEGABYTES]
+            command += ["--replSet", replica_set, "--oplogSize", _OPLOG_MEGABYTES]
         if self.users:
-            arguments += ["--auth", *(["--keyFile", _key_file(scratch)] if replica_set is not None else [])]
+            command += ["--auth", *(["--keyFile", _key_file(scratch)] if replica_set is not None else [])]
         if self.tls:
             authority = _certificates()
             certificate = authority.issue(HOST, "localhost")
-            arguments += ["--tlsMode", "requireTLS", "--tlsAllowConnectionsWithoutCertificates"]
-            arguments += ["--tlsCertificateKeyFile", certificate, "--tlsCAFile", authority.ca_file]
-        return arguments
+            command += ["--tlsMode", "requireTLS", "--tlsAllowConnectionsWithoutCertificates"]
+            command += ["--tlsCertificateKeyFile", certificate, "--tlsCAFile", authority.ca_file]
+        return command
 
     def _list_parameters(self) -> Iterator[tuple[str, Any]]:
         yield "diagnosticDataCollectionEnabled", False

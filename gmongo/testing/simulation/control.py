@@ -102,7 +102,8 @@ def _set_network(deployment: Deployment, name: str, value: Any) -> None:
 def _set_fail_point(deployment: Deployment, name: Any, mode: Any, data: Any, member: int | None) -> int:
     """Set a fail point, and return its number for the request ``count of fail point``."""
     handles = _FAIL_POINTS.setdefault(deployment, [])
-    handles.append(deployment.set_fail_point(name, mode, data, member=_find_member(deployment, member)))
+    target = _find_member(deployment, member)
+    handles.append(deployment.set_fail_point(name, mode, data, member=target))
     return len(handles) - 1
 
 

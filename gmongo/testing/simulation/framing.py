@@ -113,7 +113,7 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
             raise MalformedMessage(str(error)) from error
     body: dict[str, Any] | None = None
     repeated = None
-    sequences: dict[str, list[dict[str, Any]]] = {}
+    arrays: dict[str, list[dict[str, Any]]] = {}
     position = 4
     while position < end:
         (size,) = _INT32.unpack_from(payload, position + 1)
@@ -124,14 +124,14 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
             body, repeated = _decode(section), _find_repeated_field(section)
         elif payload[position] == 1:
             name_end = section.index(0, 4)
-            sequences[section[4:name_end].decode()] = _decode(section[name_end + 1 :], bson.decode_all)
+            arrays[section[4:name_end].decode()] = _decode(section[name_end + 1 :], bson.decode_all)
         else:
             raise MalformedMessage(f"section kind {payload[position]} is not expected here")
         position += 1 + size
     if body is None:
         raise MalformedMessage("the message has no body")
-    repeated = next(iter(set(body) & set(sequences)), repeated)
-    return Message(OP_MSG, flags, {**body, **sequences}, _find_database(body), len(payload), repeated)
+    repeated = next(iter(set(body) & set(arrays)), repeated)
+    return Message(OP_MSG, flags, {**body, **arrays}, _find_database(body), len(payload), repeated)
 
 
 def _find_repeated_field(document: bytes) -> str | None:

@@ -69,12 +69,12 @@ def _check_first_hello(call: Call) -> None:
     if call.member.service_id is not None and not body.get("loadBalanced"):
         message = "The server is being accessed through a load balancer, but this driver does not have load balancing"
         raise error(354, f"{message} enabled")
-    client_compressors = body.get("compression") or []
-    if not isinstance(client_compressors, list):
-        raise error(14, f"compression is {client_compressors!r}, which is not an array")
+    client_names = body.get("compression") or []
+    if not isinstance(client_names, list):
+        raise error(14, f"compression is {client_names!r}, which is not an array")
     connection.greeted = True
     connection.internal = "internalClient" in body
-    connection.compressors = [name for name in client_compressors if name in call.cluster.compressors]
+    connection.compressors = [name for name in client_names if name in call.cluster.compressors]
 
 
 def _create_request_fields(call: Call) -> dict[str, Any]:

@@ -70,8 +70,8 @@ def _check_absence(call: Call) -> None:
 
 
 def _check_strict(call: Call, version: str) -> None:
-    is_known = call.name in _COMMANDS[version] and call.cluster.version >= _SINCE.get(call.name, (0,))
-    if not is_known:
+    listed = call.name in _COMMANDS[version] and call.cluster.version >= _SINCE.get(call.name, (0,))
+    if not listed:
         raise error(323, f"Provided apiStrict:true, but the command {call.name} is not in API Version {version}")
     for name in sorted(_FIELDS_OUTSIDE.get(call.name, frozenset()) & set(call.body)):
         raise _create_api_error(f"the field {name!r} of {call.name}", version)
@@ -86,8 +86,8 @@ def _check_indexes(body: Mapping[str, Any], version: str) -> None:
     for index in body.get("indexes", ()):
         for name in sorted(_INDEX_FIELDS_OUTSIDE & set(index)):
             raise _create_api_error(f"the index option {name!r}", version)
-        index_types = (index_type for index_type in index.get("key", {}).values() if isinstance(index_type, str))
-        if any(index_type in _INDEX_TYPES_OUTSIDE for index_type in index_types):
+        kinds = (kind for kind in index.get("key", {}).values() if isinstance(kind, str))
+        if any(kind in _INDEX_TYPES_OUTSIDE for kind in kinds):
             raise _create_api_error(f"the index {index.get('key')}", version)
 
 

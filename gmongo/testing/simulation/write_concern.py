@@ -54,8 +54,8 @@ def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
     failure = _find_problem(call, w) or _await_replication(call, w, concern)
     if failure is not None:
         code, message = failure
-        shown_concern = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
-        info = {**({"wtimeout": True} if code == _TIMEOUT else {}), "writeConcern": shown_concern}
+        fields = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
+        info = {**({"wtimeout": True} if code == _TIMEOUT else {}), "writeConcern": fields}
         error = {"code": code, "codeName": find_name(code), "errmsg": message, "errInfo": info}
         reply.setdefault("writeConcernError", error)
 

@@ -11,7 +11,7 @@ from bson.timestamp import Timestamp
 from gmongo.testing.command import Request, error
 from gmongo.testing.store.commands import COMMANDS
 from gmongo.testing.store.dispatch import execute
-from gmongo.testing.store.end_transactions import abort_transaction, end_session, kill_session
+from gmongo.testing.store.end_transactions import abort, end_session, kill_session
 from gmongo.testing.store.expiry import expire_data
 from gmongo.testing.store.fields import ALIASES, replace_alias
 from gmongo.testing.store.state import State
@@ -74,7 +74,7 @@ class Store:
         for session in state.sessions:
             transaction = session.transaction
             if transaction is not None and transaction.member == member:
-                abort_transaction(state, session)
+                abort(state, session)
         state.wake()
 
     def handle_connection_loss(self, connection: int) -> None:
@@ -82,7 +82,7 @@ class Store:
         for session in self._state.sessions:
             transaction = session.transaction
             if transaction is not None and transaction.connection == connection:
-                abort_transaction(self._state, session)
+                abort(self._state, session)
 
     def wake(self) -> None:
         """Wake all waiting commands. Each command then checks its condition again."""
@@ -93,7 +93,7 @@ class Store:
 
     def abort_transactions(self) -> None:
         for session in self._state.sessions:
-            abort_transaction(self._state, session)
+            abort(self._state, session)
 
     def kill_session(self, lsid: bytes) -> None:
         """Abort the transaction of a session, and close the cursors of the session."""

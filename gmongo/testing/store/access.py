@@ -12,7 +12,7 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.duplicates import check_unique, create_duplicate_key_error, find_new_entries
+from gmongo.testing.store.duplicates import check_unique, create_duplicate_error, find_new_entries
 from gmongo.testing.store.errors import create_write_conflict
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
@@ -56,12 +56,12 @@ class Access:
         Return True if the method had to wait.
         """
         has_waited = False
-        while (transaction := self._find_lock_owner(collection, document, old)) is not None:
+        while (transaction := self._find_locker(collection, document, old)) is not None:
             has_waited = True
             self._await_transaction(transaction, pace)
         return has_waited
 
-    def _find_lock_owner(self, collection: Collection, document: Document, old: Document | None) -> object | None:
+    def _find_locker(self, collection: Collection, document: Document, old: Document | None) -> object | None:
         if not collection.entry_locks:
             return None
         entries = find_new_entries(collection, document, old)
@@ -83,7 +83,7 @@ class Access:
             key = (*key, collection.last_number + 1)  # several measurements of a time series may have the same _id
         self._check_unlocked(collection, key)
         if key in collection.records:
-            raise create_duplicate_key_error(collection, collection.indexes["_id_"], (document["_id"],))
+            raise create_duplicate_error(collection, collection.indexes["_id_"], (document["_id"],))
         self._check_entries_unlocked(collection, document, None)
         check_unique(collection, key, document, collection.records)
         store_insert(self.state, collection, key, document, self.state.tick())
@@ -99,7 +99,8 @@ class Access:
         self._check_unlocked(collection, key)
         self._check_entries_unlocked(collection, document, collection.records[key].document)
         check_unique(collection, key, document, collection.records)
-        store_replace(self.state, collection, key, document, kind, self.state.tick(), whole_paths=whole_paths)
+        time = self.state.tick()
+        store_replace(self.state, collection, key, document, kind, time, whole_paths=whole_paths)
 
     def remove(self, collection: Collection, key: Key) -> None:
         self._check_unlocked(collection, key)
@@ -110,7 +111,7 @@ class Access:
             raise create_write_conflict()
 
     def _check_entries_unlocked(self, collection: Collection, document: Document, old: Document | None) -> None:
-        if self._find_lock_owner(collection, document, old) is not None:
+        if self._find_locker(collection, document, old) is not None:
             raise create_write_conflict()
 
 
@@ -147,7 +148,7 @@ def store_insert(
 ) -> None:
     """Store a checked new document, and publish the change."""
     collection.put(key, Record(collection.next_number(), document), time)
-    _publish_change(state, collection, "insert", index, after=document, **fields)
+    _publish(state, collection, "insert", index, after=document, **fields)
     if collection.is_capped:
         collection.shrink(time)
 
@@ -159,7 +160,7 @@ def store_replace(
     """Replace a document by a checked document, and publish the change."""
     record = collection.records[key]
     collection.put(key, Record(record.number, document), time)
-    _publish_change(state, collection, kind, index, before=record.document, after=document, **fields)
+    _publish(state, collection, kind, index, before=record.document, after=document, **fields)
 
 
 def store_remove(
@@ -168,10 +169,10 @@ def store_remove(
     """Remove a document, and publish the change."""
     old = collection.records[key].document
     collection.remove(key, time)
-    _publish_change(state, collection, "delete", index, before=old, **fields)
+    _publish(state, collection, "delete", index, before=old, **fields)
 
 
-def _publish_change(state: State, collection: Collection, kind: str, index: int, **fields: Any) -> None:
+def _publish(state: State, collection: Collection, kind: str, index: int, **fields: Any) -> None:
     has_pre_images = bool(collection.options.get("changeStreamPreAndPostImages", {}).get("enabled"))
     state.publish(
         kind, collection.database, collection.name, index, uuid=collection.uuid, pre_images=has_pre_images, **fields

@@ -19,8 +19,8 @@ from gmongo.testing.store.expressions.compiling import Scope
 from gmongo.testing.store.joins import evaluate_documents as documents_stage
 from gmongo.testing.store.output import OUTPUTS, check_output, write_output
 from gmongo.testing.store.replies import open_cursor, parse_batch_size
-from gmongo.testing.store.selection import create_environment, find_hint_index, read_documents, select
-from gmongo.testing.store.stages import SPECIAL_STAGES, check_collection_stats, compile_pipeline, parse_stage_name
+from gmongo.testing.store.selection import create_env, find_hint_index, read_documents, select
+from gmongo.testing.store.stages import SPECIAL_STAGES, check_collection_stats, compile_pipeline, parse_stage
 from gmongo.testing.unsupported import not_supported
 
 Documents = list[Document]
@@ -55,7 +55,7 @@ def _find_output_stage(context: Context, pipeline: list[Any]) -> Document | None
     for stage in pipeline:
         name = next(iter(stage), "") if isinstance(stage, dict) else ""
         if name not in SPECIAL_STAGES and name not in _SOURCE_STAGES:
-            parse_stage_name(stage)
+            parse_stage(stage)
         if name in OUTPUTS:
             check_output(name, stage[name])
     for position, stage in enumerate(pipeline):
@@ -63,9 +63,8 @@ def _find_output_stage(context: Context, pipeline: list[Any]) -> Document | None
             continue
         (name,) = stage
         if position != len(pipeline) - 1:
-            compile_pipeline(
-                [item for item in pipeline if not SPECIAL_STAGES & set(item)], _create_environment(context)
-            )
+            other_stages = [item for item in pipeline if not SPECIAL_STAGES & set(item)]
+            compile_pipeline(other_stages, _create_env(context))
             raise error(40601, f"{name} can only be the final stage in the pipeline")
         if context.request.in_transaction:
             raise error(263, f"{name} cannot be used in a transaction")
@@ -80,7 +79,7 @@ def _find_output_stage(context: Context, pipeline: list[Any]) -> Document | None
 
 def run_pipeline(context: Context, pipeline: list[Any]) -> Documents:
     """Return the results of an aggregation pipeline."""
-    env = _create_environment(context)
+    env = _create_env(context)
     first_stage = next(iter(pipeline[0]), "") if pipeline and isinstance(pipeline[0], dict) else ""
     documents: Iterable[Document]
     if first_stage in _SOURCE_STAGES:
@@ -95,10 +94,10 @@ def run_pipeline(context: Context, pipeline: list[Any]) -> Documents:
     return list(run(documents, context.variables))
 
 
-def _create_environment(context: Context) -> Environment:
+def _create_env(context: Context) -> Environment:
     collection = None if context.body["aggregate"] == 1 else context.collection()
     collation = context.collation(collection)
-    return create_environment(context.access, context.database, context.variables, collation, context.pace)
+    return create_env(context.access, context.database, context.variables, collation, context.pace)
 
 
 def _read_source(context: Context, pipeline: list[Any]) -> tuple[Iterable[Document], list[Any]]:

@@ -16,7 +16,7 @@ from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.operators import has_operators
 from gmongo.testing.store.paths import find_value
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.positions import find_positional_index
+from gmongo.testing.store.positions import find_matched_index
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.update_operators import UPDATE_OPERATORS, Edit, check_operand
 from gmongo.testing.store.values import MISSING, are_equal, are_identical, copy_value
@@ -83,7 +83,7 @@ class Update:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
         return _add_identity(updated, document, is_insert)
 
-    def find_whole_paths(self, document: Document, updated: Document) -> frozenset[str] | None:
+    def find_whole(self, document: Document, updated: Document) -> frozenset[str] | None:
         """Return the paths of the values that change streams show completely.
 
         After update operators, the result contains the empty path. After ``$[]`` and ``$[name]``,
@@ -143,7 +143,7 @@ class Update:
 
     def _find_paths(self, original: Document, parts: Sequence[str], current: Document) -> Iterator[list[str]]:
         """Yield the paths that a path with ``$``, ``$[]`` or ``$[name]`` matches in a document."""
-        position = next((candidate for candidate, part in enumerate(parts) if _is_positional(part)), None)
+        position = next((number for number, part in enumerate(parts) if _is_positional(part)), None)
         if position is None:
             yield list(parts)
             return
@@ -154,7 +154,7 @@ class Update:
 
     def _find_indexes(self, original: Document, path: Sequence[str], part: str, current: Document) -> list[int]:
         if part == "$":
-            index = find_positional_index(original, path, self.query, self.variables, self.collation)
+            index = find_matched_index(original, path, self.query, self.variables, self.collation)
             if index is None:
                 raise bad_value("The positional operator did not find the match needed from the query.")
             return [index]
@@ -268,9 +268,9 @@ def _create_conflict_error(path: Sequence[str], conflict_path: Sequence[str]) ->
 
 
 def _check_conflict(first: list[str], second: list[str]) -> None:
-    common_length = min(len(first), len(second))
+    length = min(len(first), len(second))
     if _are_overlapping(first, second):
-        raise _create_conflict_error(first if len(first) > common_length else second, first[:common_length])
+        raise _create_conflict_error(first if len(first) > length else second, first[:length])
 
 
 def _compile_array_filters(

@@ -26,7 +26,7 @@ def bulk_write(context: Context) -> Document:
     counts: Counter[str] = Counter()
     results: list[Document] = []
     for index, operation in enumerate(context.pace.iterate(body["ops"])):
-        result = _execute_operation(operation, index, targets, counts)
+        result = _execute(operation, index, targets, counts)
         if not result["ok"] or not body.get("errorsOnly"):
             results.append(result)
         if not result["ok"] and (body.get("ordered", True) or context.access.in_transaction):
@@ -71,14 +71,14 @@ def _create_target(context: Context, namespace_spec: Any) -> Target:
         check_writable(collection)
 
     def find_or_create() -> Collection:
-        existing_collection = context.access.find(database, name)
-        return existing_collection if existing_collection is not None else context.access.create(database, name, {})
+        current = context.access.find(database, name)
+        return current if current is not None else context.access.create(database, name, {})
 
     bypasses_validation = bool(context.body.get("bypassDocumentValidation"))
     return Target(context.access, collection, find_or_create, bypasses_validation, context.variables, context.pace)
 
 
-def _execute_operation(operation: Document, index: int, targets: list[Target], counts: Counter[str]) -> Document:
+def _execute(operation: Document, index: int, targets: list[Target], counts: Counter[str]) -> Document:
     kind = _find_kind(operation)
     try:
         outcome = _EXECUTORS[kind](targets[to_long(operation[kind])], operation)

@@ -24,7 +24,7 @@ def create(context: Context) -> Document:
     options = parse_options(context.body)
     if "validator" in options and context.database in ("admin", "config", "local"):
         raise invalid_options(f"Document validators are not allowed on collections of the database {context.database}")
-    views = [collection for collection in context.state.collections_of(context.database) if collection.is_view]
+    views = [item for item in context.state.collections_of(context.database) if item.is_view]
     check_view(views, context.collection_name, options)
     existing = context.collection()
     if existing is not None:

@@ -17,8 +17,8 @@ from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import illegal_operation, invalid_namespace, malformed
 from gmongo.testing.store.oplog import AFTER_INVALIDATION, Event, Position, create_mark, parse_token
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.selection import create_environment
-from gmongo.testing.store.stages import compile_pipeline, parse_stage_name
+from gmongo.testing.store.selection import create_env
+from gmongo.testing.store.stages import compile_pipeline, parse_stage
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import are_identical
 from gmongo.testing.unsupported import not_supported
@@ -30,13 +30,13 @@ _SUPPORTED_OPTIONS = frozenset({
 _UNSUPPORTED_OPTIONS = frozenset(
     {"showMigrationEvents", "showRawUpdateDescription", "showSystemEvents", "matchCollectionUUIDForUpdateLookup"}
 )
-_FULL_DOCUMENT_MODES = ("default", "updateLookup", "whenAvailable", "required")
-_BEFORE_CHANGE_MODES = ("off", "whenAvailable", "required")
+_FULL_MODES = ("default", "updateLookup", "whenAvailable", "required")
+_BEFORE_MODES = ("off", "whenAvailable", "required")
 _ALLOWED_STAGES = frozenset({"$addFields", "$match", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"})
 _SPLIT_STAGE = "$changeStreamSplitLargeEvent"
 _SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 # The types of events that a stream shows only with the option showExpandedEvents.
-_EXPANDED_EVENTS = frozenset({"create", "createIndexes", "dropIndexes", "modify", "shardCollection"})
+_EXTRA_EVENTS = frozenset({"create", "createIndexes", "dropIndexes", "modify", "shardCollection"})
 # The types of events that end a change stream, by the level of the stream.
 _ENDING = {"collection": frozenset({"drop", "rename"}), "database": frozenset({"dropDatabase"}), "cluster": frozenset()}
 
@@ -73,10 +73,10 @@ def open_change_stream(context: Context) -> ChangeStreamCursor:
     options = first_stage["$changeStream"]
     _check_options(options)
     for stage in pipeline:
-        if set(stage) != {_SPLIT_STAGE} and parse_stage_name(stage) not in _ALLOWED_STAGES:
-            raise illegal_operation(f"{parse_stage_name(stage)} is not permitted in a $changeStream pipeline")
+        if set(stage) != {_SPLIT_STAGE} and parse_stage(stage) not in _ALLOWED_STAGES:
+            raise illegal_operation(f"{parse_stage(stage)} is not permitted in a $changeStream pipeline")
     scope = _parse_scope(context, options)
-    env = create_environment(context.access, context.database, context.variables, context.collation(), Pace())
+    env = create_env(context.access, context.database, context.variables, context.collation(), Pace())
     run = compile_pipeline([stage for stage in pipeline if _SPLIT_STAGE not in stage], env)
     splits = any(_SPLIT_STAGE in stage for stage in pipeline)
     return ChangeStreamCursor(
@@ -94,7 +94,7 @@ def _check_options(options: Any) -> None:
             raise error(40415, f"BSON field '$changeStream.{name}' is an unknown field.")
     start_options = {"resumeAfter", "startAfter", "startAtOperationTime"} & set(options)
     modes = options.get("fullDocument", "default"), options.get("fullDocumentBeforeChange", "off")
-    if len(start_options) > 1 or modes[0] not in _FULL_DOCUMENT_MODES or modes[1] not in _BEFORE_CHANGE_MODES:
+    if len(start_options) > 1 or modes[0] not in _FULL_MODES or modes[1] not in _BEFORE_MODES:
         raise malformed("$changeStream")
 
 
@@ -188,7 +188,7 @@ class ChangeStreamCursor(Cursor):
         return result
 
     def _is_shown(self, event: Event) -> bool:
-        return self._scope.covers(event) and (self._expanded or event.kind not in _EXPANDED_EVENTS)
+        return self._scope.covers(event) and (self._expanded or event.kind not in _EXTRA_EVENTS)
 
     def _check_size(self, document: Document) -> None:
         if len(bson.encode(document)) > MAX_BATCH_BYTES:

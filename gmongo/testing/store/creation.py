@@ -14,25 +14,25 @@ from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import bad_value, malformed
 from gmongo.testing.store.fields import TABLE
 from gmongo.testing.store.index_specs import same_keys
-from gmongo.testing.store.matching import RESTRICTED_OPERATORS, check_allowed, compile_filter
+from gmongo.testing.store.matching import LIMITED, check_allowed, compile_filter
 from gmongo.testing.store.output import OUTPUTS
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.values import MISSING, is_number, is_true, to_long, type_name
 from gmongo.testing.unsupported import not_supported
 
-_VALIDATION_ACTIONS = ("error", "warn", "errorAndLog")
-_VALIDATION_LEVELS = ("strict", "off", "moderate")
+_ACTIONS = ("error", "warn", "errorAndLog")
+_LEVELS = ("strict", "off", "moderate")
 _MAX_CAPPED_SIZE = 2**50
 _MAX_COUNT = 2**31
 # The order of options in `listCollections`.
-OPTION_ORDER = """capped size max changeStreamPreAndPostImages validator validationLevel validationAction viewOn
+ORDER = """capped size max changeStreamPreAndPostImages validator validationLevel validationAction viewOn
     pipeline collation clusteredIndex expireAfterSeconds timeseries encryptedFields"""
 
 
-_SECONDS_OPTIONS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
+_SECONDS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
 _MAX_SECONDS = 365 * 86400
 # The maximum time in seconds that a bucket covers, by granularity.
-_MAX_SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
+_SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
 # The options of `create` that a time series accepts.
 TIME_SERIES_OPTIONS = frozenset({"create", "collation", "expireAfterSeconds", "timeseries"})
 
@@ -49,29 +49,29 @@ def complete_series(options: Mapping[str, Any]) -> Document:
 
 def _complete_bucketing(options: Mapping[str, Any]) -> Document:
     """Return the bucket options: a granularity, or the options in ``_SECONDS_OPTIONS``."""
-    span, rounding = (to_long(options[name]) if name in options else None for name in _SECONDS_OPTIONS)
+    span, rounding = (to_long(options[name]) if name in options else None for name in _SECONDS)
     if "granularity" not in options and rounding is not None:
         if span != rounding or not 1 <= rounding <= _MAX_SECONDS:
             raise malformed("the seconds of a time series")
         return {"bucketRoundingSeconds": rounding, "bucketMaxSpanSeconds": span}
     granularity = options.get("granularity", "seconds")
-    if granularity not in _MAX_SPANS or rounding is not None or span not in (None, _MAX_SPANS[granularity]):
+    if granularity not in _SPANS or rounding is not None or span not in (None, _SPANS[granularity]):
         raise malformed("the granularity of a time series")
-    return {"granularity": granularity, "bucketMaxSpanSeconds": _MAX_SPANS[granularity]}
+    return {"granularity": granularity, "bucketMaxSpanSeconds": _SPANS[granularity]}
 
 
 def create_measurement(series: Mapping[str, Any], document: Document) -> Document:
     """Return a document whose first fields are the time and the metadata, as in a time series."""
-    first_names = [name for name in (series["timeField"], series.get("metaField")) if name in document]
+    names = [name for name in (series["timeField"], series.get("metaField")) if name in document]
     if type_name(document.get(series["timeField"], MISSING)) != "date":
         raise not_supported("a time series", "a measurement without a time")
-    return {**{name: document[name] for name in first_names}, **document}
+    return {**{name: document[name] for name in names}, **document}
 
 
 def parse_options(body: Mapping[str, Any]) -> Document:
     """Check the options of a ``create`` command. Return the options in the order and form of ``listCollections``."""
     options = {name: value for name, value in body.items() if name in TABLE["create"].fields and value is not None}
-    other_options = options.keys() - {"create", "flags", *OPTION_ORDER.split()}
+    other_options = options.keys() - {"create", "flags", *ORDER.split()}
     if other_options:
         raise not_supported("other options of create", min(other_options))
     options.update({name: to_long(options[name]) for name in ("size", "max") if is_number(options.get(name))})
@@ -80,13 +80,13 @@ def parse_options(body: Mapping[str, Any]) -> Document:
     _check_combination(options)
     collation = Collation.from_spec(options["collation"], required=True) if "collation" in options else Collation()
     check_contents(options)
-    completed_options = {**options, "timeseries": series, "collation": collation.describe()}
+    completed = {**options, "timeseries": series, "collation": collation.describe()}
     if "viewOn" in options:
-        completed_options = {name: completed_options.get(name, []) for name in ("viewOn", "pipeline", "collation")}
+        completed = {name: completed.get(name, []) for name in ("viewOn", "pipeline", "collation")}
     return {
-        name: completed_options[name]
-        for name in OPTION_ORDER.split()
-        if completed_options.get(name) is not None and not is_default(name, completed_options[name])
+        name: completed[name]
+        for name in ORDER.split()
+        if completed.get(name) is not None and not is_default(name, completed[name])
     }
 
 
@@ -120,7 +120,7 @@ def _is_clustered_index(spec: Any) -> bool:
 
 
 def _check_choices(options: Mapping[str, Any]) -> None:
-    for name, choices in (("validationAction", _VALIDATION_ACTIONS), ("validationLevel", _VALIDATION_LEVELS)):
+    for name, choices in (("validationAction", _ACTIONS), ("validationLevel", _LEVELS)):
         if options.get(name, choices[0]) not in choices:
             raise bad_value(f"Enumeration value '{options[name]}' for field '{name}' is not a valid value.")
     if options.get("viewOn") == "":
@@ -136,18 +136,18 @@ def check_contents(options: Mapping[str, Any]) -> None:
                 raise error(167, "a view cannot write, as $out and $merge do")
         compile_pipeline(options["pipeline"], Environment.from_variables(BUILT_IN_VARIABLES))
     if options.get("validator"):
-        check_allowed(options["validator"], RESTRICTED_OPERATORS - {"$expr", "$jsonSchema"})
+        check_allowed(options["validator"], LIMITED - {"$expr", "$jsonSchema"})
         compile_filter(options["validator"])
 
 
 def check_view(views: list[Collection], name: str, options: Document) -> None:
     """Check that a new view is in no cycle of views, and has the collation of its source views."""
     if "viewOn" in options:
-        options_text = repr(options)
-        if any(repr(name) in definition for definition in (options_text, *(repr(view.options) for view in views))):
+        own_text = repr(options)
+        if any(repr(name) in text for text in (own_text, *(repr(view.options) for view in views))):
             raise not_supported("a view whose name is in a view")
         collation = Collation.from_spec(options.get("collation"))
-        if any(repr(view.name) in options_text and view.collation != collation for view in views):
+        if any(repr(view.name) in own_text and view.collation != collation for view in views):
             raise malformed("a view with another collation")
 
 

@@ -22,13 +22,13 @@ def validate(context: Context) -> Document:
     if collection is None:
         raise namespace_not_found(f"Collection '{context.namespace}' does not exist to validate.")
     check_writable(collection)
-    index_details = {name: {"valid": True} for name in collection.indexes}
+    details = {name: {"valid": True} for name in collection.indexes}
     key_counts = dict.fromkeys(collection.indexes, len(collection.records))
-    list_names = ("warnings", "errors", "extraIndexEntries", "missingIndexEntries", "corruptRecords")
+    lists = ("warnings", "errors", "extraIndexEntries", "missingIndexEntries", "corruptRecords")
     return {
         "ns": collection.namespace, "uuid": collection.uuid, "nInvalidDocuments": 0, "nNonCompliantDocuments": 0,
         "nrecords": len(collection.records), "nIndexes": len(collection.indexes), "keysPerIndex": key_counts,
-        "indexDetails": index_details, "valid": True, "repaired": False, **{name: [] for name in list_names}
+        "indexDetails": details, "valid": True, "repaired": False, **{name: [] for name in lists}
     }  # fmt: skip
 
 

@@ -12,14 +12,14 @@ from gmongo.testing.unsupported import not_supported
 
 Document = dict[str, Any]
 # The size in bytes of an oplog entry for an update, without the changes of the document.
-_DELTA_METADATA_BYTES = 15
+_DELTA_BYTES = 15
 _FIELD_BYTES = 7  # the size in bytes of the document {"": value} without the value
 
 
 def describe_update(
     old: Document, new: Document, whole_paths: frozenset[str] | None, version: tuple[int, int]
 ) -> Document:
-    """Return the ``updateDescription`` of an event. `whole_paths` is the result of ``Update.written_whole``."""
+    """Return the ``updateDescription`` of an event. `whole_paths` is the result of ``Update.find_whole``."""
     if whole_paths is None:
         raise not_supported("a change event of $[] or $[name]")
     updated: Document = {}
@@ -82,17 +82,17 @@ def _add_pipeline_changes(old: Document, new: Document, updated: Document, trunc
     for name, value in {**delta.get("u", {}), **delta.get("i", {})}.items():
         updated[name] = value
     for name, value in new.items():
-        truncation = delta.get(f"s{name}")
-        if truncation is not None and len(bson.encode(truncation)) <= len(bson.encode({"": value})) - _FIELD_BYTES:
+        change = delta.get(f"s{name}")
+        if change is not None and len(bson.encode(change)) <= len(bson.encode({"": value})) - _FIELD_BYTES:
             truncated.append({"field": name, "newSize": len(value)})
-        elif truncation is not None:
+        elif change is not None:
             updated[name] = value
 
 
 def is_replacement_shorter(old: Document, new: Document) -> bool:
     """Return True if a server logs a replacement, because the changes of a pipeline are longer than the document."""
     delta = _create_delta(old, new)
-    return delta is not None and len(bson.encode(delta)) + _DELTA_METADATA_BYTES > len(bson.encode(new))
+    return delta is not None and len(bson.encode(delta)) + _DELTA_BYTES > len(bson.encode(new))
 
 
 def _create_delta(old: Document, new: Document) -> Document | None:
@@ -110,12 +110,12 @@ def _create_delta(old: Document, new: Document) -> Document | None:
         elif old_value and value and _are_containers(old_value, value):
             if isinstance(value, dict) or not are_identical(old_value[: len(value)], value):
                 return None
-            truncation = {"a": True, "l": len(value)}
-            is_shorter = len(bson.encode(truncation)) < len(bson.encode({"": value}))
-            delta |= {f"s{name}": truncation} if is_shorter else {"u": {**delta["u"], name: value}}
+            change = {"a": True, "l": len(value)}
+            is_shorter = len(bson.encode(change)) < len(bson.encode({"": value}))
+            delta |= {f"s{name}": change} if is_shorter else {"u": {**delta["u"], name: value}}
         else:
             delta["u"][name] = value
-    return {name: truncation for name, truncation in delta.items() if truncation}
+    return {name: change for name, change in delta.items() if change}
 
 
 def disambiguate_paths(old: Document, new: Document, description: Document) -> Document:

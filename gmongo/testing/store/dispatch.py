@@ -9,7 +9,7 @@ from gmongo.testing.store.access import Access, PastAccess
 from gmongo.testing.store.commands import COMMANDS, Command
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.end_transactions import abort_transaction, create_recovery_token, end_transaction
+from gmongo.testing.store.end_transactions import abort, create_recovery_token, end_transaction
 from gmongo.testing.store.errors import (
     TRANSIENT,
     bad_value,
@@ -65,10 +65,10 @@ def check_concerns(state: State, request: Request, command: Command) -> None:
     if "atClusterTime" in read_concern and level != "snapshot":
         raise invalid_options("readConcern level must be 'snapshot' to use atClusterTime")
     if request.in_transaction and request.transaction_number is not None:
-        ends_transaction = request.name in ("commitTransaction", "abortTransaction")
-        if request.body.get("startTransaction") if ends_transaction else not command.in_transactions:
+        is_end = request.name in ("commitTransaction", "abortTransaction")
+        if request.body.get("startTransaction") if is_end else not command.in_transactions:
             raise error(263, f"Cannot run '{request.name}' in a multi-document transaction.")
-        if "writeConcern" in request.body and not ends_transaction:
+        if "writeConcern" in request.body and not is_end:
             raise invalid_options("writeConcern is not allowed within a multi-statement transaction")
         if read_concern and not request.body.get("startTransaction"):
             raise invalid_options("Only the first command in a transaction may specify a readConcern")
@@ -76,7 +76,7 @@ def check_concerns(state: State, request: Request, command: Command) -> None:
             raise invalid_options("The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in "
                                   "order to run in a transaction")  # fmt: skip
         return
-    if level not in (None, "local", "available") and not command.accepts_read_concern:
+    if level not in (None, "local", "available") and not command.is_read:
         raise invalid_options(f'Command {request.name} does not support {{ readConcern: {{ level: "{level}" }} }}')
     if level == "snapshot":
         _check_snapshot(state, request, command)
@@ -92,7 +92,8 @@ def _check_snapshot(state: State, request: Request, command: Command) -> None:
 
 def _run_without_number(state: State, request: Request, command: Command) -> Document:
     read_concern = request.body.get("readConcern") or {}
-    if command.accepts_snapshot and read_concern.get("level") == "snapshot" and request.name not in _CURSOR_COMMANDS:
+    is_snapshot_read = command.accepts_snapshot and read_concern.get("level") == "snapshot"
+    if is_snapshot_read and request.name not in _CURSOR_COMMANDS:
         time = read_concern.get("atClusterTime", state.now())
         return command.run(Context(state, request, PastAccess(state, time), time))
     return command.run(Context(state, request, Access(state)))
@@ -152,7 +153,7 @@ def _check_single_document_writes(request: Request) -> None:
 
 def _use_new_number(state: State, session: Session, number: int) -> None:
     if session.transaction is not None:
-        abort_transaction(state, session)
+        abort(state, session)
     session.number, session.transaction, session.reply = number, None, None
 
 
@@ -171,7 +172,7 @@ def _run_in_transaction(state: State, request: Request, command: Command, sessio
     )
     level = (request.body.get("readConcern") or {}).get("level")
     if level not in (None, "local") and request.name in ("create", "createIndexes"):
-        abort_transaction(state, session)
+        abort(state, session)
         raise invalid_options(f"Command {request.name} does not support this transaction's readConcern")
     return _run_statement(state, request, command, session, transaction)
 
@@ -209,10 +210,10 @@ def _run_statement(
     try:
         reply = command.run(Context(state, request, transaction))
     except CommandError as error:
-        abort_transaction(state, session)
+        abort(state, session)
         if error.code in _TRANSIENT_CODES and TRANSIENT not in error.labels:
             error.labels.append(TRANSIENT)
         raise
     if reply.get("writeErrors") or reply.get("nErrors"):
-        abort_transaction(state, session)
+        abort(state, session)
     return {**reply, **create_recovery_token(state)}

@@ -42,12 +42,12 @@ def check_unique(
         for other_key in other_keys & records.keys():
             for entry, _ in index.entries(records[other_key].document):
                 if entry in entries:
-                    raise create_duplicate_key_error(collection, index, entries[entry])
+                    raise create_duplicate_error(collection, index, entries[entry])
 
 
-def create_duplicate_key_error(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:
+def create_duplicate_error(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:
     """Return the error of a write that would store a duplicate value in a unique index."""
-    values_by_path = {path: _convert_missing_to_none(value) for path, value in zip(index.keys, values, strict=True)}
+    values_by_path = dict(zip(index.keys, map(_convert_missing_to_none, values), strict=True))
     text = ", ".join(f"{path}: {_format_value(value)}" for path, value in values_by_path.items())
     return error(11000, f"E11000 duplicate key error collection: {collection.namespace} index: {index.name} dup key: "
                  f"{{ {text} }}", keyPattern=dict(index.keys), keyValue=values_by_path)  # fmt: skip
@@ -73,5 +73,5 @@ def _format_value(value: Any) -> str:
     if isinstance(value, list):
         return "[ " + ", ".join(map(_format_value, value)) + " ]"
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name}: {_format_value(field_value)}" for name, field_value in value.items()) + " }"
+        return "{ " + ", ".join(f"{name}: {_format_value(item)}" for name, item in value.items()) + " }"
     return str(value)

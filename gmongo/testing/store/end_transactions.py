@@ -20,7 +20,7 @@ def create_recovery_token(state: State) -> Document:
     return {"recoveryToken": {"recoveryShardId": "shard0"}} if state.sharded else {}
 
 
-def abort_transaction(state: State, session: Session) -> None:
+def abort(state: State, session: Session) -> None:
     """Abort the open transaction of a session, and close the cursors of the transaction."""
     if session.transaction is not None:
         session.transaction.abort()
@@ -45,7 +45,7 @@ def end_transaction(state: State, request: Request, session: Session) -> Documen
     elif transaction.status == "committed":
         raise error(256, f"Transaction {transaction.number} has been committed.")
     else:
-        abort_transaction(state, session)
+        abort(state, session)
     return create_recovery_token(state)
 
 
@@ -71,7 +71,7 @@ def _find_transaction(state: State, request: Request, session: Session) -> Trans
                                       "recoveryToken")  # fmt: skip
         # A mongos that did not start the transaction can only return the outcome of the
         # transaction. An open transaction aborts.
-        abort_transaction(state, session)
+        abort(state, session)
     return transaction
 
 
@@ -125,7 +125,7 @@ def end_session(state: State, lsid: bytes) -> None:
     """Remove a session. Close the cursors and abort the transaction of the session."""
     session = state.sessions.remove(lsid)
     if session is not None:
-        abort_transaction(state, session)
+        abort(state, session)
     state.cursors.kill_where(lambda cursor: cursor.session == lsid)
 
 
@@ -133,7 +133,7 @@ def kill_session(state: State, lsid: bytes) -> None:
     """Abort the transaction and close the cursors of a session. The session remains."""
     session = state.sessions.get(lsid)
     if session is not None:
-        abort_transaction(state, session)
+        abort(state, session)
     state.cursors.kill_where(lambda cursor: cursor.session == lsid)
 
 

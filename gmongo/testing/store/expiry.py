@@ -9,11 +9,11 @@ from gmongo.testing import clock
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.context import truncate_current_time
 from gmongo.testing.store.data import Collection
-from gmongo.testing.store.end_transactions import abort_transaction
+from gmongo.testing.store.end_transactions import abort
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
-from gmongo.testing.store.values import MISSING, is_number, to_milliseconds, trunc
+from gmongo.testing.store.values import MISSING, is_number, to_millis, trunc
 
 _DATE_RANK = 45  # the rank of dates in the comparison order of BSON types
 
@@ -29,7 +29,7 @@ def expire_data(state: State, parameters: Mapping[str, Any]) -> None:
     state.swept = now
     for session in state.sessions:
         if session.transaction is not None and session.transaction.seconds_left() <= 0:
-            abort_transaction(state, session)
+            abort(state, session)
     if parameters["ttlMonitorEnabled"]:
         for collection in list(state.catalog.values()):
             for index in list(collection.indexes.values()):
@@ -41,8 +41,8 @@ def _expire_documents(state: State, collection: Collection, index: Index) -> Non
     if not is_number(seconds) or len(index.keys) != 1 or not index.is_ordered:
         return
     access = Access(state)
-    latest_time = to_milliseconds(truncate_current_time()) - trunc(seconds) * 1000
-    for key in Pace().iterate(index.find_between((), ((_DATE_RANK,),), ((_DATE_RANK, latest_time),))):
+    limit = to_millis(truncate_current_time()) - trunc(seconds) * 1000
+    for key in Pace().iterate(index.find_between((), ((_DATE_RANK,),), ((_DATE_RANK, limit),))):
         # If a transaction has locked the document, a later call removes the document.
         if key in collection.records and key not in collection.record_locks:
             access.remove(collection, key)

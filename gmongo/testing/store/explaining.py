@@ -57,11 +57,11 @@ def describe_plan(context: Context, command: Document, verbosity: str) -> Docume
         "rejectedPlans": [],
     }
     major, minor = context.state.version
-    server_fields = {"host": context.request.member.rpartition(":")[0], "version": f"{major}.{minor}.0"}
+    server = {"host": context.request.member.rpartition(":")[0], "version": f"{major}.{minor}.0"}
     reply: Document = {"explainVersion": "1", "queryPlanner": planner_fields}
     if verbosity != "queryPlanner":
         reply["executionStats"] = {"executionSuccess": True, "nReturned": result_count}
-    return {**reply, "command": {**command, "$db": context.database}, "serverInfo": server_fields}
+    return {**reply, "command": {**command, "$db": context.database}, "serverInfo": server}
 
 
 def _describe_stage(context: Context, query: Document) -> Document:

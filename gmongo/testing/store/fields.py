@@ -60,28 +60,28 @@ def _describe_number(value: Any) -> str:
 
 
 def _describe_elements(values: list[Any]) -> str:
-    type_names = {type_name(value) for value in Pace().iterate(values) if not isinstance(value, dict)}
-    if not type_names:
+    kinds = {type_name(value) for value in Pace().iterate(values) if not isinstance(value, dict)}
+    if not kinds:
         return "objects" if values else "empty"
     names = {"null": "nulls", "string": "strings", "int": "ints", "long": "longs"}
-    return names.get(type_names.pop(), "others") if len(type_names) == 1 else "others"
+    return names.get(kinds.pop(), "others") if len(kinds) == 1 else "others"
 
 
 @dataclass
 class Field:
     """The rules for the value of a field."""
 
-    accepted_words: frozenset[str]  # the words for accepted values, or an empty set if the field accepts all values
-    refused_words: frozenset[str]  # the words for refused values, which override `accepted_words`
+    accepted: frozenset[str]  # the words for accepted values, or an empty set if the field accepts all values
+    refused_words: frozenset[str]  # the words for refused values, which override `accepted`
     min_version: Version = (0, 0)  # the server version that introduced the field
     # The rules for the fields of an embedded document, or of each document in an array.
     parts: Fields | None = None
 
     def check(self, path: str, value: Any, version: Version) -> None:
         value_type = type_name(value)
-        if self.refused_words or (self.accepted_words and value_type not in self.accepted_words):
+        if self.refused_words or (self.accepted and value_type not in self.accepted):
             words = _describe_value(value, value_type)
-            if words & self.refused_words or (self.accepted_words and not words & self.accepted_words):
+            if words & self.refused_words or (self.accepted and not words & self.accepted):
                 raise malformed(f"{path} with {value!r:.60} of the type {value_type}")
         if self.parts is not None:
             for element in Pace().iterate(value) if isinstance(value, list) else [value]:
@@ -97,12 +97,12 @@ class Fields:
     unknown_code: int = 0  # the error code for an unknown field, or 0 if the command ignores unknown fields
     # The error codes for missing fields, by the name of the required field.
     missing_codes: Mapping[str, int] = field(default_factory=dict)
-    is_admin_only: bool = False  # True for a command of the database `is_admin_only`
+    admin_only: bool = False  # True for a command of the database `admin_only`
     # The fields among `readConcern` and `writeConcern` that the command refuses. The read concern level `local` is
     # always accepted.
     refused_concerns: Sequence[str] = ()
     min_version: Version = (0, 0)  # the server version that introduced the command
-    checks_session_first: bool = False  # True if a server checks the session fields before the other fields
+    session_first: bool = False  # True if a server checks the session fields before the other fields
     fields: dict[str, Field] = field(default_factory=dict)  # the rules by field name
 
     def check(self, body: Mapping[str, Any], version: Version, generic_fields: Container[str] = ()) -> None:
@@ -139,14 +139,14 @@ def check_command(request: Request, version: Version) -> None:
     fields = TABLE.get(name)
     if fields is not None and version < fields.min_version:
         raise error(59, f"no such command: '{name}'")
-    if fields is not None and fields.is_admin_only and request.database != "admin":
+    if fields is not None and fields.admin_only and request.database != "admin":
         raise error(13, f"{name} may only be run against the admin database.")
     _check_generic(_CLUSTER_FIELDS, request.body, version)
-    if fields is not None and not fields.checks_session_first:
+    if fields is not None and not fields.session_first:
         check_body(name, replace_alias(request), version)
     _check_generic(_SESSION_FIELDS, request.body, version)
     _check_session(request.body)
-    if fields is not None and fields.checks_session_first:
+    if fields is not None and fields.session_first:
         check_body(name, request.body, version)
     _check_generic(_CONCERN_FIELDS, request.body, version)
     is_refused_later = "autocommit" in request.body and name not in _READS_IN_TRANSACTIONS
@@ -201,12 +201,13 @@ def _read_table() -> dict[str, Fields]:
     A rule contains the words for the accepted values of a field, and ``!`` before the words for refused values.
     """
     table: dict[str, Fields] = {}
-    for text_line in Path(__file__).with_name("fields.jsonl").read_text(encoding="utf-8").splitlines():
-        row = json.loads(text_line)
+    for raw in Path(__file__).with_name("fields.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(raw)
         name, versions = row["name"], {key: _parse_version(value) for key, value in row.get("since", {}).items()}
         fields = Fields(name, row.get("unknown", 0), row.get("missing", {}))
-        fields.is_admin_only, fields.refused_concerns = row.get("admin", False), row.get("without", ())
-        fields.min_version, fields.checks_session_first = versions.pop(name, (0, 0)), row.get("late", False)
+        fields.admin_only, fields.refused_concerns = row.get("admin", False), row.get("without", ())
+        fields.min_version = versions.pop(name, (0, 0))
+        fields.session_first = row.get("late", False)
         # `versions` also names generic fields that an older server refuses.
         for key, rule in {**dict.fromkeys(versions, ""), **row["fields"]}.items():
             words = frozenset(rule.split())

@@ -19,7 +19,7 @@ from gmongo.testing.store.expressions.compiling import (
     compile_expression,
     missing_to_none,
 )
-from gmongo.testing.store.expressions.objects import merge_documents
+from gmongo.testing.store.expressions.objects import merge
 from gmongo.testing.store.expressions.summaries import SUMMARIES
 from gmongo.testing.store.operators import has_operators
 from gmongo.testing.store.values import MISSING, is_number, make_key
@@ -73,7 +73,7 @@ ACCUMULATORS: Mapping[str, AccumulatorCompiler] = {
     "$count": _compile_count,
     "$first": _create_compiler(lambda values, scope: missing_to_none(values[0])),
     "$last": _create_compiler(lambda values, scope: missing_to_none(values[-1])),
-    "$mergeObjects": _create_compiler(lambda values, scope: merge_documents(scope.pace.iterate(values))),
+    "$mergeObjects": _create_compiler(lambda values, scope: merge(scope.pace.iterate(values))),
     "$push": _create_compiler(lambda values, scope: _remove_missing(scope.pace.iterate(values))),
 }
 

@@ -21,7 +21,7 @@ Document = dict[str, Any]
 Entry = tuple[Key, tuple[Any, ...]]
 # A key that sorts after the keys of all values.
 HIGHEST_KEY = (1000,)
-_BATCH_SIZE = 512  # the number of entries that an iteration reads in one step
+_BATCH = 512  # the number of entries that an iteration reads in one step
 
 
 @dataclass
@@ -145,19 +145,19 @@ class Index:
         if len(prefix) == len(self.keys):
             yield from list(self.find_record_keys(prefix))
             return
-        lowest, highest, is_inclusive = (*prefix, *low), (*prefix, *high), True
-        while entries := list(islice(self.tree.irange(lowest, highest, (is_inclusive, False)), _BATCH_SIZE)):
+        lowest, end, is_inclusive = (*prefix, *low), (*prefix, *high), True
+        while entries := list(islice(self.tree.irange(lowest, end, (is_inclusive, False)), _BATCH)):
             for entry in entries:
                 yield from list(self.find_record_keys(entry))
             lowest, is_inclusive = entries[-1], False
 
 
 def _has_language(value: Any) -> bool:
-    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return (isinstance(value, dict) and "language" in value) or any(map(_has_language, children))
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (isinstance(value, dict) and "language" in value) or any(map(_has_language, parts))
 
 
 def create_identity_index(collation: Collation) -> Index:
     """Return the ``_id`` index of a collection."""
-    collation_document = collation.describe()
-    return Index("_id_", {"_id": 1}, {"collation": collation_document} if collation_document else {})
+    document = collation.describe()
+    return Index("_id_", {"_id": 1}, {"collation": document} if document else {})

@@ -10,7 +10,7 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.index import Index
-from gmongo.testing.store.matching import RESTRICTED_OPERATORS, check_allowed, compile_filter
+from gmongo.testing.store.matching import LIMITED, check_allowed, compile_filter
 from gmongo.testing.store.operators import has_operators
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import is_integral, is_nan, is_number, is_true
@@ -19,15 +19,15 @@ from gmongo.testing.unsupported import not_supported
 _OBJECT_OPTIONS = frozenset({"collation", "key", "partialFilterExpression", "weights"})
 _STRING_OPTIONS = frozenset({"default_language", "name"})
 _NUMBER_OPTIONS = frozenset({"expireAfterSeconds", "v"})
-_BOOLEAN_OPTIONS = frozenset({"background", "hidden", "prepareUnique", "sparse", "unique"})
+_FLAGS = frozenset({"background", "hidden", "prepareUnique", "sparse", "unique"})
 # The options that servers support and the simulation refuses.
-_UNSUPPORTED_OPTIONS = frozenset({
+_REFUSED_OPTIONS = frozenset({
     "2dsphereIndexVersion", "bits", "bucketSize", "clustered", "dropDups", "language_override", "max", "min", "ns",
     "storageEngine", "textIndexVersion", "wildcardProjection"
 })  # fmt: skip
 _INDEX_KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
 # The options that `listIndexes` shows, in this order.
-_OPTION_ORDER = (
+_ORDER = (
     *("background", "unique", "hidden", "partialFilterExpression", "sparse", "expireAfterSeconds"),
     *("weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion", "collation"),
     "prepareUnique",
@@ -36,7 +36,7 @@ _SHOWN_IF_FALSE = frozenset({"background", "sparse"})
 _IDENTITY_OPTIONS = frozenset({"collation", "key", "name", "v"})
 # The operators that the filter of a partial index may have.
 _PARTIAL_INDEX_OPERATORS = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
-_KNOWN_OPTIONS = _OBJECT_OPTIONS | _STRING_OPTIONS | _NUMBER_OPTIONS | _BOOLEAN_OPTIONS | _UNSUPPORTED_OPTIONS
+_KNOWN_OPTIONS = _OBJECT_OPTIONS | _STRING_OPTIONS | _NUMBER_OPTIONS | _FLAGS | _REFUSED_OPTIONS
 _MAX_SECONDS = 2**31 - 1
 _MAX_FIELDS = 32
 _MAX_WEIGHT = 99_999
@@ -50,9 +50,7 @@ def compile_index(spec: Any, default_collation: Document, ignores_unknown: bool 
     _check_keys(spec["key"])
     _check_options(spec)
     options: Document = {
-        name: bool(value) if name in _BOOLEAN_OPTIONS else value
-        for name, value in spec.items()
-        if name in _OPTION_ORDER
+        name: bool(value) if name in _FLAGS else value for name, value in spec.items() if name in _ORDER
     }
     options = {name: value for name, value in options.items() if value is not False or name in _SHOWN_IF_FALSE}
     if "expireAfterSeconds" in options:
@@ -71,7 +69,7 @@ def compile_index(spec: Any, default_collation: Document, ignores_unknown: bool 
         options["weights"] = {path: int(weights[path]) for path in sorted(weights)}
         options = {"default_language": "english", "language_override": "language", "textIndexVersion": 3, **options}
         keys = _create_text_keys(keys)
-    return Index(spec["name"], keys, {name: options[name] for name in _OPTION_ORDER if name in options})
+    return Index(spec["name"], keys, {name: options[name] for name in _ORDER if name in options})
 
 
 def _create_text_keys(keys: Mapping[str, Any]) -> Document:
@@ -91,13 +89,13 @@ def _check_fields(spec: Mapping[str, Any]) -> None:
     unknown_names = sorted(set(spec) - _KNOWN_OPTIONS)
     if unknown_names:
         raise error(197, f"The field '{unknown_names[0]}' is not valid for an index specification.")
-    if not _UNSUPPORTED_OPTIONS.isdisjoint(spec):
-        raise not_supported("other options of an index", min(_UNSUPPORTED_OPTIONS & set(spec)))
+    if not _REFUSED_OPTIONS.isdisjoint(spec):
+        raise not_supported("other options of an index", min(_REFUSED_OPTIONS & set(spec)))
     has_valid_types = all(
         isinstance(value, dict) if name in _OBJECT_OPTIONS
         else type(value) is str if name in _STRING_OPTIONS
         else isinstance(value, bool) if name == "hidden"
-        else is_number(value) or (name in _BOOLEAN_OPTIONS and isinstance(value, bool))
+        else is_number(value) or (name in _FLAGS and isinstance(value, bool))
         for name, value in spec.items()
     )  # fmt: skip
     if not has_valid_types or not {"key", "name"} <= set(spec) or spec.get("collation") == {}:
@@ -153,7 +151,7 @@ def _check_options(spec: Mapping[str, Any]) -> None:
     ):
         raise malformed("an index specification")
     if "partialFilterExpression" in spec:
-        check_allowed(spec["partialFilterExpression"], RESTRICTED_OPERATORS)
+        check_allowed(spec["partialFilterExpression"], LIMITED)
         compile_filter(spec["partialFilterExpression"])
         _check_partial(spec["partialFilterExpression"])
         if spec.get("sparse"):
@@ -171,8 +169,8 @@ def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
     if plugin not in ("", "hashed") and spec.get("unique"):
         raise not_supported("a unique index of another kind")
     weights = spec.get("weights", {})
-    has_valid_weights = all(type(weight) is int and 0 < weight < _MAX_WEIGHT for weight in weights.values())
-    has_valid_options = has_valid_weights and all(map(str.isalnum, weights)) and (plugin != "2d" or len(kinds) == 1)
+    has_weights = all(type(item) is int and 0 < item < _MAX_WEIGHT for item in weights.values())
+    has_valid_options = has_weights and all(map(str.isalnum, weights)) and (plugin != "2d" or len(kinds) == 1)
     if not has_valid_options or spec.get("default_language", "english") not in ("english", "none"):
         raise not_supported("other options of an index", plugin)
 
@@ -194,5 +192,5 @@ def _is_indexable(operators: Mapping[str, Any]) -> bool:
     return (
         set(operators) <= _PARTIAL_INDEX_OPERATORS
         and is_true(operators.get("$exists", True))
-        and not any(is_pattern(element) or has_operators(element) for element in operators.get("$all", ()))
+        and not any(is_pattern(item) or has_operators(item) for item in operators.get("$all", ()))
     )

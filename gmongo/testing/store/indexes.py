@@ -8,7 +8,7 @@ from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.duplicates import create_duplicate_key_error
+from gmongo.testing.store.duplicates import create_duplicate_error
 from gmongo.testing.store.errors import (
     bad_value,
     cannot_create,
@@ -45,21 +45,21 @@ def create_indexes(context: Context) -> Document:
     if context.access.in_transaction and context.access.records(collection):
         raise error(263, "Cannot create new indexes on existing "
                            f"collection {collection.namespace} in a multi-document transaction.")  # fmt: skip
-    initial_count = len(collection.indexes)
-    if initial_count + sum(not _has_equal_index(collection, index) for index in requested) > _MAX_INDEXES:
+    count = len(collection.indexes)
+    if count + sum(not _has_equal_index(collection, index) for index in requested) > _MAX_INDEXES:
         raise cannot_create(f"add index fails, too many indexes for {collection.namespace}: there may be "
                             f"{_MAX_INDEXES}")  # fmt: skip
     quorum = context.body.get("commitQuorum")
     if isinstance(quorum, str) and quorum not in ("majority", "votingMembers"):
         raise error(79, f"No write concern mode named '{quorum}' found in replica set configuration")
     _build_indexes(context, collection, requested)
-    reply: Document = {"numIndexesBefore": initial_count, "numIndexesAfter": len(collection.indexes)}
-    if len(collection.indexes) == initial_count:
+    reply: Document = {"numIndexesBefore": count, "numIndexesAfter": len(collection.indexes)}
+    if len(collection.indexes) == count:
         return {**reply, "note": "all indexes already exist"}
     reply["createdCollectionAutomatically"] = is_new_collection
     if context.state.replicated and not context.access.in_transaction:
         reply["commitQuorum"] = "votingMembers"
-    if len(collection.indexes) < initial_count + len(requested):
+    if len(collection.indexes) < count + len(requested):
         reply["note"] = "index already exists"
     return reply
 
@@ -80,15 +80,15 @@ def _build_indexes(context: Context, collection: Collection, requested: list[Ind
 def _has_equal_index(collection: Collection, index: Index) -> bool:
     if same_keys(index.keys, {"_id": 1}):
         return True
-    same_name_index = collection.indexes.get(index.name)
-    if same_name_index is not None:
-        if same_keys(same_name_index.keys, index.keys) and _have_equal_signatures(same_name_index, index):
-            if _select_other_options(same_name_index) == _select_other_options(index):
+    namesake = collection.indexes.get(index.name)
+    if namesake is not None:
+        if same_keys(namesake.keys, index.keys) and _have_equal_signatures(namesake, index):
+            if _select_other_options(namesake) == _select_other_options(index):
                 return True
             raise error(85, "An equivalent index already exists with the same name but different options. Requested "
-                        f"index: {index.describe()}, existing index: {same_name_index.describe()}")  # fmt: skip
+                        f"index: {index.describe()}, existing index: {namesake.describe()}")  # fmt: skip
         raise error(86, "An existing index has the same name as the requested index. Requested index: "
-                    f"{index.describe()}, existing index: {same_name_index.describe()}")  # fmt: skip
+                    f"{index.describe()}, existing index: {namesake.describe()}")  # fmt: skip
     for other_index in collection.indexes.values():
         if same_keys(other_index.keys, index.keys) and _have_equal_signatures(other_index, index):
             raise error(85, f"Index already exists with a different name: {other_index.name}")
@@ -134,7 +134,7 @@ def _check_values_unique(context: Context, collection: Collection, index: Index)
         if len(keys) > 1:
             document = context.access.records(collection)[next(iter(keys))].document
             entries = index.entries(document)
-            raise create_duplicate_key_error(
+            raise create_duplicate_error(
                 collection, index, next(values for entry, values in entries if len(index.tree[entry]) > 1)
             )
 
@@ -161,7 +161,7 @@ def _find_names_to_drop(collection: Collection, requested: Any) -> list[str]:
     if requested == "*":
         return [name for name in collection.indexes if name != "_id_"]
     if isinstance(requested, list):
-        return [name for name_or_keys in requested for name in _find_names_to_drop(collection, name_or_keys)]
+        return [name for item in requested for name in _find_names_to_drop(collection, item)]
     indexes = find_indexes(collection, requested)
     if not indexes:
         raise index_not_found(f"index not found with name [{requested}]")

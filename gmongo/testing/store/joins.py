@@ -17,7 +17,7 @@ from gmongo.testing.store.expressions.compiling import (
     compile_expression,
     split_path,
 )
-from gmongo.testing.store.operators import compile_equality
+from gmongo.testing.store.operators import test_equality
 from gmongo.testing.store.paths import find_leaves, find_values
 from gmongo.testing.store.values import MISSING, Key, make_key
 from gmongo.testing.unsupported import not_supported
@@ -30,8 +30,8 @@ _NOT_IN_FACETS = frozenset({"$facet", "$out", "$merge", "$geoNear", "$indexStats
 
 def check_options(name: str, spec: Any, required: str, optional: str = "") -> Mapping[str, Any]:
     """Check the names of the options of a stage, and return the options."""
-    required_names = set(required.split())
-    if not isinstance(spec, dict) or not required_names <= set(spec) <= required_names | set(optional.split()):
+    names = set(required.split())
+    if not isinstance(spec, dict) or not names <= set(spec) <= names | set(optional.split()):
         raise malformed(name)
     return spec
 
@@ -61,7 +61,7 @@ def compile_lookup(spec: Any, env: Environment, compile_pipeline: CompilePipelin
             if read is None:
                 read = _create_full_reader(source) if create_join is None else create_join()
             values = with_document(variables, document)
-            inner_variables = {**variables, **{name: expression(values) for name, expression in let.items()}}
+            inner_variables = {**variables, **{name: value(values) for name, value in let.items()}}
             if has_path(document, target_path):
                 raise not_supported("$lookup into an existing field")
             yield set_value(document, target_path, list(run_inner(read(document), inner_variables)))
@@ -142,7 +142,7 @@ def _create_position_finder(documents: list[Document], path: str, env: Environme
             positions_by_key.setdefault(key, {})[position] = None
 
     def find_positions(value: Any) -> Iterator[int]:
-        test = compile_equality(value, env.collation)
+        test = test_equality(value, env.collation)
         candidates: Iterable[int] = (
             range(len(documents))
             if isinstance(value, list)
@@ -193,7 +193,7 @@ def compile_facet(spec: Any, env: Environment, compile_pipeline: CompilePipeline
 
     def run_facet(documents: Documents, variables: Variables) -> Documents:
         inputs = list(documents)
-        return [{name: list(run_pipeline(inputs, variables)) for name, run_pipeline in pipelines.items()}]
+        return [{name: list(run(inputs, variables)) for name, run in pipelines.items()}]
 
     return run_facet
 

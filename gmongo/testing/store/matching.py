@@ -14,11 +14,11 @@ from gmongo.testing.store.expressions.compiling import Scope, Variables, compile
 from gmongo.testing.store.operators import (
     ARRAY_OPERATORS,
     ELEMENT_OPERATORS,
-    NEGATED_OPERATORS,
+    NEGATED,
     Test,
-    compile_pattern_test,
     compile_value,
     has_operators,
+    test_pattern,
 )
 from gmongo.testing.store.paths import find_values
 from gmongo.testing.store.patterns import is_pattern
@@ -30,7 +30,7 @@ Match = Callable[[Any], bool]
 Clause = Callable[[Any, Variables], bool]
 
 # Operators that are not allowed in some filters, for example in filters of partial indexes.
-RESTRICTED_OPERATORS = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
+LIMITED = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
 
 
 class Predicate(NamedTuple):
@@ -120,7 +120,7 @@ def _compile_path(path: str, condition: Any, scope: Scope) -> Clause:
 
 def _compile_condition(condition: Any, scope: Scope) -> list[Predicate]:
     if not has_operators(condition):
-        return [_create_element_predicate(compile_value(condition, scope.collation))]
+        return [_match_elements(compile_value(condition, scope.collation))]
     if "$options" in condition and "$regex" not in condition:
         raise bad_value("$options needs a $regex")
     return [_compile_operator(name, condition, scope) for name in condition if name != "$options"]
@@ -131,25 +131,25 @@ def _compile_operator(name: str, condition: Mapping[str, Any], scope: Scope) -> 
     if name in _COMPOSED:
         return _COMPOSED[name](operand, scope)
     if name in ELEMENT_OPERATORS:
-        return _create_element_predicate(ELEMENT_OPERATORS[name](operand, condition, scope.collation))
-    if name in NEGATED_OPERATORS:
-        return _negate(_create_element_predicate(NEGATED_OPERATORS[name](operand, condition, scope.collation)))
+        return _match_elements(ELEMENT_OPERATORS[name](operand, condition, scope.collation))
+    if name in NEGATED:
+        return _negate(_match_elements(NEGATED[name](operand, condition, scope.collation)))
     if name in ARRAY_OPERATORS:
-        predicate = _create_array_predicate(ARRAY_OPERATORS[name](operand, condition, scope.collation))
+        predicate = _match_array(ARRAY_OPERATORS[name](operand, condition, scope.collation))
         return predicate if name != "$exists" or is_true(operand) else _negate(predicate)
     if name in unsupported.QUERY_OPERATORS:
         raise not_supported(name)
     raise bad_value(f"unknown operator: {name}")
 
 
-def _create_element_predicate(test: Test) -> Predicate:
+def _match_elements(test: Test) -> Predicate:
     def match_any(values: list[Any]) -> bool:
         return any(test(value) or (type(value) is list and any(map(test, value))) for value in values)
 
     return Predicate(test, match_any)
 
 
-def _create_array_predicate(test: Test) -> Predicate:
+def _match_array(test: Test) -> Predicate:
     return Predicate(test, lambda values: any(map(test, values)))
 
 
@@ -168,7 +168,7 @@ def _combine(predicates: list[Predicate]) -> Predicate:
 
 def _compile_not(operand: Any, scope: Scope) -> Predicate:
     if is_pattern(operand):
-        return _negate(_create_element_predicate(compile_pattern_test(operand, None)))
+        return _negate(_match_elements(test_pattern(operand, None)))
     if not has_operators(operand):
         raise bad_value("$not needs a regex or a document" if operand != {} else "$not cannot be empty")
     return _negate(_combine(_compile_condition(operand, scope)))
@@ -179,7 +179,7 @@ def _compile_elem_match(operand: Any, scope: Scope) -> Predicate:
         raise bad_value("$elemMatch needs an Object")
     if has_operators(operand) and not set(operand) <= {*_LOGICAL_OPERATORS, "$expr", "$comment", "$jsonSchema"}:
         match_element = _combine(_compile_condition(operand, scope)).match_value
-        return _create_array_predicate(lambda value: isinstance(value, list) and any(map(match_element, value)))
+        return _match_array(lambda value: isinstance(value, list) and any(map(match_element, value)))
     if "$expr" in operand:
         raise bad_value("$expr can only be applied to the top-level document")
     match = compile_query(operand, scope)
@@ -189,7 +189,7 @@ def _compile_elem_match(operand: Any, scope: Scope) -> Predicate:
             element = {str(index): child for index, child in enumerate(element)}
         return isinstance(element, dict) and match(element, {})
 
-    return _create_array_predicate(lambda value: isinstance(value, list) and any(map(match_document, value)))
+    return _match_array(lambda value: isinstance(value, list) and any(map(match_document, value)))
 
 
 def _compile_all(operand: Any, scope: Scope) -> Predicate:
@@ -204,7 +204,7 @@ def _compile_all(operand: Any, scope: Scope) -> Predicate:
         raise bad_value("no $ expressions in $all")
     if not operand:
         return Predicate(lambda value: False, lambda values: False)
-    return _combine([_create_element_predicate(compile_value(element, scope.collation)) for element in operand])
+    return _combine([_match_elements(compile_value(element, scope.collation)) for element in operand])
 
 
 _COMPOSED: Mapping[str, Callable[[Any, Scope], Predicate]] = {

@@ -19,10 +19,10 @@ from gmongo.testing.store.values import (
     TYPE_NAMES,
     compare,
     find_rank,
-    format_flags,
     is_integral,
     is_nan,
     is_number,
+    join_flags,
     make_key,
     trunc,
     type_name,
@@ -47,7 +47,7 @@ def has_operators(condition: Any) -> bool:
     return first_name.startswith("$") and first_name not in _DBREF_FIELDS
 
 
-def compile_equality(operand: Any, collation: Collation) -> Test:
+def test_equality(operand: Any, collation: Collation) -> Test:
     """Return a function that returns True if a value equals the operand. The operand null equals a missing value."""
     if operand is None:
         return lambda value: value is None or value is MISSING
@@ -62,10 +62,10 @@ def compile_value(operand: Any, collation: Collation) -> Test:
     """Return a test for equality, or for a match if the operand is a regular expression."""
     if isinstance(operand, dict) and next(iter(operand), "") in _DBREF_FIELDS and not {"$ref", "$id"} <= set(operand):
         raise bad_value(f"unknown operator: {next(iter(operand))}")
-    return compile_pattern_test(operand, None) if is_pattern(operand) else compile_equality(operand, collation)
+    return test_pattern(operand, None) if is_pattern(operand) else test_equality(operand, collation)
 
 
-def compile_pattern_test(expression: Any, options: str | None) -> Test:
+def test_pattern(expression: Any, options: str | None) -> Test:
     """Return a test that accepts matching strings and equal regular expressions."""
     pattern = compile_pattern(expression, options)
     stored_key = make_key(_create_stored_pattern(expression, options))
@@ -79,7 +79,7 @@ def compile_pattern_test(expression: Any, options: str | None) -> Test:
 
 
 def _create_stored_pattern(expression: Any, options: str | None) -> Regex[str]:
-    text, own_options = (expression.pattern, format_flags(expression)) if is_pattern(expression) else (expression, "")
+    text, own_options = (expression.pattern, join_flags(expression)) if is_pattern(expression) else (expression, "")
     return Regex(text, own_options if options is None else options)
 
 
@@ -104,7 +104,7 @@ def _create_comparison(test_order: Callable[[int], bool], includes_equal: bool) 
 def _compile_ne(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
     if is_pattern(operand):
         raise bad_value("Can't have regex as arg to $ne.")
-    return compile_equality(operand, collation)
+    return test_equality(operand, collation)
 
 
 def _compile_in(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
@@ -114,7 +114,7 @@ def _compile_in(operand: Any, _condition: Mapping[str, Any], collation: Collatio
         if has_operators(element):
             raise bad_value("cannot nest $ under $in")
         compile_value(element, collation)
-    patterns = [compile_pattern_test(element, None) for element in operand if is_pattern(element)]
+    patterns = [test_pattern(element, None) for element in operand if is_pattern(element)]
     keys = {make_key(collation.apply(element)) for element in operand if not is_pattern(element)}
     null_key = make_key(None)
 
@@ -133,7 +133,7 @@ def _compile_regex(operand: Any, condition: Mapping[str, Any], _collation: Colla
         raise bad_value("$options has to be a string")
     if options is not None and is_pattern(operand) and int(operand.flags):
         raise malformed("options set in both $regex and $options")
-    return compile_pattern_test(operand, options)
+    return test_pattern(operand, options)
 
 
 def _compile_size(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
@@ -169,13 +169,13 @@ def _fits_long(value: Any) -> bool:
 def _compile_type(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
     if operand == []:
         raise failed_to_parse("$type must match at least one type")
-    names = {_parse_type_alias(type_) for type_ in (operand if isinstance(operand, list) else [operand])}
+    names = {_parse_alias(type_) for type_ in (operand if isinstance(operand, list) else [operand])}
     if "number" in names:
         names |= {"int", "long", "double", "decimal"}
     return lambda value: type_name(value) in names
 
 
-def _parse_type_alias(operand: Any) -> str:
+def _parse_alias(operand: Any) -> str:
     if type(operand) is str and operand in _TYPE_ALIASES:
         return operand
     if is_number(operand) and is_integral(operand) and trunc(operand) in _TYPE_NAMES:
@@ -191,7 +191,7 @@ def _compile_exists(_operand: Any, _condition: Mapping[str, Any], _collation: Co
 
 # Operators that match an array if the array itself matches or an element matches.
 ELEMENT_OPERATORS: Mapping[str, Compiler] = {
-    "$eq": lambda operand, _condition, collation: compile_equality(operand, collation),
+    "$eq": lambda operand, _condition, collation: test_equality(operand, collation),
     "$gt": _create_comparison(lambda order: order > 0, False),
     "$gte": _create_comparison(lambda order: order >= 0, True),
     "$lt": _create_comparison(lambda order: order < 0, False),
@@ -202,6 +202,6 @@ ELEMENT_OPERATORS: Mapping[str, Compiler] = {
     "$type": _compile_type,
 }
 # Operators that negate another operator.
-NEGATED_OPERATORS: Mapping[str, Compiler] = {"$ne": _compile_ne, "$nin": _compile_in}
+NEGATED: Mapping[str, Compiler] = {"$ne": _compile_ne, "$nin": _compile_in}
 # Operators that match an array only if the array itself matches.
 ARRAY_OPERATORS: Mapping[str, Compiler] = {"$size": _compile_size, "$exists": _compile_exists}

@@ -35,8 +35,8 @@ def check_output(name: str, spec: Any) -> None:
     """Check the specification of ``$out`` or ``$merge``. A server checks output stages first."""
     target = _parse_merge_options(spec)["into"] if name == "$merge" else spec
     names = target.values() if isinstance(target, dict) else [target]
-    required_names = {"db", "coll"} if name == "$out" else {"coll"}
-    if (isinstance(target, dict) and not {"db", "coll"} >= set(target) >= required_names) or not all(
+    required = {"db", "coll"} if name == "$out" else {"coll"}
+    if (isinstance(target, dict) and not {"db", "coll"} >= set(target) >= required) or not all(
         type(name) is str and name for name in names
     ):
         raise malformed(name)

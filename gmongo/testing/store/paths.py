@@ -69,10 +69,10 @@ def find_leaves(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
         if not isinstance(value, list):
             return [(value,)]
         return [(element,) for element in value] or [(EMPTY_ARRAY,)]
-    return list(_find_tail_leaves(document, [path.split(".") for path in paths], [None] * len(paths)))
+    return list(_find_leaves(document, [path.split(".") for path in paths], [None] * len(paths)))
 
 
-def _find_tail_leaves(document: Any, tails: list[list[str]], leaves: list[Any]) -> Iterator[tuple[Any, ...]]:
+def _find_leaves(document: Any, tails: list[list[str]], leaves: list[Any]) -> Iterator[tuple[Any, ...]]:
     """Yield the values at several paths, with one tuple for each element of the array on the paths."""
     tails, leaves = list(tails), list(leaves)
     array: Any = None
@@ -95,7 +95,7 @@ def _find_tail_leaves(document: Any, tails: list[list[str]], leaves: list[Any]) 
         leaves = [
             element if position in array_paths and not tails[position] else leaf for position, leaf in enumerate(leaves)
         ]
-        yield from _find_tail_leaves(element, tails, leaves)
+        yield from _find_leaves(element, tails, leaves)
 
 
 def _follow_path(value: Any, parts: list[str]) -> tuple[Any, list[str]]:

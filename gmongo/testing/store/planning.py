@@ -143,7 +143,9 @@ def _find_bounds(conditions: list[tuple[str, Any]], index: Index, collation: Col
             continue
         if index.is_multikey and low is not None:
             continue  # different elements of an array may match the two conditions
-        lowest, highest = (((type_rank,),), ((type_rank + 0.5,),)) if low is None or high is None else (low, high)
+        lowest, highest = low, high
+        if lowest is None or highest is None:
+            lowest, highest = ((type_rank,),), ((type_rank + 0.5,),)
         bound = (key, HIGHEST_KEY) if name in ("$gt", "$lte") else (key,)
         low, high = (max(lowest, bound), highest) if name in ("$gt", "$gte") else (lowest, min(highest, bound))
     return None if low is None or high is None else (low, high)

@@ -11,7 +11,7 @@ from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.paths import find_value
 
 
-def find_positional_index(
+def find_matched_index(
     document: dict[str, Any],
     array_path: Sequence[str],
     query: Mapping[str, Any],
@@ -23,7 +23,8 @@ def find_positional_index(
     """
     path = ".".join(array_path)
     array = find_value(document, array_path)
-    for condition_path, condition in reversed(list(_find_conditions(query))) if isinstance(array, list) else ():
+    conditions = list(_find_conditions(query)) if isinstance(array, list) else []
+    for condition_path, condition in reversed(conditions):
         if condition_path == path or condition_path.startswith(path + "."):
             match = compile_filter({condition_path: condition}, variables, collation)
             for index, element in enumerate(array):

@@ -20,7 +20,7 @@ from gmongo.testing.store.expressions.compiling import (
 )
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import has_operators
-from gmongo.testing.store.positions import find_positional_index
+from gmongo.testing.store.positions import find_matched_index
 from gmongo.testing.store.text_search import Score
 from gmongo.testing.store.values import MISSING, is_number, is_true, trunc
 
@@ -70,20 +70,20 @@ def compile_unset(fields: Any) -> Project:
 
 def _add_to_tree(tree: Tree, spec: Mapping[str, Any], create_leaf: Callable[[Any], Any]) -> None:
     for path, value in spec.items():
-        *parents, last_part = split_path(path)
+        *parents, last = split_path(path)
         node = tree
         for part in parents:
             node = node.setdefault(part, {})
             if not isinstance(node, dict):
                 raise malformed(f"a path collision at {path}")
-        if last_part in node and not (isinstance(node[last_part], dict) and isinstance(value, dict)):
+        if last in node and not (isinstance(node[last], dict) and isinstance(value, dict)):
             raise malformed(f"a path collision at {path}")
         if isinstance(value, dict) and value and not has_operators(value):
-            _add_to_tree(node.setdefault(last_part, {}), value, create_leaf)
+            _add_to_tree(node.setdefault(last, {}), value, create_leaf)
         else:
-            if last_part in node:
+            if last in node:
                 raise malformed(f"a path collision at {path}")
-            node[last_part] = create_leaf(value)
+            node[last] = create_leaf(value)
 
 
 def _compile_project_node(value: Any, scope: Scope) -> Any:
@@ -107,7 +107,7 @@ def _compile_computed_node(value: Any, scope: Scope) -> Computed:
 
 def _is_including(tree: Tree) -> bool:
     """Return True if the projection includes fields, and False if the projection excludes fields."""
-    kinds = [kind for name, node in tree.items() if name != "_id" for kind in _find_node_kinds(node)]
+    kinds = [kind for name, node in tree.items() if name != "_id" for kind in _find_kinds(node)]
     if not kinds:
         return tree.get("_id") is not DROP
     is_including = kinds[0] is not DROP
@@ -116,14 +116,14 @@ def _is_including(tree: Tree) -> bool:
     return is_including
 
 
-def _find_node_kinds(node: Any) -> Iterable[Any]:
+def _find_kinds(node: Any) -> Iterable[Any]:
     if isinstance(node, dict):
-        return [kind for child in node.values() for kind in _find_node_kinds(child)]
+        return [kind for child in node.values() for kind in _find_kinds(child)]
     return [Computed if isinstance(node, Computed) else node]
 
 
 def _create_project(tree: Tree, is_including: bool) -> Project:
-    has_computed = any(kind is Computed for kind in _find_node_kinds(tree))
+    has_computed = any(kind is Computed for kind in _find_kinds(tree))
 
     def project(document: Document, variables: Variables) -> Document:
         return _apply_tree(
@@ -147,7 +147,7 @@ def _apply_tree(tree: Tree, value: Document, variables: Variables, is_including:
             result[name] = computed
     written = result if is_including else value
     for name, node in tree.items():
-        if name not in written and Computed in _find_node_kinds(node):
+        if name not in written and Computed in _find_kinds(node):
             computed = _apply_node(node, MISSING, variables, is_including)
             if computed is not MISSING:
                 result[name] = computed
@@ -166,7 +166,7 @@ def _apply_node(node: Any, value: Any, variables: Variables, is_including: bool)
     if isinstance(value, list):
         elements = [_apply_node(node, element, variables, is_including) for element in value]
         return [element for element in elements if element is not MISSING]
-    if Computed in _find_node_kinds(node):
+    if Computed in _find_kinds(node):
         return _apply_tree(node, {}, variables, is_including)
     return MISSING if is_including else value
 
@@ -197,7 +197,7 @@ def compile_projection(
         elif is_including or name != "_id" or not _is_inclusion(value):
             plain_fields[name.removesuffix(".$")] = value
     project_plain = compile_project(plain_fields, scope) if plain_fields else None
-    edits = [_compile_array_operator(name, value, variables, is_including) for name, value in operators.items()]
+    edits = [_compile_operator(*item, variables, is_including) for item in operators.items()]
 
     def project(document: Document) -> Document:
         selected = document if position is None else _select_positional_element(document, position, query, variables)
@@ -248,7 +248,7 @@ def _is_slice_expression(operand: Any) -> bool:
     return isinstance(operand, list) and (len(operand) == _EXPRESSION_ARGUMENTS or not all(map(is_number, operand)))
 
 
-def _compile_array_operator(name: str, value: Any, variables: Variables, is_including: bool) -> Edit:
+def _compile_operator(name: str, value: Any, variables: Variables, is_including: bool) -> Edit:
     if "$elemMatch" in value:
         if not isinstance(value["$elemMatch"], dict) or "." in name:
             raise malformed("$elemMatch")
@@ -261,8 +261,8 @@ def _compile_elem_match(name: str, query: Any, variables: Variables, put: Callab
 
     def edit(document: Document, projected: Document) -> Document:
         array = document.get(name)
-        elements = [element for element in array if match({"v": [element]})] if isinstance(array, list) else []
-        return put(projected, [name], elements[:1] or MISSING)
+        items = [item for item in array if match({"v": [item]})] if isinstance(array, list) else []
+        return put(projected, [name], items[:1] or MISSING)
 
     return edit
 
@@ -275,7 +275,7 @@ def _select_positional_element(
     for length, part in enumerate(path, 1):
         array = array.get(part) if isinstance(array, dict) else None
         if isinstance(array, list):
-            index = find_positional_index(document, path[:length], query, variables)
+            index = find_matched_index(document, path[:length], query, variables)
             if index is None:
                 raise error(51246, "Executor error during find command: positional operator '.$' couldn't find a "
                                "matching element in the array")  # fmt: skip

@@ -90,21 +90,21 @@ def find_matches(context: Context, collection: Collection | None, query: Any, co
         return select(context.access, collection, query, collation, variables, context.body.get("hint"), context.pace)
     match = compile_filter(query, variables, collation)
     documents = read_documents(context.access, context.database, context.collection_name, variables, context.pace)
-    numbered_documents = enumerate(context.pace.iterate(documents), 1)
-    return [((number,), Record(number, document)) for number, document in numbered_documents if match(document)]
+    numbered = enumerate(context.pace.iterate(documents), 1)
+    return [((number,), Record(number, item)) for number, item in numbered if match(item)]
 
 
 def _create_result(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
     body = context.body
     if body.get("returnKey"):
-        return _find_indexed_values(context, collection, record)  # the projection has no effect with returnKey
+        return _find_key_values(context, collection, record)  # the projection has no effect with returnKey
     document: Document = project(record.document)
     if body.get("showRecordId"):
         document = {**document, "$recordId": Int64(record.number)}
     return document
 
 
-def _find_indexed_values(context: Context, collection: Collection | None, record: Record) -> Document:
+def _find_key_values(context: Context, collection: Collection | None, record: Record) -> Document:
     """Return the result of a ``find`` with ``returnKey``: the values of the used index, or an empty document."""
     index, order = find_used_index(context, collection, context.body.get("filter") or {}), context.body.get("sort")
     if order and (collection is None or find_sorting_index(collection.indexes.values(), order) is not index):

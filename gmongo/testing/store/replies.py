@@ -12,7 +12,7 @@ from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value, create_cursor_error
 from gmongo.testing.store.values import to_long
 
-DEFAULT_AWAIT_SECONDS = 1.0
+AWAIT_SECONDS = 1.0
 
 
 def parse_batch_size(body: Document) -> int | None:
@@ -76,7 +76,7 @@ def get_more(context: Context) -> Document:
 def _await_batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]:
     """Return the next batch. If there are no results, an ``awaitData`` cursor waits until ``maxTimeMS``."""
     time_limit = context.body.get("maxTimeMS")
-    deadline = clock.monotonic() + (DEFAULT_AWAIT_SECONDS if time_limit is None else time_limit / 1000)
+    deadline = clock.monotonic() + (AWAIT_SECONDS if time_limit is None else time_limit / 1000)
     documents = cursor.batch(size, context.pace)
     while cursor.awaits and not documents and not cursor.finished:
         remaining = deadline - clock.monotonic()

@@ -36,7 +36,7 @@ def check_schema(schema: Any, is_nested: bool = False) -> None:
     for name, rule in schema.items():
         if name not in _KEYWORDS and name not in _ANNOTATIONS:
             raise not_supported("other keywords of $jsonSchema", name)
-        if not next(is_valid_rule for names, is_valid_rule in _RULE_CHECKS.items() if name in names)(rule):
+        if not next(allows for names, allows in _RULE_CHECKS.items() if name in names)(rule):
             raise malformed(f"$jsonSchema with {name}")
     outer_type = schema.get("bsonType", schema.get("type", "object"))
     if {"type", "bsonType"} <= set(schema) or (not is_nested and outer_type != "object"):
@@ -81,9 +81,9 @@ _RULE_CHECKS: Mapping[tuple[str, ...], Callable[[Any], bool]] = {
 
 
 def _has_type(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    expected_types = {_JSON_TYPES.get(type_, type_) for type_ in (rule if isinstance(rule, list) else [rule])}
+    types = {_JSON_TYPES.get(item, item) for item in (rule if isinstance(rule, list) else [rule])}
     found_type = type_name(value)
-    return found_type in expected_types or ("number" in expected_types and found_type in _NUMBER_TYPES)
+    return found_type in types or ("number" in types and found_type in _NUMBER_TYPES)
 
 
 def _create_limit(name: str, direction: int) -> Keyword:

@@ -140,12 +140,12 @@ def read_documents(
     if depth >= MAX_VIEW_DEPTH:
         raise error(165, f"View depth limit exceeded by {collection.namespace}")
     documents = read_documents(access, database, collection.options["viewOn"], variables, pace, depth + 1)
-    env = create_environment(access, database, variables, collection.collation, pace, depth + 1)
+    env = create_env(access, database, variables, collection.collation, pace, depth + 1)
     run = compile_pipeline(collection.options.get("pipeline", []), env)
     return list(run(documents, variables))
 
 
-def create_environment(
+def create_env(
     access: Access, database: str, variables: Mapping[str, Any], collation: Collation, pace: Pace, depth: int = 0
 ) -> Environment:
     """Return the context in which the stages of a pipeline are compiled."""

@@ -38,7 +38,7 @@ def compile_pipeline(pipeline: Any, env: Environment) -> Stage:
     """Compile a pipeline to a function of the type ``Stage``."""
     if not isinstance(pipeline, list):
         raise error(14, "a pipeline must be an array")
-    stages = [STAGES[name](spec[name], env) for spec in pipeline for name in [parse_stage_name(spec)]]
+    stages = [STAGES[name](spec[name], env) for spec in pipeline for name in [parse_stage(spec)]]
 
     def run(documents: Documents, variables: Variables) -> Documents:
         for stage in stages:
@@ -48,7 +48,7 @@ def compile_pipeline(pipeline: Any, env: Environment) -> Stage:
     return run
 
 
-def parse_stage_name(stage: Any) -> str:
+def parse_stage(stage: Any) -> str:
     """Return the name of a stage."""
     if not isinstance(stage, dict) or len(stage) != 1:
         raise error(40323, "A pipeline stage specification object must contain exactly one field.")
@@ -75,7 +75,7 @@ def compile_update_pipeline(
 ) -> Callable[[Document], Document]:
     """Compile the pipeline of an update to a function that returns the updated document."""
     for stage in pipeline:
-        name = parse_stage_name(stage)
+        name = parse_stage(stage)
         if name not in _UPDATE_STAGES:
             raise error(72, f"{name} is not allowed to be used within an update")
     run = compile_pipeline(pipeline, Environment.from_variables(variables, collation))
@@ -160,11 +160,11 @@ def _compile_sample(spec: Any, _env: Environment) -> Stage:
 def _compile_unwind(spec: Any, env: Environment) -> Stage:
     options = {"path": spec} if isinstance(spec, str) else spec
     check_options("$unwind", options, "path", "includeArrayIndex preserveNullAndEmptyArrays")
-    path, index, keeps = (options.get(name) for name in ("path", "includeArrayIndex", "preserveNullAndEmptyArrays"))
+    path, index, keep = (options.get(name) for name in ("path", "includeArrayIndex", "preserveNullAndEmptyArrays"))
     if (
         type(path) is not str
         or not path.startswith("$")
-        or (keeps is not None and not isinstance(keeps, bool))
+        or (keep is not None and not isinstance(keep, bool))
         or (index is not None and (type(index) is not str or not index or index.startswith("$")))
     ):
         raise malformed("$unwind")
@@ -172,13 +172,13 @@ def _compile_unwind(spec: Any, env: Environment) -> Stage:
 
     def run(documents: Documents, _variables: Variables) -> Documents:
         for document in documents:
-            for position, result in env.pace.iterate(_unwind_document(document, parts, bool(keeps))):
+            for position, result in env.pace.iterate(_unwind_document(document, parts, bool(keep))):
                 yield result if index_parts is None else set_value(result, index_parts, position)
 
     return run
 
 
-def _unwind_document(document: Document, parts: list[str], keeps: bool) -> Iterable[tuple[Int64 | None, Document]]:
+def _unwind_document(document: Document, parts: list[str], keep: bool) -> Iterable[tuple[Int64 | None, Document]]:
     value: Any = document
     for part in parts:
         value = value.get(part, MISSING) if isinstance(value, dict) else MISSING
@@ -186,7 +186,7 @@ def _unwind_document(document: Document, parts: list[str], keeps: bool) -> Itera
         return ((Int64(position), set_value(document, parts, element)) for position, element in enumerate(value))
     if value is not MISSING and value is not None and value != []:
         return [(None, document)]
-    if not keeps:
+    if not keep:
         return []
     return [(None, set_value(document, parts, MISSING) if value == [] else document)]
 
@@ -197,17 +197,19 @@ def _compile_sort_by_count(spec: Any, env: Environment) -> Stage:
     return compile_pipeline([{"$group": {"_id": spec, "count": {"$sum": 1}}}, {"$sort": {"count": -1}}], env)
 
 
-def _pass_pipeline_compiler(compile_stage: Callable[[Any, Environment, joins.CompilePipeline], Stage]) -> StageCompiler:
+def _add_compiler(
+    compile_stage: Callable[[Any, Environment, joins.CompilePipeline], Stage],
+) -> StageCompiler:
     return lambda spec, env: compile_stage(spec, env, compile_pipeline)
 
 
 STAGES: Mapping[str, StageCompiler] = {
     "$addFields": _create_document_compiler(compile_add_fields),
     "$count": _compile_count,
-    "$facet": _pass_pipeline_compiler(joins.compile_facet),
+    "$facet": _add_compiler(joins.compile_facet),
     "$group": compile_group,
     "$limit": _compile_limit,
-    "$lookup": _pass_pipeline_compiler(joins.compile_lookup),
+    "$lookup": _add_compiler(joins.compile_lookup),
     "$match": _compile_match,
     "$project": _create_document_compiler(compile_project),
     "$replaceRoot": _create_document_compiler(_compile_replace_root),
@@ -217,7 +219,7 @@ STAGES: Mapping[str, StageCompiler] = {
     "$skip": _compile_skip,
     "$sort": _compile_sort,
     "$sortByCount": _compile_sort_by_count,
-    "$unionWith": _pass_pipeline_compiler(joins.compile_union_with),
+    "$unionWith": _add_compiler(joins.compile_union_with),
     "$unset": _create_document_compiler(lambda spec, _scope: compile_unset(spec)),
     "$unwind": _compile_unwind,
 }

@@ -73,7 +73,7 @@ class State:
             collection.indexes[index.name] = index
 
     def collections_of(self, database: str) -> list[Collection]:
-        return [collection for (database_, _), collection in sorted(self.catalog.items()) if database_ == database]
+        return [item for (name, _), item in sorted(self.catalog.items()) if name == database]
 
     def create(self, database: str, name: str, options: Document) -> Collection:
         collection = Collection(database, name, options, created=self.tick())

@@ -38,8 +38,8 @@ class TextSearch:
         if index is None:
             raise index_not_found("text index required for $text query")
         other_options = set(index) - _PLAIN_INDEX_OPTIONS
-        is_plain_index = index["default_language"] == "english" and set(index["weights"].values()) == {1}
-        if other_options or not is_plain_index or "$**" in index["weights"]:
+        is_plain = index["default_language"] == "english" and set(index["weights"].values()) == {1}
+        if other_options or not is_plain or "$**" in index["weights"]:
             raise not_supported("a text search beyond English words", "options of the text index")
         self._paths = [path.split(".") for path in index["weights"]]
         self._words = {word for word in search.lower().split() if word not in _IGNORED_WORDS}
@@ -62,7 +62,7 @@ class TextSearch:
             raise not_supported("a text search beyond English words", "an apostrophe")
         words = [word for word in _WORD.findall(text.lower()) if word not in _IGNORED_WORDS]
         for word in self._words:
-            if any(other_word != word and _may_share_stem(word, other_word) for other_word in words):
+            if any(other != word and _may_share_stem(word, other) for other in words):
                 raise not_supported("a text search beyond English words", f"the stem of {word}")
         counts = {word: words.count(word) for word in self._words if word in words}
         return [
@@ -71,8 +71,8 @@ class TextSearch:
         ]
 
 
-def _may_share_stem(word: str, other_word: str) -> bool:
-    return word[0] == other_word[0] and (word[:2] == other_word[:2] or bool({word, other_word} & _IRREGULAR_WORDS))
+def _may_share_stem(word: str, other: str) -> bool:
+    return word[0] == other[0] and (word[:2] == other[:2] or bool({word, other} & _IRREGULAR_WORDS))
 
 
 def find_search(query: Any) -> Any:

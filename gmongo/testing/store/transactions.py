@@ -11,7 +11,7 @@ from gmongo.testing import clock
 from gmongo.testing.command import error
 from gmongo.testing.store.access import Access, create_snapshot_error, store_insert, store_remove, store_replace
 from gmongo.testing.store.data import BEGINNING, Collection, Document, Record
-from gmongo.testing.store.duplicates import check_unique, create_duplicate_key_error, find_new_entries
+from gmongo.testing.store.duplicates import check_unique, create_duplicate_error, find_new_entries
 from gmongo.testing.store.errors import create_write_conflict, no_such_transaction
 from gmongo.testing.store.index import create_identity_index
 from gmongo.testing.store.pacing import Pace
@@ -98,7 +98,7 @@ class Transaction(Access):
         key = collection.key(document["_id"])
         records = self.records(collection)
         if key in records:
-            raise create_duplicate_key_error(collection, collection.indexes["_id_"], (document["_id"],))
+            raise create_duplicate_error(collection, collection.indexes["_id_"], (document["_id"],))
         self._lock(collection, key)
         self._lock_entries(collection, key, document, None)
         records[key] = Record(collection.next_number(), document)

@@ -44,13 +44,13 @@ MISSING: Any = _Missing()
 EMPTY_ARRAY: Any = _EmptyArray()
 
 _NAN_RANK = 9  # the rank of NaN, which sorts before all other numbers
-_NUMBER_RANK = 10
+_NUMBER = 10
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _FIRST_DATE = (datetime.datetime.min - _EPOCH) // _MILLISECOND
 _LAST_DATE = (datetime.datetime.max - _EPOCH) // _MILLISECOND
 # The ranks of the types whose values Python and a server sort in the same order.
-_SIMPLE_TYPE_RANKS: dict[type, int] = {int: _NUMBER_RANK, Int64: _NUMBER_RANK, str: 15, bool: 40, ObjectId: 35}
+_SIMPLE_RANKS: dict[type, int] = {int: _NUMBER, Int64: _NUMBER, str: 15, bool: 40, ObjectId: 35}
 
 # The types of values, with their ranks and their names in BSON. Values of different types sort by the ranks.
 _TYPES: tuple[tuple[type | tuple[type, ...], int, str], ...] = (
@@ -59,10 +59,10 @@ _TYPES: tuple[tuple[type | tuple[type, ...], int, str], ...] = (
     (_Missing, 3, "missing"),
     (type(None), 5, "null"),
     (bool, 40, "bool"),
-    (Int64, _NUMBER_RANK, "long"),
-    (int, _NUMBER_RANK, "int"),
-    (float, _NUMBER_RANK, "double"),
-    (Decimal128, _NUMBER_RANK, "decimal"),
+    (Int64, _NUMBER, "long"),
+    (int, _NUMBER, "int"),
+    (float, _NUMBER, "double"),
+    (Decimal128, _NUMBER, "decimal"),
     (Code, 60, "javascript"),
     (str, 15, "string"),
     (Mapping, 20, "object"),
@@ -108,7 +108,7 @@ def type_name(value: Any) -> str:
 
 def is_number(value: Any) -> bool:
     """Return True if the value is an int, long, double or decimal."""
-    return find_rank(value) == _NUMBER_RANK
+    return find_rank(value) == _NUMBER
 
 
 def is_nan(value: Any) -> bool:
@@ -138,7 +138,7 @@ def to_long(value: Any) -> int:
     return int(max(-(2**63), min(2**63 - 1, value.to_decimal() if isinstance(value, Decimal128) else value)))
 
 
-def to_milliseconds(date: Any) -> int:
+def to_millis(date: Any) -> int:
     """Return the number of milliseconds from 1970 to a date."""
     if isinstance(date, DatetimeMS):
         return int(date)
@@ -166,7 +166,7 @@ def make_key(value: Any) -> Key:
 
     Only values that a server compares as equal have equal keys. Keys sort in the order in which a server sorts values.
     """
-    simple_rank = _SIMPLE_TYPE_RANKS.get(type(value))
+    simple_rank = _SIMPLE_RANKS.get(type(value))
     if simple_rank is not None:
         return simple_rank, value
     type_rank = find_rank(value)
@@ -188,16 +188,16 @@ def _create_binary_key(type_rank: int, value: Any) -> Key:
 
 # To compare two documents, a server compares first the types of two fields, then their names, and then their values.
 _KEY_FUNCTIONS: Mapping[int, Callable[[int, Any], Key]] = {
-    _NUMBER_RANK: _create_number_key,
+    _NUMBER: _create_number_key,
     15: lambda kind, value: (kind, value),
     20: lambda kind, value: (kind, tuple((find_rank(part), name, make_key(part)) for name, part in value.items())),
     25: lambda kind, value: (kind, tuple(make_key(part) for part in value)),
     30: _create_binary_key,
     35: lambda kind, value: (kind, value),
     40: lambda kind, value: (kind, value),
-    45: lambda kind, value: (kind, to_milliseconds(value)),
+    45: lambda kind, value: (kind, to_millis(value)),
     47: lambda kind, value: (kind, value.time, value.inc),
-    50: lambda kind, value: (kind, value.pattern, format_flags(value)),
+    50: lambda kind, value: (kind, value.pattern, join_flags(value)),
     60: lambda kind, value: (
         (kind, str(value)) if value.scope is None else (kind + 5, str(value), make_key(value.scope))
     ),
@@ -206,7 +206,7 @@ _FLAG_LETTERS = ((re.IGNORECASE, "i"), (re.LOCALE, "l"), (re.MULTILINE, "m"), (r
           (re.VERBOSE, "x"))  # fmt: skip
 
 
-def format_flags(pattern: Any) -> str:
+def join_flags(pattern: Any) -> str:
     """Return the options of a BSON regular expression as letters."""
     flags = int(pattern.flags)
     # Python adds the flag `re.UNICODE` to each pattern that is a `str`.
@@ -217,7 +217,7 @@ def format_flags(pattern: Any) -> str:
 
 def compare(left: Any, right: Any) -> int:
     """Return -1, 0 or 1 if a server sorts `left` before, equal to, or after `right`."""
-    if type(left) is type(right) and type(left) in _SIMPLE_TYPE_RANKS:
+    if type(left) is type(right) and type(left) in _SIMPLE_RANKS:
         first, second = left, right
     else:
         first, second = make_key(left), make_key(right)

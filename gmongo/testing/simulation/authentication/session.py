@@ -144,7 +144,7 @@ class Authentication:
 
     def log_in(self, user: User) -> None:
         """Add an authenticated user. If another user of this database is authenticated, remove the other user."""
-        self.users = [other_user for other_user in self.users if other_user.database != user.database] + [user]
+        self.users = [entry for entry in self.users if entry.database != user.database] + [user]
 
     def log_out(self, database: str) -> None:
         """Remove the authenticated user of a database."""

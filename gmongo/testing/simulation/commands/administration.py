@@ -56,11 +56,11 @@ def _find_parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _get_parameter(call: Call) -> dict[str, Any]:
     release = ".".join(map(str, call.cluster.version[:2]))
-    parameters = {**call.member.parameters, _COMPATIBILITY: {"version": release}}
+    current = {**call.member.parameters, _COMPATIBILITY: {"version": release}}
     argument = call.body[call.name]
     if argument == "*" or (isinstance(argument, Mapping) and argument.get("allParameters")):
-        return parameters
-    values = {name: parameters[name] for name, _ in _find_parameters(call.body) if name in parameters}
+        return current
+    values = {name: current[name] for name, _ in _find_parameters(call.body) if name in current}
     if not values:
         raise error(NO_CODE, "no option found to get")
     return values

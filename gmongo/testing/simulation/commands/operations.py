@@ -146,10 +146,8 @@ def _list_operations(call: Call, with_idle: bool) -> list[dict[str, Any]]:
     operations = [operation.description() for operation in call.member.operations]
     busy_ids = {operation["connectionId"] for operation in operations}
     if with_idle:
-        idle_connections = [
-            connection for connection in call.member.connections.values() if connection.number not in busy_ids
-        ]
-        operations += [_describe_connection(connection, active=False) for connection in idle_connections]
+        idle = [connection for connection in call.member.connections.values() if connection.number not in busy_ids]
+        operations += [_describe_connection(connection, active=False) for connection in idle]
     return operations
 
 
@@ -161,8 +159,8 @@ def replace_current_op_stage(call: Call) -> None:
     pipeline = call.body.get("pipeline")
     if call.name != "aggregate" or call.request.database != "admin" or call.body["aggregate"] != 1:
         return
-    first_stage = pipeline[0] if isinstance(pipeline, list) and pipeline else None
-    options = first_stage.get("$currentOp") if isinstance(first_stage, dict) and len(first_stage) == 1 else None
+    stage = pipeline[0] if isinstance(pipeline, list) and pipeline else None
+    options = stage.get("$currentOp") if isinstance(stage, dict) and len(stage) == 1 else None
     if not isinstance(pipeline, list) or not isinstance(options, dict):
         return
     for name, value in options.items():

@@ -32,9 +32,9 @@ def _select_element(array: Any, index: Any) -> Any:
     return array[position] if -len(require_type(list, array)) <= position < len(array) else MISSING
 
 
-def _contains_element(collation: Collation, searched: Any, array: Any) -> bool:
-    searched = collation.apply(searched)
-    return any(are_equal(searched, collation.apply(element)) for element in require_type(list, array))
+def _contains_element(collation: Collation, target: Any, array: Any) -> bool:
+    target = collation.apply(target)
+    return any(are_equal(target, collation.apply(element)) for element in require_type(list, array))
 
 
 def _concatenate_arrays(*arrays: Any) -> Any:
@@ -52,7 +52,7 @@ def _slice_array(array: Any, first: Any, count: Any = None) -> list[Any]:
     if count is None:
         return elements[:position] if position >= 0 else elements[position:]
     start = position if position >= 0 else max(0, len(elements) + position)
-    return elements[start : start + require_integer(count, minimum=1)]
+    return elements[start : start + require_integer(count, floor=1)]
 
 
 def _index_elements(value: Any, collation: Collation) -> dict[Key, Any]:
@@ -66,8 +66,8 @@ def _intersect_arrays(collation: Collation, *arrays: Any) -> Any:
     sets = [_index_elements(array, collation) for array in arrays if not is_null(array)]
     if len(sets) < len(arrays):
         return None
-    first_set, *other_sets = sets or [{}]
-    return [first_set[key] for key in sorted(first_set) if all(key in other_set for other_set in other_sets)]
+    first, *others = sets or [{}]
+    return [first[key] for key in sorted(first) if all(key in other for other in others)]
 
 
 def _is_subset(collation: Collation, array: Any, superset: Any) -> bool:
@@ -84,14 +84,14 @@ def _compile_map(name: str, operand: Any, scope: Scope) -> Expression:
     fields = check_arguments(name, operand, "input in", "as")
     variable = _parse_variable_name(fields)
     input_expression = compile_expression(fields["input"], scope)
-    element_expression = compile_expression(fields["in"], scope.add_names([variable]))
+    compute = compile_expression(fields["in"], scope.add_names([variable]))
 
     def run(variables: Variables) -> Any:
         array = input_expression(variables)
         if is_null(array):
             return None
         elements = scope.pace.iterate(require_type(list, array))
-        return [missing_to_none(element_expression({**variables, variable: element})) for element in elements]
+        return [missing_to_none(compute({**variables, variable: element})) for element in elements]
 
     return run
 
@@ -111,7 +111,7 @@ def _compile_filter_operator(name: str, operand: Any, scope: Scope) -> Expressio
         if not require_type(list, array):
             return matches
         limit = limit_expression(variables)
-        limit = None if is_null(limit) else require_integer(limit, minimum=1)
+        limit = None if is_null(limit) else require_integer(limit, floor=1)
         for element in scope.pace.iterate(array):
             if len(matches) == limit:
                 break
@@ -131,7 +131,7 @@ OPERATORS: Mapping[str, Compiler] = {
     "$last": create_operator(propagate_null(lambda array: _select_element(array, -1)), 1),
     "$size": create_operator(lambda value: len(require_type(list, value)), 1),
     "$slice": create_operator(propagate_null(_slice_array), 2, 3),
-    "$anyElementTrue": create_operator(lambda array: any(map(is_true, require_type(list, array))), 1),
+    "$anyElementTrue": create_operator(lambda flags: any(map(is_true, require_type(list, flags))), 1),
     "$setIntersection": create_collation_operator(_intersect_arrays, 0, None, commutes=True),
     "$setIsSubset": create_collation_operator(_is_subset, 2),
     "$filter": _compile_filter_operator,

@@ -43,7 +43,7 @@ Compiler = Callable[[str, Any, Scope], Expression]
 OPERATORS: dict[str, Compiler] = {}
 _DOCUMENT_VARIABLES = frozenset({"ROOT", "CURRENT"})
 _SERVER_VARIABLES = frozenset({"CLUSTER_TIME", "IS_MR", "JS_SCOPE", "SEARCH_META", "USER_ROLES"})
-_DBREF_FIELDS = frozenset({"$ref", "$id", "$db"})
+_DBREF = frozenset({"$ref", "$id", "$db"})
 
 
 class Constant:
@@ -88,7 +88,7 @@ def _compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
 def _compile_object(fields: Mapping[str, Any], scope: Scope) -> Expression:
     for name in fields:
         check_field_name(name)
-    expressions = {name: compile_expression(expression, scope) for name, expression in fields.items()}
+    expressions = {name: compile_expression(field, scope) for name, field in fields.items()}
 
     def run(variables: Variables) -> Any:
         values = ((name, part(variables)) for name, part in expressions.items())
@@ -97,13 +97,13 @@ def _compile_object(fields: Mapping[str, Any], scope: Scope) -> Expression:
     return fold(run, expressions.values())
 
 
-def _compile_array(elements: list[Expression]) -> Expression:
-    return fold(lambda variables: [missing_to_none(element(variables)) for element in elements], elements)
+def _compile_array(items: list[Expression]) -> Expression:
+    return fold(lambda variables: [missing_to_none(item(variables)) for item in items], items)
 
 
-def fold(expression: Expression, operands: Iterable[Expression]) -> Expression:
-    """If all operands are constants, evaluate the expression, and return a constant. If not, return `expression`."""
-    return Constant(expression({})) if all(isinstance(operand, Constant) for operand in operands) else expression
+def fold(run: Expression, operands: Iterable[Expression]) -> Expression:
+    """If all operands are constants, evaluate the expression, and return a constant. If not, return `run`."""
+    return Constant(run({})) if all(isinstance(operand, Constant) for operand in operands) else run
 
 
 def missing_to_none(value: Any) -> Any:
@@ -113,7 +113,7 @@ def missing_to_none(value: Any) -> Any:
 
 def check_field_name(name: str) -> None:
     """Check the name of a field in an expression."""
-    if not name or (name.startswith("$") and name not in _DBREF_FIELDS) or "\0" in name or "." in name:
+    if not name or (name.startswith("$") and name not in _DBREF) or "\0" in name or "." in name:
         raise failed_expression(f"the field name {name!r} is invalid")
 
 
@@ -147,29 +147,29 @@ def _compile_variable_path(name: str, parts: list[str]) -> Expression:
 
         def run(variables: Variables) -> Any:
             source = variables[name]
-            return source.get(part, MISSING) if isinstance(source, dict) else resolve_path(source, parts)
+            return source.get(part, MISSING) if isinstance(source, dict) else follow(source, parts)
 
         return run
-    return lambda variables: resolve_path(variables[name], parts)
+    return lambda variables: follow(variables[name], parts)
 
 
 def check_variable(name: str, may_be_system: bool = False) -> None:
     """Check the name of a variable."""
-    first_letter = name[:1]
-    is_user_variable = "a" <= first_letter <= "z" or not first_letter.isascii() or name == "CURRENT"
-    is_valid = all(character.isalnum() or character == "_" or not character.isascii() for character in name)
-    if not first_letter or not is_valid or not (is_user_variable or (may_be_system and first_letter.isupper())):
+    first = name[:1]
+    is_user_variable = "a" <= first <= "z" or not first.isascii() or name == "CURRENT"
+    is_valid = all(letter.isalnum() or letter == "_" or not letter.isascii() for letter in name)
+    if not first or not is_valid or not (is_user_variable or (may_be_system and first.isupper())):
         raise failed_expression(f"the variable name {name!r} is invalid")
 
 
-def resolve_path(value: Any, parts: list[str]) -> Any:
+def follow(value: Any, parts: list[str]) -> Any:
     """Return the value at a path.
 
     If the path leads through an array, return a list of the values in the documents of the array.
     """
     for position, part in enumerate(parts):
         if isinstance(value, list):
-            element_values = (resolve_path(element, parts[position:]) for element in value if isinstance(element, dict))
+            element_values = (follow(element, parts[position:]) for element in value if isinstance(element, dict))
             return [element for element in element_values if element is not MISSING]
         value = value.get(part, MISSING) if isinstance(value, dict) else MISSING
     return value

@@ -28,7 +28,7 @@ from gmongo.testing.store.values import (
     is_integral,
     is_number,
     is_true,
-    to_milliseconds,
+    to_millis,
     trunc,
     type_name,
 )
@@ -50,7 +50,7 @@ def _parse_number(value: Any) -> Any:
     raise InvalidText
 
 
-def _convert_to_integer(value: Any, valid_range: range) -> int:
+def _to_integer(value: Any, valid_range: range) -> int:
     if isinstance(value, str) and not _INTEGER_TEXT.fullmatch(value):
         raise InvalidText
     number = int(value) if isinstance(value, str) else _parse_number(value)
@@ -61,7 +61,7 @@ def _convert_to_integer(value: Any, valid_range: range) -> int:
 
 def _convert_to_double(value: Any) -> float:
     if is_date(value):
-        return float(to_milliseconds(value))
+        return float(to_millis(value))
     if isinstance(value, str):
         if not _NUMBER_TEXT.fullmatch(value):
             raise InvalidText
@@ -74,7 +74,7 @@ def _convert_to_double(value: Any) -> float:
 
 def _convert_to_decimal(value: Any) -> Decimal128:
     if is_date(value):
-        return Decimal128(str(to_milliseconds(value)))
+        return Decimal128(str(to_millis(value)))
     if isinstance(value, str):
         if not _NUMBER_TEXT.fullmatch(value):
             raise InvalidText
@@ -93,7 +93,7 @@ def _convert_to_date(value: Any) -> Any:
     if is_date(value) or isinstance(value, (ObjectId, Timestamp)):
         return to_date(value)
     if type_name(value) in ("long", "double", "decimal"):
-        return create_date(_convert_to_integer(value, INT64))
+        return create_date(_to_integer(value, INT64))
     raise InvalidText
 
 
@@ -124,15 +124,15 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "date": _convert_to_date,
     "decimal": _convert_to_decimal,
     "double": _convert_to_double,
-    "int": lambda value: _convert_to_integer(value, range(-(2**31), 2**31)),
-    "long": lambda value: Int64(to_milliseconds(value) if is_date(value) else _convert_to_integer(value, INT64)),
+    "int": lambda value: _to_integer(value, range(-(2**31), 2**31)),
+    "long": lambda value: Int64(to_millis(value) if is_date(value) else _to_integer(value, INT64)),
     "objectId": _convert_to_object_id,
     "string": _convert_to_string,
 }
 
 
-def _convert_value(value: Any, target_type: Any) -> Any:
-    name = _TYPE_NAMES.get(trunc(target_type)) if is_number(target_type) and is_integral(target_type) else target_type
+def _convert_value(value: Any, target: Any) -> Any:
+    name = _TYPE_NAMES.get(trunc(target)) if is_number(target) and is_integral(target) else target
     convert = _CONVERSIONS.get(name) if type(name) is str else None
     if convert is None:
         raise not_supported("$convert of binary data", f"to {name}")

@@ -11,7 +11,7 @@ from bson.int64 import Int64
 from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, compile_expression, fold
 from gmongo.testing.store.expressions.operands import (
     compile_fields,
-    create_named_operator,
+    create_named,
     create_operator,
     is_null,
     propagate_null,
@@ -19,8 +19,8 @@ from gmongo.testing.store.expressions.operands import (
 )
 from gmongo.testing.store.expressions.timezones import (
     DAY,
-    UNIT_MILLISECONDS,
-    UNIT_MONTHS,
+    MILLISECONDS,
+    MONTHS,
     from_local,
     parse_time_zone,
     parse_weekday,
@@ -28,7 +28,7 @@ from gmongo.testing.store.expressions.timezones import (
     to_date,
     to_local,
 )
-from gmongo.testing.store.values import create_date, to_milliseconds
+from gmongo.testing.store.values import create_date, to_millis
 from gmongo.testing.unsupported import not_supported
 
 
@@ -66,7 +66,7 @@ def _create_part_operator(select_part: Callable[[datetime.datetime], Any]) -> Co
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         if isinstance(operand, dict) and not next(iter(operand), "").startswith("$"):
-            return create_named_operator("date", "timezone", compute_part)(name, operand, scope)
+            return create_named("date", "timezone", compute_part)(name, operand, scope)
         return create_operator(compute_part, 1)(name, operand, scope)
 
     return make
@@ -96,19 +96,19 @@ def _truncate_date(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1
     zone, date, unit = parse_time_zone(timezone), to_date(date), require_unit(unit)
     if binSize != 1:
         raise not_supported("$dateTrunc with a bin of several units")
-    if unit in UNIT_MILLISECONDS:
-        bin_start = to_milliseconds(from_local(datetime.datetime(2000, 1, 1), zone))
-        return create_date(to_milliseconds(date) - (to_milliseconds(date) - bin_start) % UNIT_MILLISECONDS[unit])
+    if unit in MILLISECONDS:
+        start = to_millis(from_local(datetime.datetime(2000, 1, 1), zone))
+        return create_date(to_millis(date) - (to_millis(date) - start) % MILLISECONDS[unit])
     local = to_local(date, zone).replace(tzinfo=None)
     day = local.date() - (local.weekday() - parse_weekday(startOfWeek)) % 7 * DAY if unit == "week" else local.date()
-    if unit in UNIT_MONTHS:
-        day = datetime.date(local.year, (local.month - 1) // UNIT_MONTHS[unit] * UNIT_MONTHS[unit] + 1, 1)
+    if unit in MONTHS:
+        day = datetime.date(local.year, (local.month - 1) // MONTHS[unit] * MONTHS[unit] + 1, 1)
     return from_local(datetime.datetime.combine(day, datetime.time()), zone)
 
 
 OPERATORS: Mapping[str, Compiler] = {
     "$dateToString": _compile_date_to_string,
-    "$dateTrunc": create_named_operator("date unit", "timezone binSize startOfWeek", _truncate_date),
+    "$dateTrunc": create_named("date unit", "timezone binSize startOfWeek", _truncate_date),
     "$dayOfMonth": _create_part_operator(lambda date: date.day),
     "$dayOfWeek": _create_part_operator(lambda date: date.isoweekday() % 7 + 1),
     "$dayOfYear": _create_part_operator(lambda date: date.timetuple().tm_yday),

@@ -38,10 +38,10 @@ def _create_comparison(test_order: Callable[[int], Any]) -> Compiler:
     return create_collation_operator(compare_values, 2)
 
 
-def _create_quantifier(combine: Callable[[Iterable[bool]], bool]) -> Compiler:
+def _create_quantifier(join: Callable[[Iterable[bool]], bool]) -> Compiler:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         operands = compile_arguments(name, operand, scope, 0, None)
-        return fold(lambda variables: combine(is_true(compute(variables)) for compute in operands), operands)
+        return fold(lambda variables: join(is_true(run(variables)) for run in operands), operands)
 
     return make
 
@@ -103,7 +103,7 @@ def _compile_let(name: str, operand: Any, scope: Scope) -> Expression:
     fields = check_arguments(name, operand, "vars in")
     for variable in require_type(dict, fields["vars"]):
         check_variable(variable)
-    values = {variable: compile_expression(expression, scope) for variable, expression in fields["vars"].items()}
+    values = {name: compile_expression(value, scope) for name, value in fields["vars"].items()}
     inner_expression = compile_expression(fields["in"], scope.add_names(values))
 
     def run(variables: Variables) -> Any:

@@ -17,7 +17,7 @@ from gmongo.testing.store.arithmetic import CONTEXT, to_bson_decimal, to_decimal
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Compiler
 from gmongo.testing.store.expressions.operands import create_operator, is_null, propagate_null, require_number
-from gmongo.testing.store.values import create_date, is_date, is_integral, is_number, to_milliseconds, trunc
+from gmongo.testing.store.values import create_date, is_date, is_integral, is_number, to_millis, trunc
 
 _WIDE_CONTEXT = CONTEXT.copy()
 _WIDE_CONTEXT.prec = 1200
@@ -37,16 +37,16 @@ def _add(*operands: Any) -> Any:
         raise failed_expression("$add of two dates, or of a date and a fraction")
     if any(map(is_null, operands)):
         return None
-    return create_date(to_milliseconds(dates[0]) + trunc(total)) if dates else total
+    return create_date(to_millis(dates[0]) + trunc(total)) if dates else total
 
 
 def _subtract(left: Any, right: Any) -> Any:
     if is_date(left) and is_date(right):
-        return Int64(to_milliseconds(left) - to_milliseconds(right))
+        return Int64(to_millis(left) - to_millis(right))
     if is_date(left) and is_number(right):
         if not is_integral(right):
             raise failed_expression("$subtract of a date and a fraction")
-        return create_date(to_milliseconds(left) - trunc(right))
+        return create_date(to_millis(left) - trunc(right))
     return arithmetic.combine(operator.sub, require_number(left), require_number(right))
 
 
@@ -73,7 +73,7 @@ def _mod(left: Any, right: Any) -> Any:
     return arithmetic.to_integer(abs(left) % abs(right) * (1 if left >= 0 else -1), left, right)
 
 
-def create_unary_operator(for_doubles: Callable[[Any], Any], for_decimals: Callable[[Decimal], Decimal]) -> Compiler:
+def create_unary(for_doubles: Callable[[Any], Any], for_decimals: Callable[[Decimal], Decimal]) -> Compiler:
     """Return an operator with one numeric argument. The result for null is null."""
 
     def run(value: Any) -> Any:
@@ -90,7 +90,7 @@ def _compute_absolute_value(value: Any) -> Any:
     return abs(value) if isinstance(value, float) else arithmetic.to_integer(abs(int(value)), value)
 
 
-def _create_double_rounding(function: Callable[[float], int]) -> Callable[[Any], Any]:
+def _round_doubles(function: Callable[[float], int]) -> Callable[[Any], Any]:
     """Return a function that rounds doubles to doubles without a fractional part, and does not change integers."""
 
     def run(value: Any) -> Any:
@@ -99,7 +99,7 @@ def _create_double_rounding(function: Callable[[float], int]) -> Callable[[Any],
     return run
 
 
-def _create_decimal_rounding(rounding: str) -> Callable[[Decimal], Decimal]:
+def _round_decimals(rounding: str) -> Callable[[Decimal], Decimal]:
     return lambda value: value.to_integral_value(rounding) if value.is_finite() else value
 
 
@@ -133,11 +133,11 @@ def _needs_rounding(value: Decimal, places: int) -> bool:
 
 
 OPERATORS: Mapping[str, Compiler] = {
-    "$abs": create_unary_operator(_compute_absolute_value, abs),
+    "$abs": create_unary(_compute_absolute_value, abs),
     "$add": create_operator(_add, 0, None, commutes=True),
-    "$ceil": create_unary_operator(_create_double_rounding(math.ceil), _create_decimal_rounding(ROUND_CEILING)),
+    "$ceil": create_unary(_round_doubles(math.ceil), _round_decimals(ROUND_CEILING)),
     "$divide": create_operator(propagate_null(_divide), 2),
-    "$floor": create_unary_operator(_create_double_rounding(math.floor), _create_decimal_rounding(ROUND_FLOOR)),
+    "$floor": create_unary(_round_doubles(math.floor), _round_decimals(ROUND_FLOOR)),
     "$mod": create_operator(propagate_null(_mod), 2),
     "$multiply": create_operator(_multiply, 0, None, commutes=True),
     "$round": _create_rounding_operator("$round", ROUND_HALF_EVEN),

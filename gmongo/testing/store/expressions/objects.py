@@ -11,7 +11,7 @@ from gmongo.testing.store.expressions.operands import check_arguments, create_op
 from gmongo.testing.store.values import MISSING, is_number, type_name
 
 
-def merge_documents(documents: Iterable[Any]) -> dict[str, Any]:
+def merge(documents: Iterable[Any]) -> dict[str, Any]:
     """Return a document with the fields of several documents."""
     fields: dict[str, Any] = {}
     for document in documents:
@@ -21,7 +21,7 @@ def merge_documents(documents: Iterable[Any]) -> dict[str, Any]:
 
 
 def _merge_arguments(*values: Any) -> dict[str, Any]:
-    return merge_documents(values[0] if len(values) == 1 and isinstance(values[0], list) else values)
+    return merge(values[0] if len(values) == 1 and isinstance(values[0], list) else values)
 
 
 def _parse_field_name(name: str, expression: Any) -> str:

@@ -27,13 +27,13 @@ def create_operator(
     highest_count = min_count if max_count == -1 else max_count
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
-        expressions = compile_arguments(name, operand, scope, min_count, highest_count)
+        operands = compile_arguments(name, operand, scope, min_count, highest_count)
         if commutes:
-            expressions.sort(key=lambda expression: isinstance(expression, Constant))
-        if len(expressions) == 2:
-            left, right = expressions
-            return fold(lambda variables: function(left(variables), right(variables)), expressions)
-        return fold(lambda variables: function(*[expression(variables) for expression in expressions]), expressions)
+            operands.sort(key=lambda run: isinstance(run, Constant))
+        if len(operands) == 2:
+            left, right = operands
+            return fold(lambda variables: function(left(variables), right(variables)), operands)
+        return fold(lambda variables: function(*[run(variables) for run in operands]), operands)
 
     return make
 
@@ -65,8 +65,8 @@ def create_collation_operator(
 
 def check_arguments(name: str, operand: Any, required: str, optional: str = "") -> dict[str, Any]:
     """Check the names of the named arguments of an operator, and return the arguments."""
-    required_names = set(required.split())
-    if not isinstance(operand, dict) or not required_names <= set(operand) <= required_names | set(optional.split()):
+    names = set(required.split())
+    if not isinstance(operand, dict) or not names <= set(operand) <= names | set(optional.split()):
         raise failed_expression(f"{name} has other arguments than '{required} {optional}'")
     return operand
 
@@ -79,7 +79,7 @@ def compile_fields(name: str, operand: Any, scope: Scope, required: str, optiona
     }
 
 
-def create_named_operator(required: str, optional: str, function: Callable[..., Any]) -> Compiler:
+def create_named(required: str, optional: str, function: Callable[..., Any]) -> Compiler:
     """Return an operator that calls a function with the values of the named arguments, as keyword arguments."""
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
@@ -104,8 +104,8 @@ def require_number(value: Any) -> Any:
     return value
 
 
-def require_integer(value: Any, minimum: int = _INT32[0]) -> int:
+def require_integer(value: Any, floor: int = _INT32[0]) -> int:
     """Check that a value is an integral number in the range of an int32. Return the number."""
-    if not is_integral(require_number(value)) or trunc(value) not in _INT32 or trunc(value) < minimum:
+    if not is_integral(require_number(value)) or trunc(value) not in _INT32 or trunc(value) < floor:
         raise failed_expression(f"an operand is {value}")
     return trunc(value)

@@ -14,7 +14,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Compiler
 from gmongo.testing.store.expressions.operands import (
-    create_named_operator,
+    create_named,
     create_operator,
     is_null,
     propagate_null,
@@ -44,8 +44,8 @@ def format_date(value: Any) -> str:
 
 # The characters that `$trim` removes by default.
 _TRIMMED_CHARACTERS = "\0\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
-_TO_UPPERCASE = {letter: letter - 32 for letter in range(ord("a"), ord("z") + 1)}
-_TO_LOWERCASE = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
+_TO_UPPER = {letter: letter - 32 for letter in range(ord("a"), ord("z") + 1)}
+_TO_LOWER = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
 
 
 def _convert_to_string(value: Any) -> str:
@@ -71,8 +71,8 @@ def _concatenate_strings(*values: Any) -> Any:
 
 
 def _select_substring(value: Any, start: Any, length: Any) -> str:
-    start_index = require_integer(start, minimum=0)
-    return _convert_to_string(value)[start_index : start_index + require_integer(length, minimum=0)]
+    start_index = require_integer(start, floor=0)
+    return _convert_to_string(value)[start_index : start_index + require_integer(length, floor=0)]
 
 
 def _split_string(value: Any, separator: Any) -> list[str]:
@@ -82,12 +82,13 @@ def _split_string(value: Any, separator: Any) -> list[str]:
     return parts
 
 
-def _find_substring(text: Any, substring: Any, *bounds: Any) -> Any:
+def _find_substring(text: Any, word: Any, *bounds: Any) -> Any:
     if is_null(text):
         return None
-    indexes = [require_integer(value, minimum=0) for value in bounds]
-    start, end = [*indexes, len(require_type(str, text))][:2] if indexes else (0, len(require_type(str, text)))
-    return text.find(require_type(str, substring), start, end) if start <= min(end, len(text)) else -1
+    indexes = [require_integer(value, floor=0) for value in bounds]
+    length = len(require_type(str, text))
+    start, end = [*indexes, length][:2] if indexes else (0, length)
+    return text.find(require_type(str, word), start, end) if start <= min(end, len(text)) else -1
 
 
 def _create_trim_operator(trim: Callable[[str, str], str]) -> Compiler:
@@ -97,7 +98,7 @@ def _create_trim_operator(trim: Callable[[str, str], str]) -> Compiler:
                 require_type(str, value)
         return None if is_null(input) or is_null(chars) else trim(input, chars)
 
-    return create_named_operator("input", "chars", run)
+    return create_named("input", "chars", run)
 
 
 def _replace_all(input: Any, find: Any, replacement: Any) -> Any:
@@ -126,13 +127,13 @@ OPERATORS: Mapping[str, Compiler] = {
     "$concat": create_operator(_concatenate_strings, 0, None),
     "$indexOfCP": create_operator(_find_substring, 2, 4),
     "$ltrim": _create_trim_operator(str.lstrip),
-    "$regexMatch": create_named_operator("input regex", "options", _match_regex),
-    "$replaceAll": create_named_operator("input find replacement", "", _replace_all),
+    "$regexMatch": create_named("input regex", "options", _match_regex),
+    "$replaceAll": create_named("input find replacement", "", _replace_all),
     "$rtrim": _create_trim_operator(str.rstrip),
     "$split": create_operator(propagate_null(_split_string), 2),
     "$strLenCP": create_operator(lambda value: len(require_type(str, value)), 1),
     "$substrCP": create_operator(_select_substring, 3),
-    "$toLower": create_operator(lambda value: _convert_to_string(value).translate(_TO_LOWERCASE), 1),
-    "$toUpper": create_operator(lambda value: _convert_to_string(value).translate(_TO_UPPERCASE), 1),
+    "$toLower": create_operator(lambda value: _convert_to_string(value).translate(_TO_LOWER), 1),
+    "$toUpper": create_operator(lambda value: _convert_to_string(value).translate(_TO_UPPER), 1),
     "$trim": _create_trim_operator(str.strip),
 }

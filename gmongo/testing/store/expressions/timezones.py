@@ -13,7 +13,7 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.operands import require_type
-from gmongo.testing.store.values import create_date, is_date, to_milliseconds, type_name
+from gmongo.testing.store.values import create_date, is_date, to_millis, type_name
 from gmongo.testing.unsupported import not_supported
 
 UTC = datetime.timezone.utc
@@ -21,11 +21,11 @@ EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(days=1)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?")
 # The length in milliseconds of each unit of time below a day.
-UNIT_MILLISECONDS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000}
+MILLISECONDS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000}
 # The length in days of the units day and week.
-UNIT_DAYS = {"day": 1, "week": 7}
+DAYS = {"day": 1, "week": 7}
 # The length in months of the units of time above a week.
-UNIT_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+MONTHS = {"month": 1, "quarter": 3, "year": 12}
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -74,7 +74,7 @@ def to_date(value: Any) -> Any:
 def to_local(date: Any, zone: datetime.tzinfo) -> datetime.datetime:
     """Convert a date to the local time of a time zone."""
     try:
-        return (EPOCH + datetime.timedelta(milliseconds=to_milliseconds(date))).replace(tzinfo=UTC).astimezone(zone)
+        return (EPOCH + datetime.timedelta(milliseconds=to_millis(date))).replace(tzinfo=UTC).astimezone(zone)
     except OverflowError:
         raise not_supported("a date beyond the years 1 to 9999") from None
 
@@ -89,7 +89,7 @@ def from_local(local_time: datetime.datetime, zone: datetime.tzinfo) -> Any:
 
 def require_unit(value: Any) -> str:
     """Check that a value is the name of a unit of time, and return the name."""
-    if require_type(str, value) not in UNIT_MILLISECONDS and value not in UNIT_DAYS and value not in UNIT_MONTHS:
+    if require_type(str, value) not in MILLISECONDS and value not in DAYS and value not in MONTHS:
         raise failed_expression(f"the unit of time {value!r} is unknown")
     return str(value)
 
