@@ -83,9 +83,7 @@ def _create_parser() -> argparse.ArgumentParser:
     parser.add_argument("--user", action="append", metavar="NAME:PASSWORD", help="enable access control, add this user")
     parser.add_argument("--parameter", action="append", metavar="NAME=JSON", default=[], help="set a server parameter")
     parser.add_argument("--tls", action="store_true", help="require TLS, with a generated certificate")
-    parser.add_argument(
-        "--control", type=int, help=argparse.SUPPRESS
-    )  # the socket between this program and its DeploymentProcess
+    parser.add_argument("--control", type=int, help=argparse.SUPPRESS)  # the socket to DeploymentProcess
     parser.add_argument("--compressors", default="zlib", help="the names of compressors, separated by commas")
     return parser
 

@@ -85,7 +85,7 @@ class Store:
                 abort(self._state, session)
 
     def wake(self) -> None:
-        """Wake all waiting commands. Each command then checks its condition again."""
+        """Wake all waiting commands, which then check their conditions again."""
         self._state.wake()
 
     def close_cursor(self, cursor_id: int) -> None:

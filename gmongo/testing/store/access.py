@@ -41,7 +41,7 @@ class Access:
         return ()
 
     def await_unlocked(self, collection: Collection, key: Key, pace: Pace) -> bool:
-        """Wait until no transaction has locked the record. Return True if the method had to wait."""
+        """Wait until no transaction has locked the record. Return True if the method waited."""
         has_waited = False
         while (transaction := collection.record_locks.get(key)) is not None:
             has_waited = True
@@ -53,7 +53,7 @@ class Access:
     ) -> bool:
         """Wait until no transaction has locked an entry that `document` would add to a unique index.
 
-        Return True if the method had to wait.
+        Return True if the method waited.
         """
         has_waited = False
         while (transaction := self._find_locker(collection, document, old)) is not None:

@@ -83,7 +83,7 @@ class Update:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
         return _add_identity(updated, document, is_insert)
 
-    def find_whole(self, document: Document, updated: Document) -> frozenset[str] | None:
+    def find_whole_paths(self, document: Document, updated: Document) -> frozenset[str] | None:
         """Return the paths of the values that change streams show completely.
 
         After update operators, the result contains the empty path. After ``$[]`` and ``$[name]``,
@@ -309,7 +309,7 @@ def _find_top_level_names(query: Any) -> Iterator[str]:
 
 
 def _find_equalities(query: Mapping[str, Any], is_replacement: bool) -> Document:
-    """Return the fields that the query compares for equality. An upsert inserts these fields."""
+    """Return the fields that the query compares for equality, and that an upsert inserts."""
     document: Document = {}
     all_parts: list[list[str]] = []
     for path, expected in sorted(_find_equal_paths(query), key=lambda item: item[0]):

@@ -139,7 +139,8 @@ class ChangeStreamCursor(Cursor):
 
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         documents: list[Document] = []
-        size, end = 0, create_mark(self._state.now())  # before the loop, in which other greenlets may add events
+        # Other greenlets may add events during the loop.
+        size, end = 0, create_mark(self._state.now())
         for position, event in pace.iterate(self._find_pending()):
             document = self._create_document(position, event)
             if document is not None:

@@ -48,7 +48,7 @@ def complete_series(options: Mapping[str, Any]) -> Document:
 
 
 def _complete_bucketing(options: Mapping[str, Any]) -> Document:
-    """Return the bucket options: a granularity, or the options in ``_SECONDS_OPTIONS``."""
+    """Return the bucket options: a granularity, or the options in ``_SECONDS``."""
     span, rounding = (to_long(options[name]) if name in options else None for name in _SECONDS)
     if "granularity" not in options and rounding is not None:
         if span != rounding or not 1 <= rounding <= _MAX_SECONDS:

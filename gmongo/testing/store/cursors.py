@@ -58,7 +58,7 @@ class Cursor:
         return batch
 
     def matches_namespace(self, namespace: str) -> bool:
-        """Return True if ``killCursors`` kills the cursor. Cursors of lists match any namespace."""
+        """Return True if ``killCursors`` may kill the cursor. List cursors match any namespace."""
         return self.namespace == namespace or not {"listCollections", "listIndexes"}.isdisjoint(self.command)
 
     def list_extras(self) -> Document:
@@ -160,7 +160,7 @@ class Cursors:
         return {"cursorsKilled": killed, "cursorsNotFound": missing, "cursorsAlive": [], "cursorsUnknown": []}
 
     def kill_for_collection(self, namespace: str) -> None:
-        """Kill the tailable cursors of a dropped collection. Other cursors fail at ``getMore``."""
+        """Kill the tailable cursors of a dropped collection. Other cursors fail at the next use."""
         self.kill_where(lambda cursor: cursor.namespace == namespace and cursor.capped)
         for cursor in self._open.values():
             cursor.is_lost = cursor.is_lost or (cursor.namespace == namespace and "find" in cursor.command)
@@ -182,7 +182,7 @@ class Cursors:
 
 
 def check_owner(cursor: Cursor, namespace: str, session: bytes | None, transaction: int | None) -> None:
-    """Check that a ``getMore`` has the collection, session and transaction of an unused cursor."""
+    """Check that an unused cursor has the collection, session and transaction of a ``getMore``."""
     if cursor.in_use:
         raise error(12051, f"cursor id {cursor.id} is already in use")
     if cursor.namespace != namespace:

@@ -55,7 +55,7 @@ class Collection:
     changed: dict[Key, Timestamp] = field(default_factory=dict)
     # The last changes, for reads at a past time.
     history: deque[Change] = field(default_factory=lambda: deque(maxlen=MAX_HISTORY))
-    oldest_time: Timestamp = BEGINNING  # the oldest logical time for reads
+    oldest_time: Timestamp = BEGINNING  # the oldest logical time at which the records can be read
     last_number: int = 0  # the highest record number
     stored_bytes: int = 0  # the size in bytes of all documents of a capped collection
 

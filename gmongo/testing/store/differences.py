@@ -19,7 +19,7 @@ _FIELD_BYTES = 7  # the size in bytes of the document {"": value} without the va
 def describe_update(
     old: Document, new: Document, whole_paths: frozenset[str] | None, version: tuple[int, int]
 ) -> Document:
-    """Return the ``updateDescription`` of an event. `whole_paths` is the result of ``Update.find_whole``."""
+    """Return the ``updateDescription`` of an event. `whole_paths` is the result of ``Update.find_whole_paths``."""
     if whole_paths is None:
         raise not_supported("a change event of $[] or $[name]")
     updated: Document = {}

@@ -126,7 +126,7 @@ def _run_retryable_write(state: State, request: Request, command: Command, sessi
 
 
 def _create_retry_fields(request: Request) -> Document:
-    """Return the reply fields which show that the server executed a retried write before."""
+    """Return the fields with which a server marks the reply to a retried write."""
     if request.name.lower() == "findandmodify":
         return {"retriedStmtId": request.body.get("stmtId", 0)}
     return {"retriedStmtIds": list(range(len(_find_statements(request))))}

@@ -130,7 +130,7 @@ def end_session(state: State, lsid: bytes) -> None:
 
 
 def kill_session(state: State, lsid: bytes) -> None:
-    """Abort the transaction and close the cursors of a session. The session remains."""
+    """Abort the transaction and close the cursors of a session, but keep the session."""
     session = state.sessions.get(lsid)
     if session is not None:
         abort(state, session)

@@ -97,7 +97,7 @@ class Fields:
     unknown_code: int = 0  # the error code for an unknown field, or 0 if the command ignores unknown fields
     # The error codes for missing fields, by the name of the required field.
     missing_codes: Mapping[str, int] = field(default_factory=dict)
-    admin_only: bool = False  # True for a command of the database `admin_only`
+    admin_only: bool = False  # True for a command of the database `admin`
     # The fields among `readConcern` and `writeConcern` that the command refuses. The read concern level `local` is
     # always accepted.
     refused_concerns: Sequence[str] = ()
@@ -196,7 +196,8 @@ def _check_generic(names: tuple[str, ...], body: Mapping[str, Any], version: Ver
 
 
 def _read_table() -> dict[str, Fields]:
-    """Read the table. A line has the rules for a command, or for an embedded document of a command.
+    """Read the table of fields. A line contains the rules for a command, or for an embedded
+    document of a command.
 
     A rule contains the words for the accepted values of a field, and ``!`` before the words for refused values.
     """

@@ -26,7 +26,7 @@ _REFUSED_OPTIONS = frozenset({
     "storageEngine", "textIndexVersion", "wildcardProjection"
 })  # fmt: skip
 _INDEX_KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
-# The options that `listIndexes` shows, in this order.
+# The options that `listIndexes` shows, in the order of `listIndexes`.
 _ORDER = (
     *("background", "unique", "hidden", "partialFilterExpression", "sparse", "expireAfterSeconds"),
     *("weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion", "collation"),

@@ -25,7 +25,7 @@ from gmongo.testing.unsupported import not_supported
 _MAX_INDEXES = 64
 # The options that distinguish two indexes with equal keys.
 _KEY_OPTIONS = ("collation", "partialFilterExpression", "sparse", "unique", "wildcardProjection")
-# The options that equal indexes may have with different values.
+# The options whose values may differ between equal indexes.
 _IGNORED_OPTIONS = frozenset({"2dsphereIndexVersion", "background", "hidden", "textIndexVersion"})
 
 

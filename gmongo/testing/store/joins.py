@@ -104,7 +104,7 @@ def _compile_field_join(
 ) -> Callable[[], Callable[[Document], list[Document]]]:
     """Compile a join by fields to a function that reads the joined collection.
 
-    The function returns a function of a document.
+    The function returns a function that joins one document.
     """
     local, foreign = (
         split_path(_parse_option("$lookup", spec, "localField")),

@@ -22,7 +22,7 @@ def is_pattern(value: Any) -> bool:
 
 
 def compile_pattern(expression: Any, options: str | None = None) -> Any:
-    """Compile a pattern."""
+    """Compile a regular expression with the options of a server."""
     if is_pattern(expression):
         return _compile(expression.pattern, join_flags(expression) if options is None else options)
     return _compile(expression, options or "")

@@ -38,7 +38,7 @@ class Plan:
 
 
 def select_plan(indexes: Iterable[Index], query: Any, collation: Collation) -> Plan | None:
-    """Return the best plan that reads all documents that match the query. Return None if no index can be used."""
+    """Return the best plan for a query. Return None if no index can be used."""
     conditions = group_conditions(query)
     if not conditions:
         return None
@@ -74,10 +74,7 @@ def is_usable(index: Index) -> bool:
 
 
 def find_sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Index | None:
-    """Return an index whose entries are in the order of `sort`, or in reverse order.
-
-    If there is no such index, return None.
-    """
+    """Return an index whose entries are in the order of `sort` or in reverse order, or None."""
     sort_fields = list(sort.items())
     if not sort_fields or not all(is_number(direction) for _, direction in sort_fields):
         return None

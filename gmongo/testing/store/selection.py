@@ -82,9 +82,7 @@ def _find_keys(access: Access, collection: Collection, query: Any, collation: Co
 
 
 def find_text_index(collection: Collection | None) -> Document | None:
-    """Return the options and the fields without text of the text index, or None without a text
-    index.
-    """
+    """Return the options and the other fields of the text index, or None without a text index."""
     indexes = () if collection is None else collection.indexes.values()
     index = next((index for index in indexes if "_fts" in index.keys), None)
     if index is None:

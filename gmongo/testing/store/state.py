@@ -38,7 +38,9 @@ class State:
 
     @property
     def has_oplog(self) -> bool:
-        """True if the deployment has transactions, retryable writes, snapshots and change streams."""
+        """True if the deployment supports transactions, retryable writes, snapshots and change
+        streams.
+        """
         return self.replicated or self.sharded
 
     def now(self) -> Timestamp:

@@ -179,7 +179,8 @@ def update_one(target: Target, update: Update, key: Any, document: Document) -> 
             raise create_write_conflict()
     is_replacement = update.is_replacement or (update.is_pipeline and is_replacement_shorter(document, updated))
     kind = "replace" if is_replacement else "update"
-    target.access.replace(collection, key, updated, kind, update.find_whole(document, updated))
+    whole_paths = update.find_whole_paths(document, updated)
+    target.access.replace(collection, key, updated, kind, whole_paths)
     return updated
 
 
