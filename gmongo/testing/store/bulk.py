@@ -26,7 +26,7 @@ def bulk_write(context: Context) -> Document:
     counts: Counter[str] = Counter()
     results: list[Document] = []
     for index, operation in enumerate(context.pace.iterate(body["ops"])):
-        result = _execute(operation, index, targets, counts)
+        result = _run(operation, index, targets, counts)
         if not result["ok"] or not body.get("errorsOnly"):
             results.append(result)
         if not result["ok"] and (body.get("ordered", True) or context.access.in_transaction):
@@ -78,7 +78,7 @@ def _create_target(context: Context, namespace_spec: Any) -> Target:
     return Target(context.access, collection, find_or_create, bypasses_validation, context.variables, context.pace)
 
 
-def _execute(operation: Document, index: int, targets: list[Target], counts: Counter[str]) -> Document:
+def _run(operation: Document, index: int, targets: list[Target], counts: Counter[str]) -> Document:
     kind = _find_kind(operation)
     try:
         outcome = _EXECUTORS[kind](targets[to_long(operation[kind])], operation)

@@ -83,7 +83,8 @@ def _add_pipeline_changes(old: Document, new: Document, updated: Document, trunc
         updated[name] = value
     for name, value in new.items():
         change = delta.get(f"s{name}")
-        if change is not None and len(bson.encode(change)) <= len(bson.encode({"": value})) - _FIELD_BYTES:
+        size = len(bson.encode({"": value})) - _FIELD_BYTES
+        if change is not None and len(bson.encode(change)) <= size:
             truncated.append({"field": name, "newSize": len(value)})
         elif change is not None:
             updated[name] = value

@@ -48,7 +48,7 @@ def check_unique(
 def create_duplicate_error(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:
     """Return the error of a write that would store a duplicate value in a unique index."""
     values_by_path = dict(zip(index.keys, map(_convert_missing_to_none, values), strict=True))
-    text = ", ".join(f"{path}: {_format_value(value)}" for path, value in values_by_path.items())
+    text = ", ".join(f"{path}: {_format(value)}" for path, value in values_by_path.items())
     return error(11000, f"E11000 duplicate key error collection: {collection.namespace} index: {index.name} dup key: "
                  f"{{ {text} }}", keyPattern=dict(index.keys), keyValue=values_by_path)  # fmt: skip
 
@@ -57,7 +57,7 @@ def _convert_missing_to_none(value: Any) -> Any:
     return None if value is MISSING or value is EMPTY_ARRAY else value
 
 
-def _format_value(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, str):
@@ -71,7 +71,7 @@ def _format_value(value: Any) -> str:
     if isinstance(value, datetime):
         return f"new Date({int(DatetimeMS(value))})"
     if isinstance(value, list):
-        return "[ " + ", ".join(map(_format_value, value)) + " ]"
+        return "[ " + ", ".join(map(_format, value)) + " ]"
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name}: {_format_value(item)}" for name, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{name}: {_format(item)}" for name, item in value.items()) + " }"
     return str(value)

@@ -115,8 +115,9 @@ def _select_other_options(index: Index) -> Document:
 def _build_index(context: Context, collection: Collection, index: Index) -> None:
     if index.unique and "hashed" in index.keys.values():
         raise error(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
-    if not context.access.in_transaction and any(session.transaction and session.transaction.touches(collection)
-                                                 for session in context.state.sessions):  # fmt: skip
+    transactions = [session.transaction for session in context.state.sessions if session.transaction]
+    is_touched = any(transaction.touches(collection) for transaction in transactions)
+    if is_touched and not context.access.in_transaction:
         raise not_supported("an index build beside a transaction")
     for key, record in context.access.records(collection).items():
         index.add(key, record.document)

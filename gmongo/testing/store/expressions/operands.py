@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
@@ -56,9 +57,8 @@ def create_collation_operator(
     """Return an operator that calls a function with the collation and the values of the arguments."""
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
-        return create_operator(lambda *values: function(scope.collation, *values), min_count, max_count, commutes)(
-            name, operand, scope
-        )
+        bound = partial(function, scope.collation)
+        return create_operator(bound, min_count, max_count, commutes)(name, operand, scope)
 
     return make
 
