@@ -14,7 +14,7 @@ from gmongo.testing.mongod.program import EmbeddedDatabaseError
 from gmongo.testing.process import TetheredProcess, new_scratch
 
 _HOST = "127.0.0.1"
-_ATTEMPTS = 5
+_MAX_ATTEMPTS = 5
 _CHECK_INTERVAL = 0.02  # seconds
 _REPLY_TIMEOUT = 5.0  # seconds
 # Seconds from SIGTERM to SIGKILL, because nx-27017 sometimes ignores a SIGTERM. A SIGKILL loses no data, because
@@ -42,7 +42,7 @@ class NxServer:
         """
         # Another process may take the port before the server opens the port. In this case, the next
         # attempt uses another port.
-        for _attempt in range(_ATTEMPTS):
+        for _attempt in range(_MAX_ATTEMPTS):
             self.port = _find_free_port()
             scratch = new_scratch()
             words = ["--db", str(self._path or scratch / "data.db"), "--host", _HOST, "--port", str(self.port)]
@@ -51,7 +51,7 @@ class NxServer:
             if self._becomes_ready(self._process, deadline):
                 return
             self._process.end(0.0)
-        raise EmbeddedDatabaseError(f"nx-27017 found its port in use {_ATTEMPTS} times")
+        raise EmbeddedDatabaseError(f"nx-27017 found its port in use {_MAX_ATTEMPTS} times")
 
     def end(self) -> None:
         """End the server, and remove its temporary data."""

@@ -10,7 +10,7 @@ from gmongo.testing.deployment import Deployment
 from gmongo.testing.simulation.certificates import certificates, use_authority
 
 _KINDS = frozenset({"standalone", "replica_set", "sharded", "load_balanced"})
-_LISTS = frozenset({"compressors", "write_concern_modes", "tags", "priorities"})
+_LIST_SETTINGS = frozenset({"compressors", "write_concern_modes", "tags", "priorities"})
 
 
 class Plan:
@@ -18,7 +18,7 @@ class Plan:
 
     def __init__(self, kind: str, settings: Mapping[str, Any]) -> None:
         self.kind = kind
-        self.settings = {name: list(value) if name in _LISTS else value for name, value in settings.items()}
+        self.settings = {name: list(value) if name in _LIST_SETTINGS else value for name, value in settings.items()}
         self.make()
 
     def make(self) -> Deployment:

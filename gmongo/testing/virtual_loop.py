@@ -13,13 +13,13 @@ import gevent
 
 # The lowest priority of timers. If several timers are due at the same time, the timer with the highest priority fires
 # first, as in libev.
-_LAST = -100
+_LOWEST_PRIORITY = -100
 # Real seconds before each jump while threads exist that did not exist at the start of the loop.
 # Such a thread may poll, and needs real time.
-_WAIT_FOR_THREADS = 0.0005
+_THREAD_WAIT_SECONDS = 0.0005
 # Real seconds before each jump without such threads. After this time, the loop polls the sockets
 # again, because a busy kernel may deliver data late.
-_WAIT_FOR_SOCKETS = 0.00005
+_SOCKET_WAIT_SECONDS = 0.00005
 
 
 class VirtualLoop:
@@ -86,7 +86,7 @@ class VirtualLoop:
 
     def advance(self, seconds: float) -> None:
         """Advance the clock by `seconds`. Fire each timer that becomes due, at the time of the timer."""
-        timer = self.timer(seconds, priority=_LAST)
+        timer = self.timer(seconds, priority=_LOWEST_PRIORITY)
         self._jumpers += 1
         try:
             gevent.get_hub().wait(timer)
@@ -157,7 +157,7 @@ class VirtualLoop:
         iteration, last_idle = self.real.iteration, self._last_idle
         self._last_idle = iteration
         if iteration != last_idle + 1:
-            time.sleep(_WAIT_FOR_THREADS if _count_other_threads() > self._threads else _WAIT_FOR_SOCKETS)
+            time.sleep(_THREAD_WAIT_SECONDS if _count_other_threads() > self._threads else _SOCKET_WAIT_SECONDS)
             return  # the loop polls the sockets, and calls `_jump` again in the next iteration if nothing can run
         self._last_idle = -1
         if self.real.activecnt:  # otherwise no watcher keeps the loop running, and this iteration is the last

@@ -46,7 +46,7 @@ class VirtualTime:
 
     def __enter__(self) -> VirtualTime:
         hub = gevent.get_hub()
-        if self._loop is not None or isinstance(hub.loop, VirtualLoop) or _clock.monotonic is not _REAL[0]:
+        if self._loop is not None or isinstance(hub.loop, VirtualLoop) or _clock.monotonic is not _REAL_CLOCKS[0]:
             raise RuntimeError("time is virtual already")
         # The order of simultaneous events depends on the phase of the loop. Therefore the virtual
         # time always begins in one phase: the phase that runs after a timer.
@@ -60,7 +60,7 @@ class VirtualTime:
 
     def __exit__(self, *_: object) -> None:
         loop, self._loop = self._loop, None
-        _clock.monotonic, _clock.time = _REAL
+        _clock.monotonic, _clock.time = _REAL_CLOCKS
         self._chance.close()
         _object_ids.begin()
         if loop is not None:
@@ -109,7 +109,7 @@ class VirtualTime:
         return self._loop
 
 
-_REAL = _clock.monotonic, _clock.time
+_REAL_CLOCKS = _clock.monotonic, _clock.time
 _SHORTEST_SLEEP = 1e-6  # seconds
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROGRAM_VARIABLE = "GMONGO_MONGOD"
-OLDEST = (4, 2)
+OLDEST_VERSION = (4, 2)
 _DISTRIBUTION = re.compile(r"fiftyone[-_]db([-_].*)?$")
 _VERSION = re.compile(r"db version v(\d+)\.(\d+)\.(\d+)")
 _TIMEOUT = 60.0  # seconds
@@ -73,7 +73,7 @@ def _check_program(path: Path) -> Program:
     if version is None:
         raise _create_error(path, (completed.stderr + completed.stdout).strip())
     major, minor, patch = map(int, version.groups())
-    if (major, minor) < OLDEST:
+    if (major, minor) < OLDEST_VERSION:
         raise EmbeddedDatabaseError(f"{path} has version {major}.{minor}.{patch}; gmongo needs 4.2 or newer")
     return Program(path, (major, minor, patch))
 

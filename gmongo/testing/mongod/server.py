@@ -20,7 +20,7 @@ from gmongo.testing.process import TetheredProcess, new_scratch
 
 _CHECK_INTERVAL = 0.02  # seconds
 _LOG_LINES = 12
-_STARTING, _LISTENING = 4615611, 23016  # the IDs of two messages in the log of mongod
+_START_ID, _LISTENING_ID = 4615611, 23016  # the IDs of two messages in the log of mongod
 _NO_FOLDER = "Let `path` or TMPDIR name a folder that this user may write to."
 _REMEDIES = (
     ("address already in use", "Another program uses the port. End that program, or choose no port."),
@@ -83,10 +83,10 @@ class Server:
         while True:
             has_ended = self._process.poll() is not None
             log = self._read_log()
-            listening = next((line for line in log if line.get("id") == _LISTENING), None)
+            listening = next((line for line in log if line.get("id") == _LISTENING_ID), None)
             if listening is not None and not has_ended:
                 self.port = listening["attr"]["port"]
-                self.pid = next(line["attr"]["pid"] for line in log if line.get("id") == _STARTING)
+                self.pid = next(line["attr"]["pid"] for line in log if line.get("id") == _START_ID)
                 return
             if has_ended:
                 raise EmbeddedDatabaseError(f"mongod ended during its start. {self._describe_log(log)}")

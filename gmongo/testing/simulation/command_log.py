@@ -8,8 +8,8 @@ from gmongo.testing import clock
 from gmongo.testing.command import Request
 
 # The limits of the log: the number of commands, and the sum of the message sizes.
-MOST_COMMANDS = 10_000
-MOST_BYTES = 32 * 1024 * 1024
+MAX_COMMANDS = 10_000
+MAX_BYTES = 32 * 1024 * 1024
 
 
 @dataclass
@@ -47,7 +47,7 @@ class CommandLog(list[ReceivedCommand]):
         fields = request.name, request.body, request.database, request.member, request.connection
         self.append(ReceivedCommand(*fields, time=clock.monotonic(), size=size))
         self._bytes += size
-        while len(self) > 1 and (len(self) > MOST_COMMANDS or self._bytes > MOST_BYTES):
+        while len(self) > 1 and (len(self) > MAX_COMMANDS or self._bytes > MAX_BYTES):
             removed_count = len(self) // 2
             self.forgotten += removed_count
             self.first += removed_count

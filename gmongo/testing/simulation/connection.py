@@ -36,7 +36,7 @@ _MAX_MESSAGE_SIZE = 48_000_000
 _OPCODES = (OP_MSG, OP_QUERY, OP_COMPRESSED)
 _CHUNK = 1 << 16
 _QUEUE_SIZE = 64  # the number of requests that the member reads in advance
-_WAITING = HELLOS | {"getMore"}  # the commands that may wait a long time for an event
+_WAITING_COMMANDS = HELLOS | {"getMore"}  # the commands that may wait a long time for an event
 _reply_numbers = itertools.count(1)
 
 _Frame = tuple[int, int, bytes]
@@ -99,7 +99,7 @@ class Connection:
         self.closed.set()
         self.member.forget(self)
         self.abort_transaction()
-        if self.busy_with in _WAITING or self.closed_by_member.is_set():
+        if self.busy_with in _WAITING_COMMANDS or self.closed_by_member.is_set():
             self._replier.kill(block=False)
         else:
             # A client may close the connection after an unacknowledged write. Therefore the member

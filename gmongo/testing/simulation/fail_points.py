@@ -107,14 +107,14 @@ class FailPoints(dict[str, FailPoint]):
 
 # Fail points may name these commands, although the simulation does not execute the commands. Tests
 # of the driver name the commands in fail points.
-_NOT_SIMULATED = ("copydb", "copydbgetnonce", "copydbsaslstart", "updateUser", "usersInfo")
+_UNSIMULATED = ("copydb", "copydbgetnonce", "copydbsaslstart", "updateUser", "usersInfo")
 
 
 def check_commands(data: Mapping[str, Any], known: Collection[str]) -> None:
     """Check the command names in ``failCommands``. A real server does not check these names."""
     names = data.get("failCommands")
     for name in names if isinstance(names, list) else ():
-        if isinstance(name, str) and _ALIASES.get(name, name) not in {*known, *_NOT_SIMULATED}:
+        if isinstance(name, str) and _ALIASES.get(name, name) not in {*known, *_UNSIMULATED}:
             raise error(59, f"failCommands contains the unknown command {name!r}{did_you_mean(name, known)}")
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _OVERLOADED = 462
 # The limiter always admits these commands, which concern connections, sessions, transactions and settings.
-_EXEMPT = frozenset(
+_EXEMPT_COMMANDS = frozenset(
     {
         "abortTransaction", "authenticate", "commitTransaction", "configureFailPoint",
         "endSessions", "getParameter", "hello", "isMaster", "ismaster", "killCursors", "logout",
@@ -52,7 +52,7 @@ class RateLimits:
     def admit_request(self, call: Call) -> None:
         """Check if the limiter admits a command."""
         parameters = call.member.parameters
-        if not parameters["ingressRequestRateLimiterEnabled"] or call.name in _EXEMPT:
+        if not parameters["ingressRequestRateLimiterEnabled"] or call.name in _EXEMPT_COMMANDS:
             return
         if not self._admit(self._requests, call.member, "ingressRequestAdmission"):
             message = "Rate limiter 'ingressRequestRateLimiter' rate exceeded"

@@ -23,7 +23,7 @@ _DEPRECATED = {"1": frozenset({"testDeprecation"}), "2": frozenset({"testDepreca
 _COMMANDS = {"1": _VERSION_1, "2": _VERSION_2}
 _SINCE = {"count": (5, 0, 9), "bulkWrite": (8, 0, 0)}
 # The fields that do not belong to API version 1, by command.
-_FIELDS_OUTSIDE: dict[str, frozenset[str]] = {
+_EXCLUDED_FIELDS: dict[str, frozenset[str]] = {
     "find": frozenset(
         {"awaitData", "max", "min", "noCursorTimeout", "oplogReplay", "returnKey", "showRecordId", "tailable"}
     ),
@@ -32,9 +32,9 @@ _FIELDS_OUTSIDE: dict[str, frozenset[str]] = {
     "listIndexes": frozenset({"includeBuildUUIDs", "includeIndexBuildInfo"}),
     "update": frozenset(),
 }
-_INDEX_FIELDS_OUTSIDE = frozenset({"background", "bucketSize", "sparse", "storageEngine"})
-_INDEX_TYPES_OUTSIDE = frozenset({"text", "geoHaystack"})
-_STAGES_OUTSIDE = frozenset(
+_EXCLUDED_INDEX_FIELDS = frozenset({"background", "bucketSize", "sparse", "storageEngine"})
+_EXCLUDED_INDEX_TYPES = frozenset({"text", "geoHaystack"})
+_EXCLUDED_STAGES = frozenset(
     {
         "$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSampledQueries",
         "$listSearchIndexes", "$listSessions", "$planCacheStats", "$search", "$searchMeta",
@@ -73,10 +73,10 @@ def _check_strict(call: Call, version: str) -> None:
     listed = call.name in _COMMANDS[version] and call.cluster.version >= _SINCE.get(call.name, (0,))
     if not listed:
         raise error(323, f"Provided apiStrict:true, but the command {call.name} is not in API Version {version}")
-    for name in sorted(_FIELDS_OUTSIDE.get(call.name, frozenset()) & set(call.body)):
+    for name in sorted(_EXCLUDED_FIELDS.get(call.name, frozenset()) & set(call.body)):
         raise _create_api_error(f"the field {name!r} of {call.name}", version)
     for stage in _find_stages(call.body):
-        if stage in _STAGES_OUTSIDE:
+        if stage in _EXCLUDED_STAGES:
             raise _create_api_error(f"stage {stage}", version)
     if call.name == "createIndexes":
         _check_indexes(call.body, version)
@@ -84,10 +84,10 @@ def _check_strict(call: Call, version: str) -> None:
 
 def _check_indexes(body: Mapping[str, Any], version: str) -> None:
     for index in body.get("indexes", ()):
-        for name in sorted(_INDEX_FIELDS_OUTSIDE & set(index)):
+        for name in sorted(_EXCLUDED_INDEX_FIELDS & set(index)):
             raise _create_api_error(f"the index option {name!r}", version)
         kinds = (kind for kind in index.get("key", {}).values() if isinstance(kind, str))
-        if any(kind in _INDEX_TYPES_OUTSIDE for kind in kinds):
+        if any(kind in _EXCLUDED_INDEX_TYPES for kind in kinds):
             raise _create_api_error(f"the index {index.get('key')}", version)
 
 

@@ -37,9 +37,9 @@ MESSAGE = (
 _log = logging.getLogger("gmongo.testing")
 _OTHER_DRIVERS = frozenset({"pymongo", "motor"})
 # The packages whose functions can block a thread.
-_WAITS = frozenset({"asyncio", "concurrent", "queue", "selectors", "socket", "ssl", "threading", *_OTHER_DRIVERS})
+_BLOCKERS = frozenset({"asyncio", "concurrent", "queue", "selectors", "socket", "ssl", "threading", *_OTHER_DRIVERS})
 _CHECK_INTERVAL = 0.25  # seconds
-_CHECKS = 5  # A thread counts as blocked after this number of consecutive checks.
+_REQUIRED_CHECKS = 5  # A thread counts as blocked after this number of consecutive checks.
 _REQUEST_TIMEOUT = 1.0  # seconds
 _OPERATION_FAILED = 96
 
@@ -73,7 +73,7 @@ def _watch() -> None:
         del listeners
         counts = {port: counts.get(port, 0) + 1 for port in blocked_listeners}
         for port, listener in blocked_listeners.items():
-            if counts[port] >= _CHECKS:
+            if counts[port] >= _REQUIRED_CHECKS:
                 _log.error(MESSAGE)
                 for sock in listener.accept_waiting():
                     _reply_with_error(sock)
@@ -84,7 +84,7 @@ def _watch() -> None:
 def _is_in_blocking_code(thread: int) -> bool:
     """Return True if the thread runs a function of a package that can block the thread."""
     frame = sys._current_frames().get(thread)
-    return frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _WAITS
+    return frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BLOCKERS
 
 
 def _reply_with_error(sock: Any) -> None:

@@ -14,7 +14,7 @@ from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import bad_value, malformed
 from gmongo.testing.store.fields import TABLE
 from gmongo.testing.store.index_specs import same_keys
-from gmongo.testing.store.matching import LIMITED, check_allowed, compile_filter
+from gmongo.testing.store.matching import RESTRICTED_OPERATORS, check_allowed, compile_filter
 from gmongo.testing.store.output import OUTPUTS
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.values import MISSING, is_number, is_true, to_long, type_name
@@ -136,7 +136,7 @@ def check_contents(options: Mapping[str, Any]) -> None:
                 raise error(167, "a view cannot write, as $out and $merge do")
         compile_pipeline(options["pipeline"], Environment.from_variables(BUILT_IN_VARIABLES))
     if options.get("validator"):
-        check_allowed(options["validator"], LIMITED - {"$expr", "$jsonSchema"})
+        check_allowed(options["validator"], RESTRICTED_OPERATORS - {"$expr", "$jsonSchema"})
         compile_filter(options["validator"])
 
 

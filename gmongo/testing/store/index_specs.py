@@ -10,7 +10,7 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.index import Index
-from gmongo.testing.store.matching import LIMITED, check_allowed, compile_filter
+from gmongo.testing.store.matching import RESTRICTED_OPERATORS, check_allowed, compile_filter
 from gmongo.testing.store.operators import has_operators
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import is_integral, is_nan, is_number, is_true
@@ -151,7 +151,7 @@ def _check_options(spec: Mapping[str, Any]) -> None:
     ):
         raise malformed("an index specification")
     if "partialFilterExpression" in spec:
-        check_allowed(spec["partialFilterExpression"], LIMITED)
+        check_allowed(spec["partialFilterExpression"], RESTRICTED_OPERATORS)
         compile_filter(spec["partialFilterExpression"])
         _check_partial(spec["partialFilterExpression"])
         if spec.get("sparse"):

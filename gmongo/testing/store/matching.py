@@ -14,7 +14,7 @@ from gmongo.testing.store.expressions.compiling import Scope, Variables, compile
 from gmongo.testing.store.operators import (
     ARRAY_OPERATORS,
     ELEMENT_OPERATORS,
-    NEGATED,
+    NEGATIONS,
     Test,
     compile_value,
     has_operators,
@@ -30,7 +30,9 @@ Match = Callable[[Any], bool]
 Clause = Callable[[Any, Variables], bool]
 
 # Operators that are not allowed in some filters, for example in filters of partial indexes.
-LIMITED = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
+RESTRICTED_OPERATORS = frozenset(
+    {"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"},
+)
 
 
 class Predicate(NamedTuple):
@@ -132,8 +134,8 @@ def _compile_operator(name: str, condition: Mapping[str, Any], scope: Scope) -> 
         return _COMPOSED[name](operand, scope)
     if name in ELEMENT_OPERATORS:
         return _match_elements(ELEMENT_OPERATORS[name](operand, condition, scope.collation))
-    if name in NEGATED:
-        return _negate(_match_elements(NEGATED[name](operand, condition, scope.collation)))
+    if name in NEGATIONS:
+        return _negate(_match_elements(NEGATIONS[name](operand, condition, scope.collation)))
     if name in ARRAY_OPERATORS:
         predicate = _match_array(ARRAY_OPERATORS[name](operand, condition, scope.collation))
         return predicate if name != "$exists" or is_true(operand) else _negate(predicate)

@@ -202,6 +202,6 @@ ELEMENT_OPERATORS: Mapping[str, Compiler] = {
     "$type": _compile_type,
 }
 # Operators that negate another operator.
-NEGATED: Mapping[str, Compiler] = {"$ne": _compile_ne, "$nin": _compile_in}
+NEGATIONS: Mapping[str, Compiler] = {"$ne": _compile_ne, "$nin": _compile_in}
 # Operators that match an array only if the array itself matches.
 ARRAY_OPERATORS: Mapping[str, Compiler] = {"$size": _compile_size, "$exists": _compile_exists}

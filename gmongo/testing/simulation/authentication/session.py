@@ -63,7 +63,7 @@ class PlainConversation:
         return b""
 
 
-_PROVIDER = {"issuer": "https://issuer.test/", "clientId": "gmongo-testing", "requestScopes": ["openid"]}
+_IDENTITY_PROVIDER = {"issuer": "https://issuer.test/", "clientId": "gmongo-testing", "requestScopes": ["openid"]}
 
 
 class OidcConversation:
@@ -82,7 +82,7 @@ class OidcConversation:
         except bson.InvalidBSON as problem:
             raise error(17, f"the payload is no document: {problem}") from problem
         if "jwt" not in message:
-            return bson.encode(_PROVIDER)
+            return bson.encode(_IDENTITY_PROVIDER)
         name = self._tokens.get(message["jwt"])
         if name is None:
             raise error(18, "Authentication failed.")

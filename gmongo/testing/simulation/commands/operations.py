@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _KINDS = {"insert": "insert", "update": "update", "delete": "remove", "find": "query", "getMore": "getmore"}
 # The fields of the command `currentOp` that are options. The other fields are conditions that select operations.
-_NOT_CONDITIONS = frozenset({
+_OPTION_FIELDS = frozenset({
     "currentOp", "comment", "lsid", "maxTimeMS", "apiVersion", "apiStrict", "apiDeprecationErrors", "readConcern",
     "writeConcern", "txnNumber"
 })  # fmt: skip
@@ -32,7 +32,7 @@ _STAGE_OPTIONS = frozenset({
     "truncateOps"
 })  # fmt: skip
 # The number of connections that a member would accept, for `serverStatus`. The simulation enforces no limit.
-_MOST_CONNECTIONS = 10_000
+_MAX_CONNECTIONS = 10_000
 
 
 class Operation:
@@ -135,7 +135,7 @@ def _run_current_op(call: Call) -> dict[str, Any]:
     conditions = {
         name: value
         for name, value in call.body.items()
-        if name not in _NOT_CONDITIONS and (not name.startswith("$") or name in ("$or", "$and", "$nor", "$expr"))
+        if name not in _OPTION_FIELDS and (not name.startswith("$") or name in ("$or", "$and", "$nor", "$expr"))
     }
     match = compile_filter({} if with_all else conditions)
     return {"inprog": [operation for operation in _list_operations(call, with_all) if match(operation)]}
@@ -206,7 +206,7 @@ def _select_sections(call: Call) -> dict[str, Any]:
     return {
         "connections": {
             "current": open_now,
-            "available": _MOST_CONNECTIONS - open_now,
+            "available": _MAX_CONNECTIONS - open_now,
             "totalCreated": member.created,
             "active": sum(1 for _ in member.operations),
         },

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _CHECKS_METADATA = (7, 0)  # The first version with checkMetadataConsistency.
 _STREAMS = (7, 1)  # The first version whose mongos supports exhaust cursors (SERVER-57297).
-_COPIES = 3  # The number of members of the shard.
+_SHARD_MEMBERS = 3  # The number of members of the shard.
 _RECOVERY_TOKEN = {"recoveryShardId": "shard01"}
 
 
@@ -56,8 +56,8 @@ class Sharded(Topology):
 
     @property
     def data_bearing(self) -> int:
-        return _COPIES
+        return _SHARD_MEMBERS
 
     @property
     def replicating(self) -> int:
-        return _COPIES
+        return _SHARD_MEMBERS

@@ -52,7 +52,7 @@ def _slice_array(array: Any, first: Any, count: Any = None) -> list[Any]:
     if count is None:
         return elements[:position] if position >= 0 else elements[position:]
     start = position if position >= 0 else max(0, len(elements) + position)
-    return elements[start : start + require_integer(count, floor=1)]
+    return elements[start : start + require_integer(count, least=1)]
 
 
 def _index_elements(value: Any, collation: Collation) -> dict[Key, Any]:
@@ -111,7 +111,7 @@ def _compile_filter_operator(name: str, operand: Any, scope: Scope) -> Expressio
         if not require_type(list, array):
             return matches
         limit = limit_expression(variables)
-        limit = None if is_null(limit) else require_integer(limit, floor=1)
+        limit = None if is_null(limit) else require_integer(limit, least=1)
         for element in scope.pace.iterate(array):
             if len(matches) == limit:
                 break

@@ -104,8 +104,8 @@ def require_number(value: Any) -> Any:
     return value
 
 
-def require_integer(value: Any, floor: int = _INT32[0]) -> int:
+def require_integer(value: Any, least: int = _INT32[0]) -> int:
     """Check that a value is an integral number in the range of an int32. Return the number."""
-    if not is_integral(require_number(value)) or trunc(value) not in _INT32 or trunc(value) < floor:
+    if not is_integral(require_number(value)) or trunc(value) not in _INT32 or trunc(value) < least:
         raise failed_expression(f"an operand is {value}")
     return trunc(value)

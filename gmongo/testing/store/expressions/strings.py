@@ -71,8 +71,8 @@ def _concatenate_strings(*values: Any) -> Any:
 
 
 def _select_substring(value: Any, start: Any, length: Any) -> str:
-    start_index = require_integer(start, floor=0)
-    return _convert_to_string(value)[start_index : start_index + require_integer(length, floor=0)]
+    start_index = require_integer(start, least=0)
+    return _convert_to_string(value)[start_index : start_index + require_integer(length, least=0)]
 
 
 def _split_string(value: Any, separator: Any) -> list[str]:
@@ -85,7 +85,7 @@ def _split_string(value: Any, separator: Any) -> list[str]:
 def _find_substring(text: Any, word: Any, *bounds: Any) -> Any:
     if is_null(text):
         return None
-    indexes = [require_integer(value, floor=0) for value in bounds]
+    indexes = [require_integer(value, least=0) for value in bounds]
     length = len(require_type(str, text))
     start, end = [*indexes, length][:2] if indexes else (0, length)
     return text.find(require_type(str, word), start, end) if start <= min(end, len(text)) else -1
