@@ -65,7 +65,7 @@ class Members(list[Member]):
 class Deployment:
     """A simulated MongoDB deployment on ports of the loopback interface.
 
-    Greenlets of the hub that called :meth:`start` serve the clients.
+    Greenlets in the hub of the caller of :meth:`start` serve the clients.
 
     Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or
     :meth:`load_balanced`. The `settings` of the four methods are the parameters from `version` to
@@ -81,7 +81,7 @@ class Deployment:
     :param users: the passwords by user name. If `users` is not None, clients must authenticate. A user with a password
         belongs to ``admin``. A user whose password is None, such as the subject of an X.509 certificate, belongs to
         ``$external``. The URI contains the credentials of the first user.
-    :param oidc_tokens: the user names by OIDC token. If the mapping is not empty, clients must
+    :param oidc_tokens: the user names by OIDC token. If `oidc_tokens` is not empty, clients must
         authenticate.
     :param tls: True for a generated certificate (needs ``trustme``), an ``ssl.SSLContext``, or the paths
         ``{'certificate': ..., 'ca': ...}``.

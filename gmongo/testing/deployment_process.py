@@ -22,9 +22,10 @@ class DeploymentProcess(RemoteDeployment):
     """A simulated deployment in a separate process.
 
     The separate process never outlives this process. The class has the API of :class:`~gmongo.testing.Deployment`.
-    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. The
-    methods also accept `start_timeout` and `environment`. Alternatively, pass the command-line arguments of ``python -m
-    gmongo.testing`` to the class. Use the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
+    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or
+    :meth:`load_balanced`. The four methods also accept `start_timeout` and `environment`.
+    Alternatively, pass the command-line arguments of ``python -m gmongo.testing`` to the class. Use
+    the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
 
     :param arguments: the command-line arguments of ``python -m gmongo.testing``, such as ``"--replica-set", "3"``.
     :param start_timeout: seconds until the deployment must be ready.

@@ -76,7 +76,7 @@ class EmbeddedReplicaSet:
 
     @property
     def primary(self) -> Server:
-        """The current primary.
+        """The current primary of the replica set.
 
         If there is no primary, the property waits up to `start_timeout` seconds for an election.
 

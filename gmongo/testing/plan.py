@@ -26,7 +26,7 @@ class Plan:
         return deployment
 
     def to_message(self) -> dict[str, Any]:
-        """Return a document for another process. If `tls` is True, add the certificate authority of this process."""
+        """Return a document for another process, with the certificate authority if `tls` is True."""
         tls = self.settings.get("tls", False)
         if isinstance(tls, ssl.SSLContext):
             raise ValueError("tls is an SSLContext, which cannot be sent to another process: use True or paths")

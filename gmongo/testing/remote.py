@@ -206,7 +206,7 @@ class RemoteCommandLog(CommandLog):
 
 
 def _copy_docstring(method: Function) -> Function:
-    """Give a method the docstring of the method of the same name in :class:`~gmongo.testing.Deployment`."""
+    """Copy the docstring of the method with this name in :class:`~gmongo.testing.Deployment`."""
     method.__doc__ = getattr(Deployment, method.__name__).__doc__
     return method
 

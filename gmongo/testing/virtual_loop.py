@@ -15,7 +15,7 @@ import gevent
 # first, as in libev.
 _LOWEST_PRIORITY = -100
 # Real seconds before each jump while threads exist that did not exist at the start of the loop.
-# Such a thread may poll, and needs real time.
+# The additional threads may poll, and need real time.
 _THREAD_WAIT_SECONDS = 0.0005
 # Real seconds before each jump without such threads. After this time, the loop polls the sockets
 # again, because a busy kernel may deliver data late.
@@ -80,7 +80,7 @@ class VirtualLoop:
         return self.monotonic() + self._epoch
 
     def suspend(self, seconds: float) -> None:
-        """Advance the clock without firing timers. Then all timers that were due in the skipped time fire."""
+        """Advance the clock, and then fire all timers that were due in the skipped time."""
         self._shown += seconds
         self._offset += seconds
 

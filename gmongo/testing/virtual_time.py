@@ -13,7 +13,8 @@ from gmongo.testing.virtual_loop import VirtualLoop
 
 
 class VirtualTime:
-    """Virtual clock. While all greenlets of the hub wait and no socket is readable, the clock jumps to the next timer.
+    """A virtual clock for all timers of the current hub. While all greenlets of the hub wait and no
+    socket is readable, the clock jumps to the next timer.
 
     All timers of the current hub use the virtual clock: timers of gmongo, timers of simulated
     deployments, and ``gevent.sleep`` and ``gevent.Timeout`` in the application. An election of
@@ -84,7 +85,7 @@ class VirtualTime:
     def advance(self, seconds: float) -> None:
         """Advance the clock by `seconds`, and run all events that happen in the skipped time.
 
-        Such events are heartbeats, elections and timers of the application.
+        The events include heartbeats, elections and timers of the application.
 
         :param seconds: the time by which the clock advances.
         :raises ValueError: `seconds` is negative or is not a number.

@@ -30,7 +30,7 @@ _REMEDIES = (
 
 
 class Server:
-    """One `mongod`.
+    """One `mongod` process.
 
     :meth:`kill`, :meth:`stop` and :meth:`restart` change neither the data nor the port.
 
