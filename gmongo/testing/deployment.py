@@ -123,7 +123,7 @@ class Deployment:
         self._cluster = Cluster(
             version=release,
             topology=topology,
-            store=Store(version=release[:2], replicated=topology.gossips, sharded=sharded),
+            store=Store(version=release[:2], replicated=topology.has_cluster_time, sharded=sharded),
             users=Users(users, oidc_tokens),
             parameters=Parameters({**_create_mechanisms(users, oidc_tokens), **(parameters or {})}),
             tls=server_context(tls),
@@ -250,7 +250,7 @@ class Deployment:
         """
         if not self.members:
             raise RuntimeError("the deployment has not been started: call start() or use a with block")
-        stalled.watch()  # another driver in the application can block this thread
+        stalled.watch_listeners()  # another driver in the application can block this thread
         if self._balancer is not None:
             return self.uri_of(self._balancer.address, loadBalanced="true")
         hosts = ",".join(member.address for member in self.members if not member.traits.get("hidden"))

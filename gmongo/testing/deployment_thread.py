@@ -83,7 +83,7 @@ def _serve(plan: Plan, descriptor: int) -> None:
     install_loop(hub, in_real_time=True)
     channel = Channel(gevent_socket.socket(fileno=descriptor))
     try:
-        deployment = plan.make()
+        deployment = plan.create_deployment()
         try:
             deployment.start()
         except Exception as problem:

@@ -19,14 +19,14 @@ class Plan:
     def __init__(self, kind: str, settings: Mapping[str, Any]) -> None:
         self.kind = kind
         self.settings = {name: list(value) if name in _LIST_SETTINGS else value for name, value in settings.items()}
-        self.make()
+        self.create_deployment()
 
-    def make(self) -> Deployment:
+    def create_deployment(self) -> Deployment:
         deployment: Deployment = getattr(Deployment, self.kind)(**self.settings)
         return deployment
 
     def to_message(self) -> dict[str, Any]:
-        """Return a document for another process, with the certificate authority if `tls` is True."""
+        """Return a message for another process, with the certificate authority if `tls` is True."""
         tls = self.settings.get("tls", False)
         if isinstance(tls, ssl.SSLContext):
             raise ValueError("tls is an SSLContext, which cannot be sent to another process: use True or paths")
@@ -43,4 +43,4 @@ def create_from_message(message: Mapping[str, Any]) -> Deployment:
         raise ValueError(f"{message['kind']!r} is not one of {sorted(_KINDS)}")
     if message["authority"] is not None:
         use_authority(*message["authority"])
-    return Plan(message["kind"], message["settings"]).make()
+    return Plan(message["kind"], message["settings"]).create_deployment()

@@ -57,7 +57,8 @@ _OPEN_COMMANDS = frozenset(
 
 def check_access(call: Call) -> None:
     """Raise an error if the command needs an authenticated client, and the client is not authenticated."""
-    if call.cluster.users.enforced and call.name not in _OPEN_COMMANDS and not call.connection.authentication.users:
+    needs_user = call.cluster.users.enforced and call.name not in _OPEN_COMMANDS
+    if needs_user and not call.connection.authentication.users:
         raise error(13, f"Command {call.name} requires authentication")
 
 

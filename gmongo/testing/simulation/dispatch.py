@@ -16,7 +16,7 @@ from gmongo.testing.simulation.cluster import Cluster
 from gmongo.testing.simulation.commands import administration, diagnostics, operations, users
 from gmongo.testing.simulation.commands.operations import Operation
 from gmongo.testing.simulation.error_labels import add_labels
-from gmongo.testing.simulation.hello import hello, record_app_name
+from gmongo.testing.simulation.hello import record_app_name, reply_to_hello
 from gmongo.testing.simulation.sleeping import execute_sleep
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 from gmongo.testing.simulation.write_concern import (
@@ -45,7 +45,8 @@ def _list_commands(call: Call) -> dict[str, Any]:
 
 
 _COMMANDS: dict[str, Callable[[Call], dict[str, Any]]] = {
-    "hello": hello, "listCommands": _list_commands, "isMaster": hello, "ismaster": hello,
+    "hello": reply_to_hello, "isMaster": reply_to_hello, "ismaster": reply_to_hello,
+    "listCommands": _list_commands,
     **administration.COMMANDS, **diagnostics.COMMANDS, **operations.COMMANDS, **users.COMMANDS
 }  # fmt: skip
 
@@ -53,7 +54,7 @@ _COMMANDS: dict[str, Callable[[Call], dict[str, Any]]] = {
 def answer(call: Call) -> dict[str, Any]:
     """Return the reply to a command. If the command fails, return an error reply."""
     try:
-        with call.member.operations.running(call) as operation:
+        with call.member.operations.register(call) as operation:
             _check_command(call)
             active_fail_point = call.member.fail_points.find(call)
             if active_fail_point is not None:
@@ -125,7 +126,7 @@ def _add_common_fields(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
     if not reply["ok"]:
         reply = {name: reply[name] for name in ("errorLabels", "writeConcernError") if name in reply} | reply
     topology = call.cluster.topology
-    if topology.gossips:
+    if topology.has_cluster_time:
         logical_time = call.cluster.store.now()
         reply |= {
             "$clusterTime": {"clusterTime": logical_time, "signature": _NO_SIGNATURE},

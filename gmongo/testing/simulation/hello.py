@@ -17,7 +17,7 @@ HELLOS = frozenset({"hello", "isMaster", "ismaster"})
 _LIMITS = {"maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000}
 
 
-def hello(call: Call) -> dict[str, Any]:
+def reply_to_hello(call: Call) -> dict[str, Any]:
     """Return the reply to ``hello``. If the request has the current topologyVersion, first wait for a change."""
     has_streams = call.cluster.version >= STREAMS_AND_LABELS
     if has_streams:

@@ -53,7 +53,7 @@ class Listener:
         self._watcher = gevent.get_hub().loop.io(self._socket.fileno(), _READ, ref=False)
         self._watcher.start(self._accept_all)
         self.thread = threading.get_ident()
-        stalled.watch(self)
+        stalled.watch_listeners(self)
 
     def close(self) -> None:
         """Refuse further connections."""

@@ -63,7 +63,7 @@ class Member:
         self._arriving: set[Any] = set()
         self._listener: Listener | None = None
         self._reserved: socket | None = None  # reserves the port while the member does not run
-        self._begin_process()
+        self._start_process()
 
     def __repr__(self) -> str:
         return f"<Member {self.address}>"
@@ -78,7 +78,7 @@ class Member:
         """Seconds since the last start of the member."""
         return clock.monotonic() - self._started
 
-    def _begin_process(self) -> None:
+    def _start_process(self) -> None:
         self._started = clock.monotonic()
         self._process, self._version = new_object_id(), 0
         self.parameters = Parameters(self.cluster.parameters)
@@ -123,7 +123,7 @@ class Member:
         """Kill the member if it is alive, and start a new process on the same port."""
         self.kill()
         self.faults.clear()
-        self._begin_process()
+        self._start_process()
         self.start()
         self.cluster.topology.handle_recovery(self)
 
@@ -163,7 +163,7 @@ class Member:
         :param command: the name of the command whose next reply is cut. None means the next reply to any command.
         :raises ValueError: `n_bytes` is negative or is not a whole number, or the simulation has no such command.
         """
-        check_number("n_bytes", n_bytes, whole=True)
+        check_number("n_bytes", n_bytes, is_whole=True)
         self._check_command_name(command)
         self.faults.cut = n_bytes, command
 
@@ -272,9 +272,9 @@ class Member:
             self._change.wait(seconds)
 
 
-def check_number(name: str, value: Any, whole: bool = False) -> Any:
+def check_number(name: str, value: Any, is_whole: bool = False) -> Any:
     """Return `value`, or raise ValueError if `value` is not a number from 0 up."""
-    types = int if whole else (int, float)
+    types = int if is_whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, types) or not 0 <= value < float("inf"):
-        raise ValueError(f"{name} is {value!r}, which is not a {'whole ' if whole else ''}number from 0 up")
+        raise ValueError(f"{name} is {value!r}, which is not a {'is_whole ' if is_whole else ''}number from 0 up")
     return value

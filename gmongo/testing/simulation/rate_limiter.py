@@ -30,7 +30,7 @@ class TokenBucket:
         self._tokens = 0.0
         self._at: float | None = None
 
-    def take(self, rate: float, burst: float) -> bool:
+    def take_token(self, rate: float, burst: float) -> bool:
         """Return True if the bucket admits another request. A full bucket admits `burst` requests at once."""
         now = clock.monotonic()
         self._tokens = burst if self._at is None else min(burst, self._tokens + (now - self._at) * rate)
@@ -72,6 +72,6 @@ class RateLimits:
         parameters: dict[str, Any] = member.parameters
         rate = parameters[f"{prefix}RatePerSec"]
         burst = max(1.0, rate * parameters[f"{prefix}BurstCapacitySecs"])
-        admitted = buckets.setdefault(member.address, TokenBucket()).take(rate, burst)
+        admitted = buckets.setdefault(member.address, TokenBucket()).take_token(rate, burst)
         self.rejected += not admitted
         return admitted

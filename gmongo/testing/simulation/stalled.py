@@ -47,18 +47,18 @@ _watched: weakref.WeakSet[Listener] = weakref.WeakSet()
 _watcher: threading.Thread | None = None
 
 
-def watch(*listeners: Listener) -> None:
+def watch_listeners(*listeners: Listener) -> None:
     """Watch the listeners, if the program has imported another driver, which can block the thread of a listener."""
     global _watcher
     _watched.update(listeners)
     if not _watched or monkey.is_module_patched("threading") or not _OTHER_DRIVERS & set(sys.modules):
         return
     if _watcher is None or not _watcher.is_alive():  # the watcher thread does not exist in a forked process
-        _watcher = threading.Thread(target=_watch, name="gmongo.testing.stalled", daemon=True)
+        _watcher = threading.Thread(target=_run_watcher, name="gmongo.testing.stalled", daemon=True)
         _watcher.start()
 
 
-def _watch() -> None:
+def _run_watcher() -> None:
     # A check finds a listener if the listener has not accepted a connection, and the thread of the listener runs
     # blocking code. `counts` is the number of consecutive checks that found a listener, by port. One check is not
     # enough, because a thread that is not blocked may run blocking code at one moment. The watcher counts checks

@@ -37,7 +37,7 @@ def check_write_concern(call: Call) -> None:
         raise error(9, f"w has to be a number from 0 to 50 or a string, not {w!r}")
     if w == 0 and (concern.get("j") or concern.get("fsync")):
         raise error(2, "cannot have w : 0 and j : true")
-    if call.cluster.topology.gossips:
+    if call.cluster.topology.has_cluster_time:
         return
     if isinstance(w, str) and w != "majority":
         raise error(2, f"cannot use non-majority 'w' mode {w} when a host is not a member of a replica set")
@@ -48,7 +48,8 @@ def check_write_concern(call: Call) -> None:
 def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
     """Wait until enough members have replicated the write. If the wait fails, add a ``writeConcernError``."""
     concern = call.body.get("writeConcern")
-    if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
+    is_replicated = call.cluster.topology.has_cluster_time
+    if not concern or not is_replicated or call.name in WITHOUT_WRITE_CONCERN:
         return
     w = _normalize_w(concern.get("w", "majority"))
     failure = _find_problem(call, w) or _await_replication(call, w, concern)
@@ -69,17 +70,17 @@ def _find_problem(call: Call, w: Any) -> tuple[int, str] | None:
     if isinstance(w, str):
         is_known = w == "majority" or w in call.cluster.write_concern_modes
         return None if is_known else (79, f"No write concern mode named '{w}' found in replica set configuration")
-    return (100, "Not enough data-bearing nodes") if w > call.cluster.topology.data_bearing else None
+    return (100, "Not enough data-bearing nodes") if w > call.cluster.topology.data_bearing_count else None
 
 
 def _await_replication(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[int, str] | None:
     """Wait until `w` members have replicated the write. After a timeout, return the code and text of the error."""
     topology = call.cluster.topology
-    required_count = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
+    required_count = topology.data_bearing_count // 2 + 1 if isinstance(w, str) else w
     timeout = concern.get("wtimeout")
     limit = to_long(timeout) / 1000 if is_number(timeout) else 0
     deadline = clock.monotonic() + limit if limit else None
-    while topology.replicating < required_count and call.connection.is_open:
+    while topology.replicating_count < required_count and call.connection.is_open:
         remaining = None if deadline is None else deadline - clock.monotonic()
         if remaining is not None and remaining <= 0:
             return _TIMEOUT, "waiting for replication timed out"

@@ -61,7 +61,7 @@ class Access:
             self._await_transaction(transaction, pace)
         return has_waited
 
-    def _find_locker(self, collection: Collection, document: Document, old: Document | None) -> object | None:
+    def _find_locker(self, collection: Collection, document: Document, old: Document | None) -> Any:
         if not collection.entry_locks:
             return None
         entries = find_new_entries(collection, document, old)

@@ -26,7 +26,7 @@ _DEFAULTS = {"validationLevel": "strict", "validationAction": "error"}
 
 def modify_collection(context: Context) -> Document:
     """Execute ``collMod``."""
-    collection = context.existing_collection()
+    collection = context.require_collection()
     requested = {
         name: value for name, value in context.body.items() if name in TABLE["collMod"].fields and value is not None
     }

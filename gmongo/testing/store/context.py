@@ -86,13 +86,13 @@ class Context:
             raise not_supported("a time series", self.request.name)
         return collection
 
-    def existing_collection(self) -> Collection:
+    def require_collection(self) -> Collection:
         collection = self.collection()
         if collection is None:
             raise namespace_not_found(f"ns does not exist: {self.namespace}")
         return collection
 
-    def writable_collection(self) -> Collection:
+    def ensure_collection(self) -> Collection:
         """Return the collection to which the command writes. Create a missing collection."""
         collection = self.collection()
         if collection is None:

@@ -66,7 +66,8 @@ def _add_changes(
         changed_names.sort(key=lambda name: (name in compared_names, name not in old_values))
     for name in changed_names:
         if name in compared_names:
-            _add_changes(old_values[name], new_values[name], f"{prefix}{name}.", whole_paths, updated, removed)
+            values = old_values[name], new_values[name]
+            _add_changes(*values, f"{prefix}{name}.", whole_paths, updated, removed)
         else:
             updated[prefix + name] = new_values[name]
 

@@ -52,7 +52,7 @@ def _remove_record(target: Target, match: tuple[Key, Record] | None, project: An
     if match is None:
         return {"lastErrorObject": {"n": 0}, "value": None}
     key, record = match
-    target.access.remove(target.existing(), key)
+    target.access.remove(target.ensure_collection(), key)
     return {"lastErrorObject": {"n": 1}, "value": project(record.document)}
 
 

@@ -41,7 +41,7 @@ def create_indexes(context: Context) -> Document:
     if len({(index.name, str(index.describe())) for index in requested}) < len(requested):
         raise malformed("createIndexes with equal indexes")
     is_new_collection = collection is None
-    collection = context.writable_collection()
+    collection = context.ensure_collection()
     if context.access.in_transaction and context.access.records(collection):
         raise error(263, "Cannot create new indexes on existing "
                            f"collection {collection.namespace} in a multi-document transaction.")  # fmt: skip

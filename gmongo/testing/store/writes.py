@@ -48,15 +48,15 @@ class Target:
 
     access: Access  # the access to the data
     collection: Collection | None  # the collection, or None if the collection does not exist
-    make: Callable[[], Collection]  # a function that creates the collection, and returns the collection
+    create_collection: Callable[[], Collection]  # a function that creates the collection, and returns the collection
     bypass: bool  # the value of `bypassDocumentValidation`
     variables: Mapping[str, Any]  # the values of variables by name
     pace: Pace = field(default_factory=Pace)  # the pace of the command
 
-    def existing(self) -> Collection:
+    def ensure_collection(self) -> Collection:
         """Return the collection. Create a missing collection."""
         if self.collection is None:
-            self.collection = self.make()
+            self.collection = self.create_collection()
         return self.collection
 
 
@@ -66,7 +66,7 @@ def create_target(context: Context) -> Target:
     return Target(
         context.access,
         collection,
-        context.writable_collection,
+        context.ensure_collection,
         bool(context.body.get("bypassDocumentValidation")),
         context.variables,
         context.pace,
@@ -78,7 +78,7 @@ def insert_one(target: Target, document: Document) -> Outcome:
     check_document_rules(document, target.access.state.version)
     document = copy_value({"_id": document["_id"] if "_id" in document else new_object_id(), **document})
     check_size(document)
-    collection = target.existing()
+    collection = target.ensure_collection()
     if collection.kind == "timeseries":
         document = create_measurement(collection.options["timeseries"], document)
     check_document(collection, document, target.bypass)
@@ -171,7 +171,7 @@ def update_one(target: Target, update: Update, key: Any, document: Document) -> 
     check_document_rules(updated, target.access.state.version)
     check_updated_names(updated, target.access.state.version)
     check_size(updated)
-    collection = target.existing()
+    collection = target.ensure_collection()
     check_document(collection, updated, target.bypass, document)
     if target.access.await_unlocked_entries(collection, updated, document, target.pace):
         record = target.access.records(collection).get(key)
@@ -196,7 +196,7 @@ def delete_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
     variables = {**target.variables, **(statement.get("constants") or {})}
     removed_count = 0
     for key, _ in islice(find_records_to_write(target, statement, variables), 1 if statement.get("limit") else None):
-        target.access.remove(target.existing(), key)
+        target.access.remove(target.ensure_collection(), key)
         removed_count += 1
     return Outcome(removed_count)
 

@@ -62,7 +62,7 @@ class Operation:
     def is_killed(self) -> bool:
         return self._killed
 
-    def description(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Return the document that describes the operation in the reply to ``currentOp``."""
         call, elapsed = self._call, clock.monotonic() - self._since
         target = call.body.get(call.name)
@@ -109,7 +109,7 @@ class Operations:
         return iter(list(self._running.values()))
 
     @contextmanager
-    def running(self, call: Call) -> Iterator[Operation]:
+    def register(self, call: Call) -> Iterator[Operation]:
         """Register a command as a running operation until the end of the ``with`` block."""
         operation = Operation(next(self._numbers), call)
         self._running[operation.number] = operation
@@ -143,7 +143,7 @@ def _run_current_op(call: Call) -> dict[str, Any]:
 
 def _list_operations(call: Call, with_idle: bool) -> list[dict[str, Any]]:
     """Return a document for each running operation and, if `with_idle` is True, for each idle connection."""
-    operations = [operation.description() for operation in call.member.operations]
+    operations = [operation.describe() for operation in call.member.operations]
     busy_ids = {operation["connectionId"] for operation in operations}
     if with_idle:
         idle = [connection for connection in call.member.connections.values() if connection.number not in busy_ids]

@@ -28,7 +28,7 @@ NO_PRIMARY = (
 class ReplicaSet(Topology):
     """A replica set. `election_delay` is the time in seconds from the loss of a primary to the next election."""
 
-    gossips = True
+    has_cluster_time = True
 
     def __init__(self, name: str, election_delay: float) -> None:
         super().__init__()
@@ -104,11 +104,11 @@ class ReplicaSet(Topology):
             raise error(13435, "not primary and secondaryOk=false")
 
     @property
-    def data_bearing(self) -> int:
+    def data_bearing_count(self) -> int:
         return sum(not _is_arbiter(member) for member in self.members)
 
     @property
-    def replicating(self) -> int:
+    def replicating_count(self) -> int:
         return sum(member.reachable and not _is_arbiter(member) for member in self.members)
 
     def handle_fault(self, member: Member) -> None:

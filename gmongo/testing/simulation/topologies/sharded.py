@@ -37,7 +37,7 @@ def _shard_collection(call: Call) -> dict[str, Any]:
 class Sharded(Topology):
     """The mongos of a cluster with one shard. The shard is a replica set whose members have no faults."""
 
-    gossips = True
+    has_cluster_time = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,9 +55,9 @@ class Sharded(Topology):
             reply.setdefault("recoveryToken", _RECOVERY_TOKEN)
 
     @property
-    def data_bearing(self) -> int:
+    def data_bearing_count(self) -> int:
         return _SHARD_MEMBERS
 
     @property
-    def replicating(self) -> int:
+    def replicating_count(self) -> int:
         return _SHARD_MEMBERS
