@@ -31,7 +31,7 @@ class Context:
     state: State  # the state of the deployment
     request: Request  # the received command
     access: Access  # the access to current data, to past data, or to the data of a transaction
-    # The logical time of a snapshot read outside of transactions; None for other commands.
+    # The logical time of a snapshot read outside of transactions, or None for other commands.
     snapshot: Timestamp | None = None
 
     @property
