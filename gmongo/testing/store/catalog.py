@@ -24,7 +24,7 @@ def create(context: Context) -> Document:
     options = parse_options(context.body)
     if "validator" in options and context.database in ("admin", "config", "local"):
         raise invalid_options(f"Document validators are not allowed on collections of the database {context.database}")
-    views = [item for item in context.state.collections_of(context.database) if item.is_view]
+    views = [item for item in context.state.find_collections(context.database) if item.is_view]
     check_view(views, context.collection_name, options)
     existing = context.collection()
     if existing is not None:
@@ -51,7 +51,7 @@ def drop_database(context: Context) -> Document:
     """Execute ``dropDatabase``."""
     if context.database == "admin":
         raise illegal_operation("Dropping the 'admin' database is prohibited.")
-    collections = context.state.collections_of(context.database)
+    collections = context.state.find_collections(context.database)
     for collection in collections:
         drop_collection(context.state, collection)
     if collections:
@@ -93,7 +93,7 @@ def list_collections(context: Context) -> Document:
     """Execute ``listCollections``."""
     body = context.body
     match = compile_filter(body.get("filter") or {})
-    items = [_describe_collection(item) for item in context.state.collections_of(context.database)]
+    items = list(map(_describe_collection, context.state.find_collections(context.database)))
     items = [item for item in items if match(item)]
     if body.get("nameOnly"):
         items = [{"name": item["name"], "type": item["type"]} for item in items]
@@ -127,7 +127,7 @@ def list_databases(context: Context) -> Document:
 
 
 def _describe_database(context: Context, name: str) -> Document:
-    collections = context.state.collections_of(name)
+    collections = context.state.find_collections(name)
     size = sum(compute_size(collection, context.pace) for collection in collections)
     return {"name": name, "sizeOnDisk": Int64(size + 4096), "empty": not collections}
 

@@ -73,7 +73,7 @@ def find_storage_stats(collection: Collection, scale: int, pace: Pace) -> Docume
 def compute_database_stats(context: Context) -> Document:
     """Execute ``dbStats``."""
     scale = _parse_scale(context)
-    all_collections = context.state.collections_of(context.database)
+    all_collections = context.state.find_collections(context.database)
     collections = [collection for collection in all_collections if not collection.is_view]
     document_count = sum(len(collection.records) for collection in collections)
     size = sum(compute_size(collection, context.pace) for collection in collections)

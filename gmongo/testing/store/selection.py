@@ -46,7 +46,7 @@ def select(
     match = compile_filter(query, variables, collation, find_text_index(collection))
     index = find_hint_index(collection, hint)
     records = access.records(collection)
-    pace_ = pace or Pace()
+    pauses = pace or Pace()
 
     def find_match(key: Key) -> Record | None:
         record = records.get(key)
@@ -55,9 +55,9 @@ def select(
         return record
 
     def find_matches() -> Iterator[tuple[Key, Record]]:
-        for key in pace_.iterate(_find_keys(access, collection, query, collation, pace_)):
+        for key in pauses.iterate(_find_keys(access, collection, query, collation, pauses)):
             record = find_match(key)
-            if record is not None and for_write and access.await_unlocked(collection, key, pace_):
+            if record is not None and for_write and access.await_unlocked(collection, key, pauses):
                 record = find_match(key)  # the transaction may have changed the record
             if record is not None:
                 yield key, record

@@ -74,7 +74,7 @@ class State:
             index = create_identity_index(collection.collation)
             collection.indexes[index.name] = index
 
-    def collections_of(self, database: str) -> list[Collection]:
+    def find_collections(self, database: str) -> list[Collection]:
         return [item for (name, _), item in sorted(self.catalog.items()) if name == database]
 
     def create(self, database: str, name: str, options: Document) -> Collection:
