@@ -143,15 +143,14 @@ def _create_position_finder(documents: list[Document], path: str, env: Environme
 
     def find_positions(value: Any) -> Iterator[int]:
         test = test_equality(value, env.collation)
-        candidates: Iterable[int] = (
-            range(len(documents))
-            if isinstance(value, list)
-            else positions_by_key.get(make_key(env.collation.apply(value)), ())
-        )
-        for number in env.pace.iterate(candidates):
-            values = find_values(documents[number], parts)
-            if any(test(item) or (isinstance(item, list) and any(map(test, item))) for item in values):
-                yield number
+        candidates: Iterable[int] = range(len(documents))
+        if not isinstance(value, list):
+            candidates = positions_by_key.get(make_key(env.collation.apply(value)), ())
+        for position in env.pace.iterate(candidates):
+            values = list(find_values(documents[position], parts))
+            elements = (element for item in values if isinstance(item, list) for element in item)
+            if any(map(test, values)) or any(map(test, elements)):
+                yield position
 
     return find_positions
 
