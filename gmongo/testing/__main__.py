@@ -22,25 +22,25 @@ from gevent.event import Event
 
 from gmongo.testing.channel import Channel
 from gmongo.testing.deployment import Deployment
-from gmongo.testing.plan import deployment_from_message
+from gmongo.testing.plan import create_from_message
 from gmongo.testing.simulation.control import serve_control
-from gmongo.testing.virtual_time import install
+from gmongo.testing.virtual_time import install_loop
 
 # The timeout of one wait in seconds. The program repeats a wait with a timeout, because a
 # deployment alone does not keep the hub running.
-_FOREVER = 3600.0
+_WAIT_SECONDS = 3600.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve the deployment that the command line describes, and return the exit status."""
-    parser = _parser()
+    parser = _create_parser()
     options = parser.parse_args(arguments)
     channel = None
     if options.control is not None:
-        install(gevent.get_hub(), in_real_time=True)
+        install_loop(gevent.get_hub(), in_real_time=True)
         channel = Channel(socket.socket(fileno=options.control))
     try:
-        deployment = _planned_deployment(channel) or _deployment_from_options(options)
+        deployment = _receive_deployment(channel) or _create_deployment(options)
         deployment.start()
     except (ValueError, RuntimeError, OSError) as problem:
         parser.error(str(problem))
@@ -53,14 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gevent.spawn(serve_control, channel, deployment)
     try:
         print(deployment.uri, flush=True)
-        while not ended.wait(_FOREVER):
+        while not ended.wait(_WAIT_SECONDS):
             pass
     finally:
         deployment.close()
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _create_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m gmongo.testing", description="A simulated MongoDB deployment.")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--standalone", action="store_true", help="one server (the default)")
@@ -88,20 +88,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _planned_deployment(channel: Channel | None) -> Deployment | None:
+def _receive_deployment(channel: Channel | None) -> Deployment | None:
     """Return the deployment of the plan that the parent process sends, or None if there is no plan."""
     message = channel.receive() if channel is not None else None
-    return deployment_from_message(message["plan"]) if message and message["plan"] else None
+    return create_from_message(message["plan"]) if message and message["plan"] else None
 
 
-def _deployment_from_options(options: argparse.Namespace) -> Deployment:
+def _create_deployment(options: argparse.Namespace) -> Deployment:
     settings = {
         "version": options.version,
         "port": options.port,
-        "users": _parsed_users(options.user),
+        "users": _parse_users(options.user),
         "tls": options.tls,
         "compressors": [name for name in options.compressors.split(",") if name],
-        "parameters": dict(map(_parsed_parameter, options.parameter)),
+        "parameters": dict(map(_parse_parameter, options.parameter)),
         "log": options.control is not None,
     }
     if options.replica_set is not None:
@@ -119,19 +119,19 @@ def _deployment_from_options(options: argparse.Namespace) -> Deployment:
     return Deployment.standalone(**settings)
 
 
-def _parsed_users(arguments: Sequence[str] | None) -> dict[str, str] | None:
+def _parse_users(arguments: Sequence[str] | None) -> dict[str, str] | None:
     if arguments is None:
         return None
     users = {}
-    for each in arguments:
-        name, colon, password = each.partition(":")
+    for argument in arguments:
+        name, colon, password = argument.partition(":")
         if not (name and colon and password):
-            raise ValueError(f"--user {each!r} is not NAME:PASSWORD")
+            raise ValueError(f"--user {argument!r} is not NAME:PASSWORD")
         users[name] = password
     return users
 
 
-def _parsed_parameter(argument: str) -> tuple[str, Any]:
+def _parse_parameter(argument: str) -> tuple[str, Any]:
     name, equals, value = argument.partition("=")
     if not equals:
         raise ValueError(f"--parameter {argument!r} is not NAME=JSON")
@@ -141,8 +141,8 @@ def _parsed_parameter(argument: str) -> tuple[str, Any]:
         raise ValueError(f"--parameter {argument!r} has a value that is not JSON") from None
 
 
-def _watch_input(ended: Event) -> None:
-    """Set `ended` if standard input is a pipe, and the parent process closes the pipe or ends."""
+def _watch_input(end_event: Event) -> None:
+    """If standard input is a pipe, set `end_event` at the end of the pipe or the parent process."""
     try:
         if not stat.S_ISFIFO(os.fstat(0).st_mode):
             return
@@ -151,7 +151,7 @@ def _watch_input(ended: Event) -> None:
             pass
     except OSError:
         return
-    ended.set()
+    end_event.set()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,10 @@ _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(tz_aware=False)
 
 
 class Channel:
-    """One end of a connection that transfers BSON documents. `sock` is a connected socket, also of gevent."""
+    """One end of a connection that transfers BSON documents.
+
+    `sock` is a connected socket of the standard library or of gevent.
+    """
 
     def __init__(self, sock: Any) -> None:
         self._socket = sock

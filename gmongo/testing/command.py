@@ -41,13 +41,13 @@ class Request:
 
     @property
     def session(self) -> bytes | None:
-        """The session ID of the command. None if the command has no session."""
+        """The session ID of the command, or None."""
         lsid = self.body.get("lsid")
         return bytes(lsid["id"]) if lsid else None
 
     @property
     def transaction_number(self) -> int | None:
-        """The number of the transaction or of the retryable write. None for other commands."""
+        """The number of the transaction or of the retryable write, or None."""
         return self.body.get("txnNumber")
 
     @property
@@ -75,20 +75,19 @@ class CommandError(Exception):
         self.fields: Mapping[str, Any] = fields
 
     def reply(self) -> dict[str, Any]:
-        """Return the error as a reply document."""
         labels = {"errorLabels": self.labels} if self.labels else {}
         code = {} if self.code == NO_CODE else {"code": self.code, "codeName": self.name}
         return {**labels, "ok": 0.0, "errmsg": self.message, **code, **self.fields}
 
 
-def name_of(code: int) -> str:
+def find_name(code: int) -> str:
     """Return the name of an error code. For a code without a name, return ``Location`` followed by the code."""
     return _NAMES.get(str(code), f"Location{code}")
 
 
 def error(code: int, message: str, labels: Iterable[str] = (), **fields: Any) -> CommandError:
     """Return a CommandError whose name is the name of `code`."""
-    return CommandError(code, name_of(code), message, labels, **fields)
+    return CommandError(code, find_name(code), message, labels, **fields)
 
 
 def interrupted() -> CommandError:

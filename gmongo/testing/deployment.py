@@ -11,7 +11,7 @@ from gmongo.testing.simulation.certificates import Tls, certificates, server_con
 from gmongo.testing.simulation.cluster import Cluster
 from gmongo.testing.simulation.command_log import CommandLog
 from gmongo.testing.simulation.compression import check_compressors
-from gmongo.testing.simulation.dispatch import command_names
+from gmongo.testing.simulation.dispatch import list_command_names
 from gmongo.testing.simulation.fail_points import FailPointHandle, check_commands
 from gmongo.testing.simulation.listener import LoadBalancer
 from gmongo.testing.simulation.member import Member, check_number
@@ -65,13 +65,14 @@ class Members(list[Member]):
 class Deployment:
     """A simulated MongoDB deployment on ports of the loopback interface.
 
-    Greenlets of the hub that called :meth:`start` serve the clients.
+    Greenlets in the hub of the caller of :meth:`start` serve the clients.
 
-    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. The
-    `settings` of these methods are `version` and the parameters below `version`. Use the deployment in a ``with``
-    block, or call :meth:`start` and :meth:`close`.
+    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or
+    :meth:`load_balanced`. The `settings` of the four methods are the parameters from `version` to
+    `log`. Use the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
 
-    :param topology: the kind of the deployment, which is an argument from :meth:`standalone` and the similar methods.
+    :param topology: the kind of the deployment, which :meth:`standalone` and similar methods
+        create.
     :param traits: for each member, the values of ``tags``, ``priority``, ``hidden`` and ``arbiter`` that differ from
         the defaults.
     :param load_balanced: True if the members are behind a load balancer.
@@ -80,14 +81,15 @@ class Deployment:
     :param users: the passwords by user name. If `users` is not None, clients must authenticate. A user with a password
         belongs to ``admin``. A user whose password is None, such as the subject of an X.509 certificate, belongs to
         ``$external``. The URI contains the credentials of the first user.
-    :param oidc_tokens: the user names by OIDC token. If there are tokens, clients must authenticate.
+    :param oidc_tokens: the user names by OIDC token. If `oidc_tokens` is not empty, clients must
+        authenticate.
     :param tls: True for a generated certificate (needs ``trustme``), an ``ssl.SSLContext``, or the paths
         ``{'certificate': ..., 'ca': ...}``.
     :param compressors: the compressors that the servers support, from ``'zlib'``, ``'snappy'`` and ``'zstd'``.
     :param parameters: server parameters, such as ``{'requireApiVersion': True}``.
     :param write_concern_modes: the custom write concern modes: the texts that ``w`` may have besides ``"majority"``.
-    :param port: the port of the first member, or of the load balancer. The other members have the next ports. By
-        default each server uses any free port.
+    :param port: the port of the first member, or of the load balancer. The other members use the
+        following ports. By default each server uses any free port.
     :param log: True if :attr:`commands` keeps the received commands.
     :raises ValueError: a setting is invalid.
 
@@ -121,9 +123,9 @@ class Deployment:
         self._cluster = Cluster(
             version=release,
             topology=topology,
-            store=Store(version=release[:2], replicated=topology.gossips, sharded=sharded),
+            store=Store(version=release[:2], replicated=topology.has_cluster_time, sharded=sharded),
             users=Users(users, oidc_tokens),
-            parameters=Parameters({**_mechanism_parameter(users, oidc_tokens), **(parameters or {})}),
+            parameters=Parameters({**_create_mechanisms(users, oidc_tokens), **(parameters or {})}),
             tls=server_context(tls),
             compressors=check_compressors(compressors),
             write_concern_modes=frozenset(write_concern_modes),
@@ -168,13 +170,13 @@ class Deployment:
         :raises ValueError: no member can become primary, or a setting is invalid.
         """
         traits: list[dict[str, Any]] = [{} for _ in range(members)]
-        for each, tag_set in zip(traits, tags, strict=False):
-            each["tags"] = dict(tag_set)
-        for each, priority in zip(traits, priorities, strict=False):
-            each["priority"] = priority
-        for each in traits[members - hidden :]:
-            each["hidden"] = True
-        if not any(each.get("priority", 1) and not each.get("hidden") for each in traits):
+        for item, tag_set in zip(traits, tags, strict=False):
+            item["tags"] = dict(tag_set)
+        for item, priority in zip(traits, priorities, strict=False):
+            item["priority"] = priority
+        for item in traits[members - hidden :]:
+            item["hidden"] = True
+        if not any(item.get("priority", 1) and not item.get("hidden") for item in traits):
             raise ValueError(f"a replica set of {members} members, {hidden} of them hidden, has no member that can be "
                              "primary")  # fmt: skip
         return cls(ReplicaSet(name, election_delay), [*traits, *({"arbiter": True},) * arbiters], **settings)
@@ -192,8 +194,8 @@ class Deployment:
     def load_balanced(cls, services: int = 2, **settings: Any) -> Deployment:
         """Create several mongos behind a load balancer. Each mongos has a different ``serviceId``.
 
-        The URI has the address of the load balancer. The members also accept connections from other load balancers,
-        and understand the PROXY protocol.
+        The URI has the address of the load balancer. The members also accept connections from other
+        load balancers, with the PROXY protocol.
 
         :param services: the number of mongos.
         :param settings: see :class:`Deployment`.
@@ -248,7 +250,7 @@ class Deployment:
         """
         if not self.members:
             raise RuntimeError("the deployment has not been started: call start() or use a with block")
-        stalled.watch()  # needed if the application has imported another driver, which can block this thread
+        stalled.watch_listeners()  # another driver in the application can block this thread
         if self._balancer is not None:
             return self.uri_of(self._balancer.address, loadBalanced="true")
         hosts = ",".join(member.address for member in self.members if not member.traits.get("hidden"))
@@ -299,12 +301,12 @@ class Deployment:
             invalid.
         """
         fields = dict(data or {})
-        check_commands(fields, command_names(self._cluster))
-        points = []
-        for each in self._selected_members(member):
-            each.fail_points.configure(name, mode, fields)
-            points.append(each.fail_points[name])
-        return FailPointHandle(lambda: sum(point.entered for point in points))
+        check_commands(fields, list_command_names(self._cluster))
+        fail_points = []
+        for target in self._select_members(member):
+            target.fail_points.configure(name, mode, fields)
+            fail_points.append(target.fail_points[name])
+        return FailPointHandle(lambda: sum(fail_point.entered for fail_point in fail_points))
 
     def rate_limit(
         self,
@@ -317,7 +319,8 @@ class Deployment:
         """Limit how many requests and new connections each member accepts per second.
 
         A request above the limit fails with error code 462 (IngressRequestRateLimitExceeded) and with the labels
-        SystemOverloadedError and RetryableError. The member closes a connection above the limit.
+        SystemOverloadedError and RetryableError. The member closes each new connection above the
+        limit.
 
         :param requests: the accepted requests per second; None means no limit.
         :param connections: the accepted new connections per second; None means no limit.
@@ -330,13 +333,13 @@ class Deployment:
             if value is not None:
                 check_number(name, value)
         values = {
-            **_limiter_parameters("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),
-            **_limiter_parameters(
+            **_create_limits("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),
+            **_create_limits(
                 "ingressConnectionEstablishment", "ingressConnectionEstablishmentRateLimiterEnabled", connections, burst
             ),
         }
-        for each in self._selected_members(member):
-            each.parameters.update(values)
+        for target in self._select_members(member):
+            target.parameters.update(values)
         self._cluster.limits.reset()
 
     def advance(self, seconds: float) -> None:
@@ -348,16 +351,16 @@ class Deployment:
         """
         advance_hub(seconds)
 
-    def _selected_members(self, member: Member | None) -> list[Member]:
+    def _select_members(self, member: Member | None) -> list[Member]:
         return list(self.members) if member is None else [member]
 
 
-def _limiter_parameters(prefix: str, enabling_parameter: str, rate: float | None, burst: float) -> dict[str, Any]:
+def _create_limits(prefix: str, enabling_parameter: str, rate: float | None, burst: float) -> dict[str, Any]:
     if rate is None:
         return {enabling_parameter: False}
     return {enabling_parameter: True, f"{prefix}RatePerSec": float(rate), f"{prefix}BurstCapacitySecs": burst}
 
 
-def _mechanism_parameter(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
-    more = ["MONGODB-X509"] if None in (users or {}).values() else []
-    return {"authenticationMechanisms": [*MECHANISMS, *more, *(["MONGODB-OIDC"] if tokens else [])]}
+def _create_mechanisms(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
+    x509 = ["MONGODB-X509"] if None in (users or {}).values() else []
+    return {"authenticationMechanisms": [*MECHANISMS, *x509, *(["MONGODB-OIDC"] if tokens else [])]}

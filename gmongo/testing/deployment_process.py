@@ -22,9 +22,10 @@ class DeploymentProcess(RemoteDeployment):
     """A simulated deployment in a separate process.
 
     The separate process never outlives this process. The class has the API of :class:`~gmongo.testing.Deployment`.
-    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. The
-    methods also accept `start_timeout` and `environment`. Alternatively, pass the command-line arguments of ``python -m
-    gmongo.testing`` to the class. Use the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
+    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or
+    :meth:`load_balanced`. The four methods also accept `start_timeout` and `environment`.
+    Alternatively, pass the command-line arguments of ``python -m gmongo.testing`` to the class. Use
+    the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
 
     :param arguments: the command-line arguments of ``python -m gmongo.testing``, such as ``"--replica-set", "3"``.
     :param start_timeout: seconds until the deployment must be ready.
@@ -52,19 +53,19 @@ class DeploymentProcess(RemoteDeployment):
     def start(self) -> DeploymentProcess:
         """Start the process, and wait until the deployment accepts connections.
 
-        :raises RuntimeError: the deployment is running already, or is not ready in time. The error message has the
-            output of the process.
+        :raises RuntimeError: the deployment is running already, or is not ready in time. The error
+            message contains the output of the process.
         """
         if self._process is not None:
             raise RuntimeError("the deployment is running already")
-        ours, theirs = socket.socketpair()
-        self._channel = Channel(ours)
+        own_socket, child_socket = socket.socketpair()
+        self._channel = Channel(own_socket)
         try:
-            number = theirs.fileno()
+            number = child_socket.fileno()
             self._process = TetheredProcess(
                 _PROGRAM, [*self._arguments, "--control", str(number)], environment=self._environment, pass_fds=[number]
             )
-            theirs.close()
+            child_socket.close()
             self._channel.send({"plan": self._plan})
             self._await_ready(self._process)
             self._connect(self._channel)
@@ -72,7 +73,7 @@ class DeploymentProcess(RemoteDeployment):
             self.close()
             raise
         finally:
-            theirs.close()
+            child_socket.close()
         return self
 
     def _await_ready(self, process: TetheredProcess) -> None:
@@ -80,10 +81,10 @@ class DeploymentProcess(RemoteDeployment):
         deadline = monotonic() + self._start_timeout
         while not self._channel.is_readable():
             if monotonic() > deadline:
-                raise RuntimeError(f"the deployment did not start in time. {_output_of(process)}")
+                raise RuntimeError(f"the deployment did not start in time. {_read_output(process)}")
             gevent.sleep(_CHECK_INTERVAL)
         if self._channel.receive() is None:
-            raise RuntimeError(f"the deployment did not start. {_output_of(process)}")
+            raise RuntimeError(f"the deployment did not start. {_read_output(process)}")
 
     def close(self) -> None:
         """End the process, and remove the data of the deployment."""
@@ -96,5 +97,5 @@ class DeploymentProcess(RemoteDeployment):
             process.end()
 
 
-def _output_of(process: TetheredProcess) -> str:
+def _read_output(process: TetheredProcess) -> str:
     return f"Its output was:\n{process.output() or '(nothing)'}"

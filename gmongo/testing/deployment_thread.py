@@ -13,8 +13,8 @@ from gevent import socket as gevent_socket
 from gmongo.testing.channel import Channel
 from gmongo.testing.plan import Plan
 from gmongo.testing.remote import RemoteDeployment
-from gmongo.testing.simulation.control import exception_reply, raise_problem, serve_control
-from gmongo.testing.virtual_time import install
+from gmongo.testing.simulation.control import create_exception_reply, raise_problem, serve_control
+from gmongo.testing.virtual_time import install_loop
 
 
 class DeploymentThread(RemoteDeployment):
@@ -26,8 +26,8 @@ class DeploymentThread(RemoteDeployment):
     :meth:`close`. All threads share the Python interpreter. Therefore long computations in other threads delay this
     deployment, but do not delay a :class:`~gmongo.testing.DeploymentProcess`.
 
-    :param plan: the kind and the settings of the deployment, an argument from :meth:`standalone` and the similar
-        methods. None (the default) means a standalone.
+    :param plan: the kind and the settings, which :meth:`standalone` and similar methods create.
+        None (the default) means a standalone.
     """
 
     def __init__(self, plan: Plan | None = None) -> None:
@@ -51,9 +51,9 @@ class DeploymentThread(RemoteDeployment):
             raise RuntimeError("the deployment is running already")
         if monkey.is_module_patched("threading") or monkey.is_module_patched("socket"):
             raise RuntimeError("a monkey-patched program has no native threads to serve a deployment: use Deployment")
-        ours, theirs = socket.socketpair()
-        self._channel = Channel(ours)
-        arguments = (self._plan, theirs.detach())
+        own_socket, thread_socket = socket.socketpair()
+        self._channel = Channel(own_socket)
+        arguments = (self._plan, thread_socket.detach())
         self._thread = threading.Thread(target=_serve, args=arguments, name="gmongo.testing", daemon=True)
         try:
             self._thread.start()
@@ -80,14 +80,14 @@ class DeploymentThread(RemoteDeployment):
 
 def _serve(plan: Plan, descriptor: int) -> None:
     hub: Any = gevent.get_hub()
-    install(hub, in_real_time=True)
+    install_loop(hub, in_real_time=True)
     channel = Channel(gevent_socket.socket(fileno=descriptor))
     try:
-        deployment = plan.make()
+        deployment = plan.create_deployment()
         try:
             deployment.start()
         except Exception as problem:
-            channel.send(exception_reply(problem))
+            channel.send(create_exception_reply(problem))
             return
         try:
             channel.send({})

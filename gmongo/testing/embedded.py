@@ -31,7 +31,7 @@ class EmbeddedDatabase:
     - ``"nx"`` is nx-27017, under the MIT licence. nx-27017 executes the common commands, but has no
       replica sets, transactions, change streams or authentication. nx-27017 sorts ``_id`` as text.
 
-    gmongo runs each server as a separate program. gmongo neither imports nor contains these servers.
+    gmongo runs each server as a separate program. gmongo does not import or contain the servers.
 
     :param path: the folder of the data, or the SQLite file of nx-27017. The server creates a missing folder or file. By
         default the data are temporary, and :meth:`stop` removes the data.

@@ -59,8 +59,8 @@ class EmbeddedReplicaSet:
         self._election_timeout, self._start_timeout = election_timeout, start_timeout
         self._settings = Settings(**settings)
         if self._settings.require_api_version and not self._settings.users:
-            # Without users, the members have no key file. A member without a key file also refuses
-            # the commands of other members, and replication stops.
+            # Without users, the members have no key file. Then `require_api_version` also applies
+            # to the commands of other members, and replication stops.
             raise ValueError("require_api_version needs users in a replica set")
         self.members: list[Server] = []
 
@@ -76,7 +76,7 @@ class EmbeddedReplicaSet:
 
     @property
     def primary(self) -> Server:
-        """The current primary.
+        """The current primary of the replica set.
 
         If there is no primary, the property waits up to `start_timeout` seconds for an election.
 

@@ -14,7 +14,7 @@ from gmongo.testing.mongod.program import EmbeddedDatabaseError
 from gmongo.testing.process import TetheredProcess, new_scratch
 
 _HOST = "127.0.0.1"
-_ATTEMPTS = 5
+_MAX_ATTEMPTS = 5
 _CHECK_INTERVAL = 0.02  # seconds
 _REPLY_TIMEOUT = 5.0  # seconds
 # Seconds from SIGTERM to SIGKILL, because nx-27017 sometimes ignores a SIGTERM. A SIGKILL loses no data, because
@@ -23,7 +23,7 @@ _GRACE = 2.0
 
 
 class NxServer:
-    """An nx-27017 process. `path` is the SQLite file of data to keep."""
+    """An nx-27017 process. `path` is the SQLite file, or None for temporary data."""
 
     def __init__(self, path: Path | None) -> None:
         if importlib.util.find_spec("nx_27017") is None:
@@ -42,8 +42,8 @@ class NxServer:
         """
         # Another process may take the port before the server opens the port. In this case, the next
         # attempt uses another port.
-        for _attempt in range(_ATTEMPTS):
-            self.port = _free_port()
+        for _attempt in range(_MAX_ATTEMPTS):
+            self.port = _find_free_port()
             scratch = new_scratch()
             words = ["--db", str(self._path or scratch / "data.db"), "--host", _HOST, "--port", str(self.port)]
             words += ["--log-file", str(scratch / "nx-27017.log"), "--pid-file", str(scratch / "nx-27017.pid")]
@@ -51,7 +51,7 @@ class NxServer:
             if self._becomes_ready(self._process, deadline):
                 return
             self._process.end(0.0)
-        raise EmbeddedDatabaseError(f"nx-27017 found its port in use {_ATTEMPTS} times")
+        raise EmbeddedDatabaseError(f"nx-27017 found its port in use {_MAX_ATTEMPTS} times")
 
     def end(self) -> None:
         """End the server, and remove its temporary data."""
@@ -61,7 +61,7 @@ class NxServer:
     def _becomes_ready(self, process: TetheredProcess, deadline: float) -> bool:
         """Wait for a reply of the server. Return False if a process other than the server uses the port."""
         while True:
-            pid = replying_process(self.port, min(deadline - monotonic(), _REPLY_TIMEOUT))
+            pid = find_process(self.port, min(deadline - monotonic(), _REPLY_TIMEOUT))
             if pid is not None:
                 return pid == process.pid
             output = f"Its output was:\n{process.output() or '(nothing)'}"
@@ -74,14 +74,16 @@ class NxServer:
             gevent.sleep(_CHECK_INTERVAL)
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.create_server((_HOST, 0)) as listener:
         port: int = listener.getsockname()[1]
     return port
 
 
-def replying_process(port: int, timeout: float) -> int | None:
-    """Return the process ID in the reply of the server on `port`, -1 for a reply without ID, or None if no reply."""
+def find_process(port: int, timeout: float) -> int | None:
+    """Return the process ID in the reply of the server on `port`, -1 for a reply without ID, or
+    None without a reply.
+    """
     try:
         pid = run_command((_HOST, port), {"serverStatus": 1}, timeout=timeout).get("pid")
     except CommandFailedError as error:

@@ -10,7 +10,7 @@ from gmongo.testing.deployment import Deployment
 from gmongo.testing.simulation.certificates import certificates, use_authority
 
 _KINDS = frozenset({"standalone", "replica_set", "sharded", "load_balanced"})
-_LISTS = frozenset({"compressors", "write_concern_modes", "tags", "priorities"})
+_LIST_SETTINGS = frozenset({"compressors", "write_concern_modes", "tags", "priorities"})
 
 
 class Plan:
@@ -18,16 +18,15 @@ class Plan:
 
     def __init__(self, kind: str, settings: Mapping[str, Any]) -> None:
         self.kind = kind
-        self.settings = {name: list(value) if name in _LISTS else value for name, value in settings.items()}
-        self.make()
+        self.settings = {name: list(value) if name in _LIST_SETTINGS else value for name, value in settings.items()}
+        self.create_deployment()
 
-    def make(self) -> Deployment:
-        """Return a new deployment that is not started."""
+    def create_deployment(self) -> Deployment:
         deployment: Deployment = getattr(Deployment, self.kind)(**self.settings)
         return deployment
 
     def to_message(self) -> dict[str, Any]:
-        """Return a document for another process. If `tls` is True, add the certificate authority of this process."""
+        """Return a message for another process, with the certificate authority if `tls` is True."""
         tls = self.settings.get("tls", False)
         if isinstance(tls, ssl.SSLContext):
             raise ValueError("tls is an SSLContext, which cannot be sent to another process: use True or paths")
@@ -38,10 +37,10 @@ class Plan:
         return {"kind": self.kind, "settings": settings, "authority": authority}
 
 
-def deployment_from_message(message: Mapping[str, Any]) -> Deployment:
+def create_from_message(message: Mapping[str, Any]) -> Deployment:
     """Create the deployment that a message of :meth:`Plan.to_message` describes, and do not start the deployment."""
     if message["kind"] not in _KINDS:
         raise ValueError(f"{message['kind']!r} is not one of {sorted(_KINDS)}")
     if message["authority"] is not None:
         use_authority(*message["authority"])
-    return Plan(message["kind"], message["settings"]).make()
+    return Plan(message["kind"], message["settings"]).create_deployment()

@@ -16,8 +16,8 @@ from typing import Any
 import gevent
 
 _PROGRAM = str(Path(__file__).with_name("tethered.py").absolute())
-_POLL_EVERY = 0.01
-_TAIL = 4000
+_POLL_INTERVAL = 0.01
+_OUTPUT_BYTES = 4000
 
 
 class TetheredProcess:
@@ -88,7 +88,7 @@ class TetheredProcess:
             text = self._output_path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
-        return text[-_TAIL:].strip()
+        return text[-_OUTPUT_BYTES:].strip()
 
     def end(self, grace: float = 5.0) -> None:
         """Send SIGTERM to the program. If the program still runs after `grace` seconds, kill the process group.
@@ -102,7 +102,7 @@ class TetheredProcess:
         try:
             self._process.terminate()
             while self._process.poll() is None and monotonic() < deadline:
-                gevent.sleep(_POLL_EVERY)
+                gevent.sleep(_POLL_INTERVAL)
         finally:  # also ends the program if the wait raises an exception, such as KeyboardInterrupt
             self.kill()
             shutil.rmtree(self._scratch, ignore_errors=True)

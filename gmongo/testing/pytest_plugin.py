@@ -49,9 +49,9 @@ def mongodb_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 
     members = request.config.getoption("--mongodb-members")
     if request.config.getoption("--mongodb-shared") and hasattr(request.config, "workerinput"):
-        context = shared_server.shared(tmp_path_factory.getbasetemp().parent, members)
+        context = shared_server.share_server(tmp_path_factory.getbasetemp().parent, members)
     else:
-        context = shared_server.new_server(members)
+        context = shared_server.start_server(members)
     with context as server:
         if server.embedded is None:
             _require_reply(server.uri)
@@ -93,7 +93,7 @@ def mongodb_database(mongodb_client: MongoClient[dict[str, Any]]) -> Iterator[Da
     mongodb_client.drop_database(database.name)
 
 
-def _fixture_of(kind: str, topology: str, description: str) -> Any:
+def _create_fixture(kind: str, topology: str, description: str) -> Any:
     """Return a fixture that yields a simulated deployment.
 
     :param kind: the name of a class of :mod:`gmongo.testing`.
@@ -111,20 +111,28 @@ def _fixture_of(kind: str, topology: str, description: str) -> Any:
     return pytest.fixture(fixture)
 
 
-_SERVER, _SET, _CLUSTER = (
+_STANDALONE_TEXT, _SET_TEXT, _CLUSTER_TEXT = (
     "A simulated server without replication",
     "A simulated replica set of three members",
     "A simulated sharded cluster of two mongos",
 )
-mongodb_standalone = _fixture_of("Deployment", "standalone", f"{_SERVER}.")
-mongodb_replica_set = _fixture_of("Deployment", "replica_set", f"{_SET}.")
-mongodb_sharded_cluster = _fixture_of("Deployment", "sharded", f"{_CLUSTER}.")
-mongodb_standalone_thread = _fixture_of("DeploymentThread", "standalone", f"{_SERVER}, in a native thread.")
-mongodb_replica_set_thread = _fixture_of("DeploymentThread", "replica_set", f"{_SET}, in a native thread.")
-mongodb_sharded_cluster_thread = _fixture_of("DeploymentThread", "sharded", f"{_CLUSTER}, in a native thread.")
-mongodb_standalone_process = _fixture_of("DeploymentProcess", "standalone", f"{_SERVER}, in a separate process.")
-mongodb_replica_set_process = _fixture_of("DeploymentProcess", "replica_set", f"{_SET}, in a separate process.")
-mongodb_sharded_cluster_process = _fixture_of("DeploymentProcess", "sharded", f"{_CLUSTER}, in a separate process.")
+mongodb_standalone = _create_fixture("Deployment", "standalone", f"{_STANDALONE_TEXT}.")
+mongodb_replica_set = _create_fixture("Deployment", "replica_set", f"{_SET_TEXT}.")
+mongodb_sharded_cluster = _create_fixture("Deployment", "sharded", f"{_CLUSTER_TEXT}.")
+mongodb_standalone_thread = _create_fixture(
+    "DeploymentThread", "standalone", f"{_STANDALONE_TEXT}, in a native thread."
+)
+mongodb_replica_set_thread = _create_fixture("DeploymentThread", "replica_set", f"{_SET_TEXT}, in a native thread.")
+mongodb_sharded_cluster_thread = _create_fixture("DeploymentThread", "sharded", f"{_CLUSTER_TEXT}, in a native thread.")
+mongodb_standalone_process = _create_fixture(
+    "DeploymentProcess", "standalone", f"{_STANDALONE_TEXT}, in a separate process."
+)
+mongodb_replica_set_process = _create_fixture(
+    "DeploymentProcess", "replica_set", f"{_SET_TEXT}, in a separate process."
+)
+mongodb_sharded_cluster_process = _create_fixture(
+    "DeploymentProcess", "sharded", f"{_CLUSTER_TEXT}, in a separate process."
+)
 
 
 @pytest.fixture

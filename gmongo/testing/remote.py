@@ -64,12 +64,12 @@ class RemoteConnection:
         self.operations = Counter(self.operations)
 
 
-def _fact_property(name: str) -> property:
+def _create_fact(name: str) -> property:
     """Return a property that reads the property `name` of the remote member."""
     return property(lambda member: member._facts[name], doc=getattr(Member, name, property()).__doc__)
 
 
-def _fault(name: str) -> Callable[..., None]:
+def _create_fault(name: str) -> Callable[..., None]:
     """Return a method that calls the method `name` of the remote member."""
 
     def method(self: RemoteMember, *arguments: Any, **named: Any) -> None:
@@ -83,13 +83,14 @@ class RemoteMember:
     """A member of a remote deployment. See :class:`~gmongo.testing.simulation.member.Member`."""
 
     host = HOST
-    alive, reachable, uptime = _fact_property("alive"), _fact_property("reachable"), _fact_property("uptime")
-    created, traits = _fact_property("created"), _fact_property("traits")
+    alive, reachable, uptime = _create_fact("alive"), _create_fact("reachable"), _create_fact("uptime")
+    created, traits = _create_fact("created"), _create_fact("traits")
     # The methods that cause faults.
-    kill, restart, freeze, thaw = _fault("kill"), _fault("restart"), _fault("freeze"), _fault("thaw")
-    partition, heal, drop_connections = _fault("partition"), _fault("heal"), _fault("drop_connections")
-    delay, drop_after, garbage = _fault("delay"), _fault("drop_after"), _fault("garbage")
-    step_down = _fault("step_down")
+    kill, restart, freeze, thaw, partition, heal, drop_connections = map(
+        _create_fault, ("kill", "restart", "freeze", "thaw", "partition", "heal", "drop_connections")
+    )
+    delay, drop_after = _create_fault("delay"), _create_fault("drop_after")
+    garbage, step_down = _create_fault("garbage"), _create_fault("step_down")
 
     def __init__(self, line: ControlLine, number: int, port: int) -> None:
         self._line = line
@@ -107,7 +108,7 @@ class RemoteMember:
     @property
     def connections(self) -> dict[int, RemoteConnection]:
         """The open connections by connectionId."""
-        return {each["number"]: RemoteConnection(**each) for each in self._facts["connections"]}
+        return {item["number"]: RemoteConnection(**item) for item in self._facts["connections"]}
 
     @property
     def _facts(self) -> Mapping[str, Any]:
@@ -144,7 +145,7 @@ class RemoteMembers(list[RemoteMember]):
         return [self[number] for number in self._line.request("describe")["secondaries"]]
 
 
-def _network_setting(name: str) -> property:
+def _create_setting(name: str) -> property:
     """Return a property that reads and changes a setting of the remote network."""
 
     def change(network: RemoteNetwork, value: float) -> None:
@@ -156,7 +157,7 @@ def _network_setting(name: str) -> property:
 class RemoteNetwork:
     """The network of a remote deployment. See :class:`~gmongo.testing.simulation.network.Network`."""
 
-    latency, loss = _network_setting("latency"), _network_setting("loss")
+    latency, loss = _create_setting("latency"), _create_setting("loss")
 
     def __init__(self, line: ControlLine) -> None:
         self._line = line
@@ -185,7 +186,7 @@ class RemoteCommandLog(CommandLog):
         """Fetch the commands that the deployment received since the last fetch."""
         update = self._line.request("commands", self.first + len(self))
         super().__delitem__(slice(0, max(0, update["first"] - self.first)))
-        self.extend(ReceivedCommand(**each) for each in update["commands"])
+        self.extend(ReceivedCommand(**fields) for fields in update["commands"])
         self.first, self.forgotten, self._enabled = update["first"], update["forgotten"], update["enabled"]
 
     def clear(self) -> None:
@@ -204,8 +205,8 @@ class RemoteCommandLog(CommandLog):
         self._enabled = enabled
 
 
-def _documented_by_deployment(method: Function) -> Function:
-    """Give a method the docstring of the method of the same name in :class:`~gmongo.testing.Deployment`."""
+def _copy_docstring(method: Function) -> Function:
+    """Copy the docstring of the method with this name in :class:`~gmongo.testing.Deployment`."""
     method.__doc__ = getattr(Deployment, method.__name__).__doc__
     return method
 
@@ -224,7 +225,7 @@ class RemoteDeployment:
         self.members: RemoteMembers = RemoteMembers(ControlLine(Channel(None)), [])
 
     @classmethod
-    @_documented_by_deployment
+    @_copy_docstring
     def standalone(cls: type[Remote], **settings: Any) -> Remote:
         return cls._from_plan("standalone", settings)
 
@@ -240,12 +241,12 @@ class RemoteDeployment:
         return cls._from_plan("replica_set", {"members": members, "name": name, **settings})
 
     @classmethod
-    @_documented_by_deployment
+    @_copy_docstring
     def sharded(cls: type[Remote], mongos: int = 2, **settings: Any) -> Remote:
         return cls._from_plan("sharded", {"mongos": mongos, **settings})
 
     @classmethod
-    @_documented_by_deployment
+    @_copy_docstring
     def load_balanced(cls: type[Remote], services: int = 2, **settings: Any) -> Remote:
         return cls._from_plan("load_balanced", {"services": services, **settings})
 
@@ -270,7 +271,7 @@ class RemoteDeployment:
         facts = line.request("describe")
         self._uri = facts["uri"]
         self._commands = RemoteCommandLog(line)
-        members = [RemoteMember(line, number, each["port"]) for number, each in enumerate(facts["members"])]
+        members = [RemoteMember(line, number, fields["port"]) for number, fields in enumerate(facts["members"])]
         self.members = RemoteMembers(line, members)
 
     def _disconnect(self) -> None:
@@ -293,14 +294,15 @@ class RemoteDeployment:
         self._running_line()
         return self._uri
 
-    @_documented_by_deployment
+    @_copy_docstring
     def uri_of(self, hosts: str, **options: str) -> str:
         uri: str = self._request("uri of", hosts, options)
         return uri
 
     @property
     def commands(self) -> CommandLog:
-        """The last 10,000 commands that the members received, in the order of arrival. Each read fetches new commands.
+        """The last 10,000 commands that the members received, in the order of arrival. Each read of
+        the property fetches the new commands.
 
         :raises RuntimeError: the deployment is not running.
         """
@@ -316,7 +318,7 @@ class RemoteDeployment:
         """
         return RemoteNetwork(self._running_line())
 
-    @_documented_by_deployment
+    @_copy_docstring
     def set_fail_point(
         self,
         name: str = "failCommand",
@@ -328,7 +330,7 @@ class RemoteDeployment:
         number = self._request("set fail point", name, mode, data, None if member is None else member.number)
         return FailPointHandle(lambda: int(self._request("count of fail point", number)))
 
-    @_documented_by_deployment
+    @_copy_docstring
     def rate_limit(
         self,
         requests: float | None = None,

@@ -21,7 +21,7 @@ class RunningServer(NamedTuple):
 
 
 @contextmanager
-def new_server(members: int) -> Iterator[RunningServer]:
+def start_server(members: int) -> Iterator[RunningServer]:
     """Yield the server of ``MONGODB_URI``, or start a server if the environment variable is not set.
 
     :param members: the number of members of a new replica set; 0 means a standalone.
@@ -35,7 +35,7 @@ def new_server(members: int) -> Iterator[RunningServer]:
 
 
 @contextmanager
-def shared(folder: Path, members: int) -> Iterator[RunningServer]:
+def share_server(folder: Path, members: int) -> Iterator[RunningServer]:
     """Yield the server that the first process of the session started. All processes share `folder`.
 
     The first process leaves its ``with`` block, and ends the server, after all other processes have left their blocks.
@@ -48,13 +48,13 @@ def shared(folder: Path, members: int) -> Iterator[RunningServer]:
             fcntl.flock(start, fcntl.LOCK_UN)
             yield RunningServer(address.read_text(), None)
             return  # the end of the outer ``with`` block closes the files, and thereby releases the locks
-        with new_server(members) as server:
+        with start_server(members) as server:
             address.write_text(server.uri)
             fcntl.flock(start, fcntl.LOCK_UN)
             try:
                 yield server
             finally:
-                # If another process calls `shared` now, the process waits for the lock of `start`. After this
+                # If another process calls `share_server` now, the process waits for the lock of `start`. After this
                 # process has removed the file with the URI, the other process starts another server.
                 fcntl.flock(start, fcntl.LOCK_EX)
                 fcntl.flock(users, fcntl.LOCK_EX)

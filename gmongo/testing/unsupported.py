@@ -10,25 +10,25 @@ MONGOD = 'EmbeddedDatabase(engine="mongod")'
 ATLAS = "MongoDB Atlas"
 
 
-def _supported_by(engine: str, names: str) -> dict[str, str]:
+def _assign_engine(engine: str, names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), engine)
 
 
 STAGES: Mapping[str, str] = {
-    **_supported_by(
+    **_assign_engine(
         MONGOD,
         """$bucket $bucketAuto $densify $fill $geoNear $graphLookup $listClusterCatalog $listSampledQueries
         $listSessions $planCacheStats $querySettings $queryStats $redact $setWindowFields $shardedDataDistribution""",
     ),
-    **_supported_by(ATLAS, "$rankFusion $score $scoreFusion $search $searchMeta $vectorSearch"),
+    **_assign_engine(ATLAS, "$rankFusion $score $scoreFusion $search $searchMeta $vectorSearch"),
 }
-QUERY_OPERATORS: Mapping[str, str] = _supported_by(
+QUERY_OPERATORS: Mapping[str, str] = _assign_engine(
     MONGOD,
     """$alwaysFalse $alwaysTrue $bitsAllClear $bitsAllSet $bitsAnyClear $bitsAnySet $geoIntersects $geoNear $geoWithin
     $near $nearSphere $sampleRate $where $within""",
 )
 EXPRESSIONS: Mapping[str, str] = {
-    **_supported_by(
+    **_assign_engine(
         MONGOD,
         """$accumulator $acos $acosh $allElementsTrue $arrayToObject $asin $asinh $atan $atan2 $atanh
         $binarySize $bitAnd $bitNot $bitOr $bitXor $bsonSize $cos $cosh $createObjectId $currentDate $dateAdd
@@ -39,9 +39,9 @@ EXPRESSIONS: Mapping[str, str] = {
         $sortArray $sqrt $stdDevPop $stdDevSamp $strLenBytes $strcasecmp $substr $substrBytes $tan $tanh
         $toHashedIndexKey $toUUID $tsIncrement $tsSecond $zip""",
     ),
-    **_supported_by(ATLAS, "$similarityCosine $similarityDotProduct $similarityEuclidean"),
+    **_assign_engine(ATLAS, "$similarityCosine $similarityDotProduct $similarityEuclidean"),
 }
-ACCUMULATORS: Mapping[str, str] = _supported_by(
+ACCUMULATORS: Mapping[str, str] = _assign_engine(
     MONGOD,
     """$accumulator $bottom $bottomN $concatArrays $firstN $lastN $maxN $median $minN $percentile $setUnion $stdDevPop
     $stdDevSamp $top $topN""",

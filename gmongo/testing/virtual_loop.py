@@ -13,13 +13,13 @@ import gevent
 
 # The lowest priority of timers. If several timers are due at the same time, the timer with the highest priority fires
 # first, as in libev.
-_LAST = -100
+_LOWEST_PRIORITY = -100
 # Real seconds before each jump while threads exist that did not exist at the start of the loop.
-# Such a thread may poll, and needs real time.
-_WAIT_FOR_THREADS = 0.0005
-# Real seconds before each other jump. After this time, the loop polls the sockets again, because a
-# busy kernel may deliver data late.
-_WAIT_FOR_SOCKETS = 0.00005
+# The additional threads may poll, and need real time.
+_THREAD_WAIT_SECONDS = 0.0005
+# Real seconds before each jump without such threads. After this time, the loop polls the sockets
+# again, because a busy kernel may deliver data late.
+_SOCKET_WAIT_SECONDS = 0.00005
 
 
 class VirtualLoop:
@@ -41,9 +41,9 @@ class VirtualLoop:
     ) -> None:
         self.real = loop
         self._in_real_time = in_real_time
-        began = time.monotonic()
-        self._shown = began if start is None else start
-        self._offset = self._shown - began
+        start_time = time.monotonic()
+        self._shown = start_time if start is None else start
+        self._offset = self._shown - start_time
         self._epoch = (time.time() if date is None else date) - self._shown
         self._jumpers = 0 if in_real_time else 1
         self._order = itertools.count()
@@ -80,13 +80,13 @@ class VirtualLoop:
         return self.monotonic() + self._epoch
 
     def suspend(self, seconds: float) -> None:
-        """Advance the clock without firing timers. Then all timers that were due in the skipped time fire."""
+        """Advance the clock, and then fire all timers that were due in the skipped time."""
         self._shown += seconds
         self._offset += seconds
 
     def advance(self, seconds: float) -> None:
         """Advance the clock by `seconds`. Fire each timer that becomes due, at the time of the timer."""
-        timer = self.timer(seconds, priority=_LAST)
+        timer = self.timer(seconds, priority=_LOWEST_PRIORITY)
         self._jumpers += 1
         try:
             gevent.get_hub().wait(timer)
@@ -116,7 +116,6 @@ class VirtualLoop:
         self._prepare_next_timer()
 
     def remove(self, timer: VirtualTimer) -> None:
-        """Cancel a timer."""
         timer.entry = None
         self._ref_count -= timer.ref
         self._prepare_next_timer()
@@ -124,12 +123,12 @@ class VirtualLoop:
     def end(self) -> None:
         """End the virtual time. Schedule each timer on the real loop with its remaining time."""
         scheduled = [entry for entry in self._due if entry[3].entry is entry]
-        now = self.monotonic()
+        virtual_now = self.monotonic()
         self._due, self._ended = [], True
         self._idle.close()
         self._wake.close()
         for due_time, _priority, _order, timer in sorted(scheduled):
-            timer.continue_on(self.real, max(0.0, due_time - now))
+            timer.continue_on(self.real, max(0.0, due_time - virtual_now))
 
     def _prepare_next_timer(self) -> None:
         """Start the idle watcher if the clock may jump. In real time, start a real timer for the next virtual timer."""
@@ -152,13 +151,13 @@ class VirtualLoop:
 
     def _jump(self) -> None:
         """Jump to the next timer. The idle watcher calls the method in the hub while nothing else can run."""
-        self._results = [each for each in self._results if each.active]
+        self._results = [result for result in self._results if result.active]
         if self._results:
             return  # another thread computes a result, which needs real time
         iteration, last_idle = self.real.iteration, self._last_idle
         self._last_idle = iteration
         if iteration != last_idle + 1:
-            time.sleep(_WAIT_FOR_THREADS if _count_other_threads() > self._threads else _WAIT_FOR_SOCKETS)
+            time.sleep(_THREAD_WAIT_SECONDS if _count_other_threads() > self._threads else _SOCKET_WAIT_SECONDS)
             return  # the loop polls the sockets, and calls `_jump` again in the next iteration if nothing can run
         self._last_idle = -1
         if self.real.activecnt:  # otherwise no watcher keeps the loop running, and this iteration is the last
@@ -199,7 +198,7 @@ class VirtualTimer:
         self.priority = priority
         self.callback: Callable[..., Any] | None = None
         self.args: tuple[Any, ...] | None = None
-        self.entry: tuple[float, int, int, VirtualTimer] | None = None  # the entry in the queue while active
+        self.entry: tuple[float, int, int, VirtualTimer] | None = None  # the queue entry of an active timer
         self._after, self._repeat, self._ref = after, repeat, ref
         self._continued: Any = None  # the timer of the real loop that replaces this timer after the end of virtual time
 

@@ -13,7 +13,8 @@ from gmongo.testing.virtual_loop import VirtualLoop
 
 
 class VirtualTime:
-    """Virtual clock. While all greenlets of the hub wait and no socket is readable, the clock jumps to the next timer.
+    """A virtual clock for all timers of the current hub. While all greenlets of the hub wait and no
+    socket is readable, the clock jumps to the next timer.
 
     All timers of the current hub use the virtual clock: timers of gmongo, timers of simulated
     deployments, and ``gevent.sleep`` and ``gevent.Timeout`` in the application. An election of
@@ -46,12 +47,12 @@ class VirtualTime:
 
     def __enter__(self) -> VirtualTime:
         hub = gevent.get_hub()
-        if self._loop is not None or isinstance(hub.loop, VirtualLoop) or _clock.monotonic is not _REAL[0]:
+        if self._loop is not None or isinstance(hub.loop, VirtualLoop) or _clock.monotonic is not _REAL_CLOCKS[0]:
             raise RuntimeError("time is virtual already")
         # The order of simultaneous events depends on the phase of the loop. Therefore the virtual
         # time always begins in one phase: the phase that runs after a timer.
         gevent.sleep(_SHORTEST_SLEEP)
-        self._loop = install(hub, start=self._start, date=self._date)
+        self._loop = install_loop(hub, start=self._start, date=self._date)
         self._hub = hub
         _clock.monotonic, _clock.time = self._loop.monotonic, self._loop.seconds
         self._chance.enter_context(_random.repeatable(self._seed))
@@ -60,7 +61,7 @@ class VirtualTime:
 
     def __exit__(self, *_: object) -> None:
         loop, self._loop = self._loop, None
-        _clock.monotonic, _clock.time = _REAL
+        _clock.monotonic, _clock.time = _REAL_CLOCKS
         self._chance.close()
         _object_ids.begin()
         if loop is not None:
@@ -72,25 +73,25 @@ class VirtualTime:
 
         :raises RuntimeError: the call is outside the ``with`` block.
         """
-        return self._running().monotonic()
+        return self._get_loop().monotonic()
 
     def date(self) -> datetime.datetime:
         """Return the virtual date and time of day in UTC.
 
         :raises RuntimeError: the call is outside the ``with`` block.
         """
-        return datetime.datetime.fromtimestamp(self._running().seconds(), datetime.timezone.utc)
+        return datetime.datetime.fromtimestamp(self._get_loop().seconds(), datetime.timezone.utc)
 
     def advance(self, seconds: float) -> None:
         """Advance the clock by `seconds`, and run all events that happen in the skipped time.
 
-        Such events are heartbeats, elections and timers of the application.
+        The events include heartbeats, elections and timers of the application.
 
         :param seconds: the time by which the clock advances.
         :raises ValueError: `seconds` is negative or is not a number.
         :raises RuntimeError: the call is outside the ``with`` block.
         """
-        self._running().advance(checked_seconds(seconds))
+        self._get_loop().advance(check_seconds(seconds))
 
     def suspend(self, seconds: float) -> None:
         """Simulate a suspended machine: advance the clock by `seconds`, and run no event in the skipped time.
@@ -101,19 +102,19 @@ class VirtualTime:
         :raises ValueError: `seconds` is negative or is not a number.
         :raises RuntimeError: the call is outside the ``with`` block.
         """
-        self._running().suspend(checked_seconds(seconds))
+        self._get_loop().suspend(check_seconds(seconds))
 
-    def _running(self) -> VirtualLoop:
+    def _get_loop(self) -> VirtualLoop:
         if self._loop is None:
             raise RuntimeError("time is not virtual here: use VirtualTime in a with block")
         return self._loop
 
 
-_REAL = _clock.monotonic, _clock.time
+_REAL_CLOCKS = _clock.monotonic, _clock.time
 _SHORTEST_SLEEP = 1e-6  # seconds
 
 
-def install(hub: Any, **settings: Any) -> VirtualLoop:
+def install_loop(hub: Any, **settings: Any) -> VirtualLoop:
     """Replace the loop of a hub by a :class:`VirtualLoop`, and return the new loop. `date` is a ``datetime``."""
     if date := settings.get("date"):
         settings["date"] = (date if date.tzinfo else date.replace(tzinfo=datetime.timezone.utc)).timestamp()
@@ -127,10 +128,10 @@ def advance_hub(seconds: float) -> None:
     if not isinstance(loop, VirtualLoop):
         raise RuntimeError("this hub has a real clock: put `with VirtualTime():` of gmongo.testing around the "
                            "deployment and clients")  # fmt: skip
-    loop.advance(checked_seconds(seconds))
+    loop.advance(check_seconds(seconds))
 
 
-def checked_seconds(seconds: float) -> float:
+def check_seconds(seconds: float) -> float:
     """Return `seconds`, or raise a ValueError if `seconds` is negative, infinite or not a number."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < float("inf"):
         raise ValueError(f"seconds is {seconds!r}, which is not a number from 0 up")

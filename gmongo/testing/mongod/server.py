@@ -20,7 +20,7 @@ from gmongo.testing.process import TetheredProcess, new_scratch
 
 _CHECK_INTERVAL = 0.02  # seconds
 _LOG_LINES = 12
-_STARTING, _LISTENING = 4615611, 23016  # the IDs of two messages in the log of mongod
+_START_ID, _LISTENING_ID = 4615611, 23016  # the IDs of two messages in the log of mongod
 _NO_FOLDER = "Let `path` or TMPDIR name a folder that this user may write to."
 _REMEDIES = (
     ("address already in use", "Another program uses the port. End that program, or choose no port."),
@@ -30,7 +30,7 @@ _REMEDIES = (
 
 
 class Server:
-    """One `mongod`.
+    """One `mongod` process.
 
     :meth:`kill`, :meth:`stop` and :meth:`restart` change neither the data nor the port.
 
@@ -77,15 +77,16 @@ class Server:
             self._data.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise EmbeddedDatabaseError(f"the data folder cannot be created: {error}. {_NO_FOLDER}") from error
-        words = self._settings.command_line(self._data, self._scratch, self.port, self._replica_set)
-        self._process = TetheredProcess(str(self._program.path), words, scratch=self._scratch)
+        folders = self._data, self._scratch
+        command = self._settings.create_arguments(*folders, self.port, self._replica_set)
+        self._process = TetheredProcess(str(self._program.path), command, scratch=self._scratch)
         while True:
             has_ended = self._process.poll() is not None
-            log = self._log()
-            listening = next((line for line in log if line.get("id") == _LISTENING), None)
+            log = self._read_log()
+            listening = next((line for line in log if line.get("id") == _LISTENING_ID), None)
             if listening is not None and not has_ended:
                 self.port = listening["attr"]["port"]
-                self.pid = next(line["attr"]["pid"] for line in log if line.get("id") == _STARTING)
+                self.pid = next(line["attr"]["pid"] for line in log if line.get("id") == _START_ID)
                 return
             if has_ended:
                 raise EmbeddedDatabaseError(f"mongod ended during its start. {self._describe_log(log)}")
@@ -129,7 +130,7 @@ class Server:
 
         The connections remain open. On Linux, the method returns when all threads of the server are suspended.
         """
-        self._signal(signal.SIGSTOP)
+        self._send_signal(signal.SIGSTOP)
         self.is_stopped = True
         # Another greenlet may call resume() or kill() during the wait.
         while (
@@ -141,7 +142,7 @@ class Server:
 
     def resume(self) -> None:
         """Send SIGCONT to continue a process that :meth:`stop` suspended."""
-        self._signal(signal.SIGCONT)
+        self._send_signal(signal.SIGCONT)
         self.is_stopped = False
 
     def restart(self, timeout: float = 60.0) -> None:
@@ -153,7 +154,7 @@ class Server:
         deadline = monotonic() + timeout
         if self.is_running:
             self.resume()
-            self._signal(signal.SIGTERM)
+            self._send_signal(signal.SIGTERM)
             while self.is_running and monotonic() < deadline:
                 gevent.sleep(_CHECK_INTERVAL)
             self.kill()
@@ -185,7 +186,7 @@ class Server:
         else:
             self._process.end(0.0 if self._is_temporary else grace)
 
-    def _signal(self, number: int) -> None:
+    def _send_signal(self, number: int) -> None:
         # If `mongod` has ended, another process may have its process ID. While the parent of `mongod` runs, the process
         # group of the parent contains only `mongod` and the parent. Therefore the check of the group proves that the
         # signal reaches `mongod`.
@@ -197,7 +198,7 @@ class Server:
         except ProcessLookupError:
             raise EmbeddedDatabaseError(f"the server {self.address} has exited") from None
 
-    def _log(self) -> list[dict[str, Any]]:
+    def _read_log(self) -> list[dict[str, Any]]:
         try:
             text = (self._scratch / "output.txt").read_text("utf-8", "replace")
         except OSError:
@@ -208,7 +209,7 @@ class Server:
         errors = [line for line in log[:-_LOG_LINES] if line.get("s") in ("E", "F")]
         lines = [f"{line['msg']} {line.get('attr') or ''}".strip() for line in [*errors, *log[-_LOG_LINES:]]]
         text = "\n".join(line[:500] for line in lines)
-        remedy = next((remedy for words, remedy in _REMEDIES if words in text.lower()), "")
+        remedy = next((remedy for phrase, remedy in _REMEDIES if phrase in text.lower()), "")
         return f"{remedy} Its log ends with:\n{text or '(nothing)'}".strip()
 
     def __repr__(self) -> str:
@@ -225,7 +226,7 @@ def _is_suspended(thread: Path) -> bool:
 
 def _parse_log_line(line: str) -> dict[str, Any]:
     try:
-        parsed = json.loads(line)
+        entry = json.loads(line)
     except ValueError:  # a line that the dynamic loader wrote, or an incomplete line
         return {"msg": line}
-    return parsed if isinstance(parsed, dict) and "msg" in parsed else {"msg": line}
+    return entry if isinstance(entry, dict) and "msg" in entry else {"msg": line}

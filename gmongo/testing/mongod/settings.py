@@ -19,7 +19,9 @@ _OPLOG_MEGABYTES = "128"
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of all servers of an embedded database. :class:`EmbeddedDatabase` describes them."""
+    """The settings of all servers of an embedded database. :class:`EmbeddedDatabase` describes the
+    settings.
+    """
 
     fail_points: bool = True
     tls: bool = False
@@ -45,29 +47,29 @@ class Settings:
 
     def uri(self, *addresses: str, replica_set: str | None = None) -> str:
         """Return a connection string with the first user and the options that the servers require."""
-        user = ":".join(quote(each, safe="") for each in self.credentials) + "@" if self.credentials else ""
+        user = ":".join(quote(part, safe="") for part in self.credentials) + "@" if self.credentials else ""
         options = {"replicaSet": replica_set, "tls": "true" if self.tls else None, "tlsCAFile": self.ca_file}
         query = urlencode({name: value for name, value in options.items() if value is not None})
         return f"mongodb://{user}{','.join(addresses)}/{'?' if query else ''}{query}"
 
-    def command_line(self, data: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
+    def create_arguments(self, data: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
         """Return the command-line arguments of a server. Create a key file in `scratch` if needed."""
-        words = ["--dbpath", str(data), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
-        words += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
-        for name, value in self._all_parameters():
-            words += ["--setParameter", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
+        command = ["--dbpath", str(data), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
+        command += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
+        for name, value in self._list_parameters():
+            command += ["--setParameter", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
         if replica_set is not None:
-            words += ["--replSet", replica_set, "--oplogSize", _OPLOG_MEGABYTES]
+            command += ["--replSet", replica_set, "--oplogSize", _OPLOG_MEGABYTES]
         if self.users:
-            words += ["--auth", *(["--keyFile", _key_file(scratch)] if replica_set is not None else [])]
+            command += ["--auth", *(["--keyFile", _key_file(scratch)] if replica_set is not None else [])]
         if self.tls:
             authority = _certificates()
             certificate = authority.issue(HOST, "localhost")
-            words += ["--tlsMode", "requireTLS", "--tlsAllowConnectionsWithoutCertificates"]
-            words += ["--tlsCertificateKeyFile", certificate, "--tlsCAFile", authority.ca_file]
-        return words
+            command += ["--tlsMode", "requireTLS", "--tlsAllowConnectionsWithoutCertificates"]
+            command += ["--tlsCertificateKeyFile", certificate, "--tlsCAFile", authority.ca_file]
+        return command
 
-    def _all_parameters(self) -> Iterator[tuple[str, Any]]:
+    def _list_parameters(self) -> Iterator[tuple[str, Any]]:
         yield "diagnosticDataCollectionEnabled", False
         if self.fail_points:
             yield "enableTestCommands", 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call
 
-_WRITES = frozenset(
+_WRITE_COMMANDS = frozenset(
     {
         "abortTransaction", "applyOps", "bulkWrite", "cloneCollectionAsCapped", "collMod",
         "commitTransaction", "convertToCapped", "create", "createIndexes", "createSearchIndexes",
@@ -14,7 +14,7 @@ _WRITES = frozenset(
         "renameCollection", "update", "updateSearchIndex", "updateUser"
     }
 )  # fmt: skip
-_ON_ALL_MEMBERS = frozenset(
+_ALL_MEMBER_COMMANDS = frozenset(
     {
         "endSessions", "getMore", "killAllSessions", "killAllSessionsByPattern", "killCursors",
         "killSessions", "refreshSessions", "startSession"
@@ -26,13 +26,15 @@ _WRITING_STAGES = frozenset({"$out", "$merge"})
 def needs_primary(call: Call) -> bool:
     """Return True if the command writes, or belongs to a transaction."""
     return (
-        call.name in _WRITES or call.request.in_transaction or (call.name == "aggregate" and _has_writing_stage(call))
+        call.name in _WRITE_COMMANDS
+        or call.request.in_transaction
+        or (call.name == "aggregate" and _has_writing_stage(call))
     )
 
 
 def runs_on_any_member(call: Call) -> bool:
     """Return True for a command about cursors or sessions, which all members accept."""
-    return call.name in _ON_ALL_MEMBERS and not call.request.in_transaction
+    return call.name in _ALL_MEMBER_COMMANDS and not call.request.in_transaction
 
 
 def _has_writing_stage(call: Call) -> bool:
@@ -44,7 +46,7 @@ def _has_writing_stage(call: Call) -> bool:
     return not may_run_on_secondary and any(stage.keys() & _WRITING_STAGES for stage in pipeline)
 
 
-_WITHOUT_AUTHENTICATION = frozenset(
+_OPEN_COMMANDS = frozenset(
     {
         "authenticate", "buildInfo", "buildinfo", "connectionStatus", "endSessions", "getnonce",
         "hello", "isMaster", "ismaster", "listCommands", "logout", "ping", "saslContinue",
@@ -55,11 +57,8 @@ _WITHOUT_AUTHENTICATION = frozenset(
 
 def check_access(call: Call) -> None:
     """Raise an error if the command needs an authenticated client, and the client is not authenticated."""
-    if (
-        call.cluster.users.enforced
-        and call.name not in _WITHOUT_AUTHENTICATION
-        and not call.connection.authentication.users
-    ):
+    needs_user = call.cluster.users.enforced and call.name not in _OPEN_COMMANDS
+    if needs_user and not call.connection.authentication.users:
         raise error(13, f"Command {call.name} requires authentication")
 
 

@@ -48,5 +48,4 @@ class Cluster:
             self._change_streams.add(reply["cursor"]["id"])
 
     def is_change_stream(self, cursor_id: int) -> bool:
-        """Return True if the cursor belongs to a change stream."""
         return cursor_id in self._change_streams

@@ -8,8 +8,8 @@ from gmongo.testing import clock
 from gmongo.testing.command import Request
 
 # The limits of the log: the number of commands, and the sum of the message sizes.
-MOST_COMMANDS = 10_000
-MOST_BYTES = 32 * 1024 * 1024
+MAX_COMMANDS = 10_000
+MAX_BYTES = 32 * 1024 * 1024
 
 
 @dataclass
@@ -47,12 +47,12 @@ class CommandLog(list[ReceivedCommand]):
         fields = request.name, request.body, request.database, request.member, request.connection
         self.append(ReceivedCommand(*fields, time=clock.monotonic(), size=size))
         self._bytes += size
-        while len(self) > 1 and (len(self) > MOST_COMMANDS or self._bytes > MOST_BYTES):
-            half = len(self) // 2
-            self.forgotten += half
-            self.first += half
-            del self[:half]
-            self._bytes = sum(each.size for each in self)
+        while len(self) > 1 and (len(self) > MAX_COMMANDS or self._bytes > MAX_BYTES):
+            removed_count = len(self) // 2
+            self.forgotten += removed_count
+            self.first += removed_count
+            del self[:removed_count]
+            self._bytes = sum(command.size for command in self)
 
     def clear(self) -> None:
         """Remove all commands."""
@@ -61,8 +61,8 @@ class CommandLog(list[ReceivedCommand]):
         self._bytes = 0
 
     def named(self, *names: str) -> list[ReceivedCommand]:
-        """Return the commands with one of the names.
+        """Return the commands that have one of the given names.
 
         :param names: names of commands, such as ``"find"``.
         """
-        return [each for each in self if each.name in names]
+        return [command for command in self if command.name in names]

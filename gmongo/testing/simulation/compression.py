@@ -40,26 +40,27 @@ _COMPRESSORS = (
         lambda data: bytes(import_module("zstandard").ZstdDecompressor().decompress(data, max_output_size=_MAX_SIZE)),
     ),
 )  # fmt: skip
-BY_NAME = {each.name: each for each in _COMPRESSORS}
-_BY_NUMBER = {each.number: each for each in _COMPRESSORS}
+COMPRESSORS_BY_NAME = {each.name: each for each in _COMPRESSORS}
+_COMPRESSORS_BY_NUMBER = {each.number: each for each in _COMPRESSORS}
 
 
 def check_compressors(names: Iterable[str]) -> tuple[str, ...]:
-    """Check that the server can use all these compressors, and return their names as a tuple."""
-    chosen = tuple(names)
-    for name in chosen:
-        if name not in BY_NAME or name == "noop":
+    """Check that the server can use the compressors, and return the names as a tuple."""
+    compressors = tuple(names)
+    for name in compressors:
+        if name not in COMPRESSORS_BY_NAME or name == "noop":
             raise ValueError(f"compressors has {name!r}, which is none of 'snappy', 'zlib', 'zstd'")
-        if importlib.util.find_spec(BY_NAME[name].module) is None:
-            raise RuntimeError(f"compressor {name!r} needs the module {BY_NAME[name].module!r}, which is not installed")
-    return chosen
+        if importlib.util.find_spec(COMPRESSORS_BY_NAME[name].module) is None:
+            module = COMPRESSORS_BY_NAME[name].module
+            raise RuntimeError(f"compressor {name!r} needs the module {module!r}, which is not installed")
+    return compressors
 
 
 def decompress(payload: bytes) -> tuple[int, bytes, Compressor]:
     """Return the opcode, the decompressed payload and the compressor of an OP_COMPRESSED message."""
     try:
         opcode, size, number = _FIELDS.unpack_from(payload)
-        compressor = _BY_NUMBER[number]
+        compressor = _COMPRESSORS_BY_NUMBER[number]
         data = compressor.decompress(payload[_FIELDS.size :])
     except Exception as error:  # each compression library raises exceptions of different classes
         raise MalformedMessage(f"OP_COMPRESSED cannot be read: {error!r}") from error

@@ -36,7 +36,7 @@ _MAX_MESSAGE_SIZE = 48_000_000
 _OPCODES = (OP_MSG, OP_QUERY, OP_COMPRESSED)
 _CHUNK = 1 << 16
 _QUEUE_SIZE = 64  # the number of requests that the member reads in advance
-_WAITING = HELLOS | {"getMore"}  # the commands that may wait a long time for an event
+_WAITING_COMMANDS = HELLOS | {"getMore"}  # the commands that may wait a long time for an event
 _reply_numbers = itertools.count(1)
 
 _Frame = tuple[int, int, bytes]
@@ -58,7 +58,7 @@ class Connection:
         self.compressors: list[str] = []
         self.authentication = Authentication(member.cluster.users, peer_certificate)
         # `closed_by_member` is set when the member closes the connection. If the client closes the connection, the
-        # member first executes the received requests. `closed` is set as soon as the client or the member closes.
+        # member first executes the received requests. `closed` is set at any end of the connection.
         self.closed_by_member, self.closed = Event(), Event()
         self._stream = stream
         self._unread = bytearray()
@@ -74,7 +74,6 @@ class Connection:
         return self.number in self.member.connections
 
     def serve(self) -> None:
-        """Read requests and send replies until the connection ends."""
         self._replier.start()
         try:
             while True:
@@ -94,13 +93,13 @@ class Connection:
         """Abort the open transaction of this connection if a load balancer is in use."""
         # After `commitTransaction`, the client may retry the commit on another service.
         if self.member.service_id is not None and not self._commits:
-            self.member.cluster.store.connection_lost(self.number)
+            self.member.cluster.store.handle_connection_loss(self.number)
 
     def _end(self) -> None:
         self.closed.set()
         self.member.forget(self)
         self.abort_transaction()
-        if self.busy_with in _WAITING or self.closed_by_member.is_set():
+        if self.busy_with in _WAITING_COMMANDS or self.closed_by_member.is_set():
             self._replier.kill(block=False)
         else:
             # A client may close the connection after an unacknowledged write. Therefore the member
@@ -167,7 +166,7 @@ class Connection:
             self._execute_call(call, number, message, compressor)
         except BaseException:
             if self._streamed is not None:  # the member closes the cursor if the connection ends during the stream
-                self.member.cluster.store.end_cursor(self._streamed)
+                self.member.cluster.store.close_cursor(self._streamed)
             raise
         finally:
             self._streamed = None
@@ -180,24 +179,24 @@ class Connection:
             reply = self.member.answer(call)
             if not message.wants_reply:
                 return
-            following = self._next_streamed_call(call, reply) if message.exhaust_allowed else None
-            flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # like mongod
+            next_call = self._next_streamed_call(call, reply) if message.exhaust_allowed else None
+            flags = (MORE_TO_COME if next_call else 0) | message.flags & CHECKSUM_PRESENT  # as in replies of mongod
             reply_number = next(_reply_numbers) & 0x7FFFFFFF
             self._send(call.name, write_reply(message.opcode, reply_number, number, flags, reply), compressor)
-            if following is None:
+            if next_call is None:
                 return
-            self._streamed = following.body.get("getMore")
-            call, number = following, reply_number
+            self._streamed = next_call.body.get("getMore")
+            call, number = next_call, reply_number
 
     def _next_streamed_call(self, call: Call, reply: dict[str, Any]) -> Call | None:
         """Return the next command of an exhaust stream, or None if the stream ends."""
         if not reply.get("ok"):
             return None
         body = call.body
-        streams = call.name == "getMore" and call.cluster.topology.streams_cursors(call.cluster.version)
+        is_streamed = call.name == "getMore" and call.cluster.topology.streams_cursors(call.cluster.version)
         if "topologyVersion" in body and "maxAwaitTimeMS" in body:
             body = {**body, "topologyVersion": reply["topologyVersion"]}
-        elif not streams or not reply["cursor"]["id"]:
+        elif not is_streamed or not reply["cursor"]["id"]:
             return None
         request = Request(call.name, body, call.request.database, call.request.member, self.number)
         return Call(request, self.member, self)
@@ -210,11 +209,11 @@ class Connection:
         wait_for(faults.not_frozen)
         if faults.partitioned:
             return
-        if network.loses():
+        if network.draw_loss():
             raise CloseConnection
         if faults.take_garbage(command):
             message = b"\xff" * len(message)
-        cut = faults.take_cut(command)
-        self._stream.sendall(message if cut is None else message[:cut])
-        if cut is not None:
+        cut_length = faults.take_cut(command)
+        self._stream.sendall(message if cut_length is None else message[:cut_length])
+        if cut_length is not None:
             raise CloseConnection

@@ -31,11 +31,11 @@ def serve_control(channel: Channel, deployment: Deployment) -> None:
         try:
             reply = {"result": REQUESTS[request["request"]](deployment, *request["arguments"])}
         except Exception as problem:
-            reply = exception_reply(problem)
+            reply = create_exception_reply(problem)
         channel.send({"number": request["number"], **reply})
 
 
-def exception_reply(problem: Exception) -> dict[str, Any]:
+def create_exception_reply(problem: Exception) -> dict[str, Any]:
     """Return the reply that describes an exception. :func:`raise_problem` raises the exception in the parent."""
     if isinstance(problem, CommandError):
         description = {"code": problem.code, "name": problem.name, "message": problem.message}
@@ -57,19 +57,19 @@ def _describe(deployment: Deployment) -> dict[str, Any]:
     return {
         "uri": deployment.uri,
         "primary": members.index(members.primary) if members.has_primary else None,
-        "secondaries": [members.index(each) for each in members.secondaries],
-        "members": [_describe_member(each) for each in members],
+        "secondaries": [members.index(member) for member in members.secondaries],
+        "members": [_describe_member(member) for member in members],
     }
 
 
 def _describe_member(member: Member) -> dict[str, Any]:
     names = ("number", "app_name", "peer_port", "busy_with", "operations")
-    connections = [{name: getattr(each, name) for name in names} for each in member.connections.values()]
+    connections = [{name: getattr(connection, name) for name in names} for connection in member.connections.values()]
     facts = {name: getattr(member, name) for name in ("port", "alive", "reachable", "uptime", "created", "traits")}
     return {**facts, "connections": connections}
 
 
-def _fault(deployment: Deployment, number: int, name: str, arguments: list[Any], named: dict[str, Any]) -> None:
+def _cause_fault(deployment: Deployment, number: int, name: str, arguments: list[Any], named: dict[str, Any]) -> None:
     if not 0 <= number < len(deployment.members):
         raise ValueError(f"there is no member {number}, only 0 to {len(deployment.members) - 1}")
     if name not in FAULTS:
@@ -77,11 +77,11 @@ def _fault(deployment: Deployment, number: int, name: str, arguments: list[Any],
     getattr(deployment.members[number], name)(*arguments, **named)
 
 
-def _commands(deployment: Deployment, after: int) -> dict[str, Any]:
+def _list_commands(deployment: Deployment, after: int) -> dict[str, Any]:
     """Return the commands in the log, without the first `after` commands that the deployment received."""
     log = deployment.commands
     new_commands = log[max(0, after - log.first) :]
-    names = [each.name for each in dataclasses.fields(ReceivedCommand) if each.init]
+    names = [field.name for field in dataclasses.fields(ReceivedCommand) if field.init]
     fields = [{name: getattr(command, name) for name in names} for command in new_commands]
     return {"first": log.first, "forgotten": log.forgotten, "enabled": log.enabled, "commands": fields}
 
@@ -102,25 +102,26 @@ def _set_network(deployment: Deployment, name: str, value: Any) -> None:
 def _set_fail_point(deployment: Deployment, name: Any, mode: Any, data: Any, member: int | None) -> int:
     """Set a fail point, and return its number for the request ``count of fail point``."""
     handles = _FAIL_POINTS.setdefault(deployment, [])
-    handles.append(deployment.set_fail_point(name, mode, data, member=_member(deployment, member)))
+    target = _find_member(deployment, member)
+    handles.append(deployment.set_fail_point(name, mode, data, member=target))
     return len(handles) - 1
 
 
-def _member(deployment: Deployment, number: int | None) -> Member | None:
+def _find_member(deployment: Deployment, number: int | None) -> Member | None:
     return None if number is None else deployment.members[number]
 
 
 REQUESTS: Mapping[str, Callable[..., Any]] = {
     "advance": lambda deployment, seconds: deployment.advance(seconds),
     "clear commands": lambda deployment: deployment.commands.clear(),
-    "commands": _commands,
+    "commands": _list_commands,
     "count of fail point": lambda deployment, number: _FAIL_POINTS[deployment][number].count,
     "describe": _describe,
-    "fault": _fault,
+    "fault": _cause_fault,
     "log commands": _log_commands,
     "network": lambda deployment: {"latency": deployment.network.latency, "loss": deployment.network.loss},
     "rate limit": lambda deployment, requests, connections, burst, member: deployment.rate_limit(
-        requests, connections, burst=burst, member=_member(deployment, member)
+        requests, connections, burst=burst, member=_find_member(deployment, member)
     ),
     "set fail point": _set_fail_point,
     "set network": _set_network,

@@ -16,7 +16,7 @@ from gmongo.testing.simulation.cluster import Cluster
 from gmongo.testing.simulation.commands import administration, diagnostics, operations, users
 from gmongo.testing.simulation.commands.operations import Operation
 from gmongo.testing.simulation.error_labels import add_labels
-from gmongo.testing.simulation.hello import hello, record_app_name
+from gmongo.testing.simulation.hello import record_app_name, reply_to_hello
 from gmongo.testing.simulation.sleeping import execute_sleep
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 from gmongo.testing.simulation.write_concern import (
@@ -30,22 +30,23 @@ from gmongo.testing.unsupported import not_supported
 
 _log = logging.getLogger("gmongo.testing")
 _NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
-# A server applies fail points before the check of the fields of these commands. For all other
-# commands, a server checks the fields first.
+# The commands whose fields a server checks after fail points. For all other commands, a server
+# checks the fields first.
 _CHECKED_AFTER_FAIL_POINTS = ("saslStart", "saslContinue")
 
 
-def command_names(cluster: Cluster) -> set[str]:
+def list_command_names(cluster: Cluster) -> set[str]:
     """Return the names of all commands that a deployment supports."""
     return {*_COMMANDS, *cluster.topology.commands, *STORED}
 
 
 def _list_commands(call: Call) -> dict[str, Any]:
-    return {"commands": {name: {"help": ""} for name in sorted(command_names(call.cluster))}}
+    return {"commands": {name: {"help": ""} for name in sorted(list_command_names(call.cluster))}}
 
 
 _COMMANDS: dict[str, Callable[[Call], dict[str, Any]]] = {
-    "hello": hello, "listCommands": _list_commands, "isMaster": hello, "ismaster": hello,
+    "hello": reply_to_hello, "isMaster": reply_to_hello, "ismaster": reply_to_hello,
+    "listCommands": _list_commands,
     **administration.COMMANDS, **diagnostics.COMMANDS, **operations.COMMANDS, **users.COMMANDS
 }  # fmt: skip
 
@@ -53,16 +54,16 @@ _COMMANDS: dict[str, Callable[[Call], dict[str, Any]]] = {
 def answer(call: Call) -> dict[str, Any]:
     """Return the reply to a command. If the command fails, return an error reply."""
     try:
-        with call.member.operations.running(call) as operation:
-            _check(call)
+        with call.member.operations.register(call) as operation:
+            _check_command(call)
             active_fail_point = call.member.fail_points.find(call)
             if active_fail_point is not None:
-                fail_points.act_before(call, *active_fail_point)
+                fail_points.apply_before(call, *active_fail_point)
             if call.name in _CHECKED_AFTER_FAIL_POINTS:
-                fields.check(call.request, call.cluster.version)
+                fields.check_command(call.request, call.cluster.version)
             reply = _execute(call, operation)
             if active_fail_point is not None:
-                fail_points.act_after(call, *active_fail_point, reply)
+                fail_points.apply_after(call, *active_fail_point, reply)
     except CommandError as problem:
         reply = problem.reply()
     except (CloseConnection, OSError):
@@ -70,33 +71,33 @@ def answer(call: Call) -> dict[str, Any]:
     except Exception as problem:
         _log.exception("the simulated deployment cannot execute %r", call.body)
         reply = error(1, f"the simulated deployment cannot execute {call.name}: {problem!r}").reply()
-    return _with_common_fields(call, reply)
+    return _add_common_fields(call, reply)
 
 
-def _check(call: Call) -> None:
+def _check_command(call: Call) -> None:
     record_app_name(call)  # before the fail points apply, because a fail point can match the name
     call.cluster.limits.admit_request(call)
-    is_known_command = _handler(call) is not None or call.cluster.store.handles(call.name)
+    is_known_command = _find_handler(call) is not None or call.cluster.store.supports(call.name)
     if is_known_command:
-        fields.check_first(call.request, call.cluster.version)
-    stable_api.check(call)
+        fields.check_duplicates_and_api(call.request, call.cluster.version)
+    stable_api.check_stable_api(call)
     if is_known_command and call.name not in _CHECKED_AFTER_FAIL_POINTS:
-        fields.check(call.request, call.cluster.version)
+        fields.check_command(call.request, call.cluster.version)
         check_generic_fields(call)
     check_access(call)
 
 
-def _handler(call: Call) -> Callable[[Call], dict[str, Any]] | None:
+def _find_handler(call: Call) -> Callable[[Call], dict[str, Any]] | None:
     return _COMMANDS.get(call.name) or call.cluster.topology.commands.get(call.name)
 
 
 def _execute(call: Call, operation: Operation) -> dict[str, Any]:
-    handler = _handler(call)
+    handler = _find_handler(call)
     if handler is not None:
         if call.request.in_transaction:
             raise error(263, "This command is not supported in transactions")
         return handler(call)
-    if not call.cluster.store.handles(call.name):
+    if not call.cluster.store.supports(call.name):
         if call.name in fields.TABLE:
             raise not_supported("another command", call.name)
         raise error(59, f"no such command: '{call.name}'")
@@ -116,17 +117,21 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
     return reply
 
 
-def _with_common_fields(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
+def _add_common_fields(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of the reply with the fields that each reply may have: ``ok``, error labels, cluster time."""
     reply = dict(reply)
     reply.setdefault("ok", 1.0)
-    modern = call.cluster.version >= STREAMS_AND_LABELS
-    add_labels(call.request, reply, modern)
+    has_labels = call.cluster.version >= STREAMS_AND_LABELS
+    add_labels(call.request, reply, has_labels)
     if not reply["ok"]:
         reply = {name: reply[name] for name in ("errorLabels", "writeConcernError") if name in reply} | reply
     topology = call.cluster.topology
-    if topology.gossips:
-        now = call.cluster.store.now()
-        reply |= {"$clusterTime": {"clusterTime": now, "signature": _NO_SIGNATURE}, "operationTime": now, **reply}
+    if topology.has_cluster_time:
+        logical_time = call.cluster.store.now()
+        reply |= {
+            "$clusterTime": {"clusterTime": logical_time, "signature": _NO_SIGNATURE},
+            "operationTime": logical_time,
+            **reply,
+        }
     topology.add_fields(call, reply)
     return reply

@@ -16,7 +16,7 @@ TRANSIENT = frozenset({24, 112, 246, 267, 13388})
 RESUMABLE_CHANGE_STREAM = frozenset(
     {6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436}
 )
-_ENDS_TRANSACTION = frozenset({"commitTransaction", "abortTransaction"})
+_ENDING_COMMANDS = frozenset({"commitTransaction", "abortTransaction"})
 _NO_SUCH_TRANSACTION = 251
 OVERLOAD_LABELS = ("SystemOverloadedError", "RetryableError")
 
@@ -24,14 +24,14 @@ OVERLOAD_LABELS = ("SystemOverloadedError", "RetryableError")
 def _is_transient(request: Request, code: int | None, write_concern_code: int | None) -> bool:
     if code is None or not request.in_transaction:
         return False
-    if request.name in _ENDS_TRANSACTION:
+    if request.name in _ENDING_COMMANDS:
         return code in TRANSIENT or (code == _NO_SUCH_TRANSACTION and write_concern_code is None)
     return code in TRANSIENT or code in RETRYABLE or code == _NO_SUCH_TRANSACTION
 
 
 def _is_retryable_write(request: Request, code: int | None, write_concern_code: int | None) -> bool:
     retryable_write = request.transaction_number is not None and not request.in_transaction
-    if not retryable_write and request.name not in _ENDS_TRANSACTION:
+    if not retryable_write and request.name not in _ENDING_COMMANDS:
         return False
     return code in RETRYABLE or write_concern_code in RETRYABLE
 

@@ -34,7 +34,7 @@ _FIELDS = {
     ON_TIME_LIMIT: frozenset()
 }  # fmt: skip
 _ALIASES = {"ismaster": "isMaster", "findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
-_NEVER_FAIL = frozenset({"configureFailPoint"})
+_EXEMPT_COMMANDS = frozenset({"configureFailPoint"})
 _RETRYABLE_WRITES = frozenset({"insert", "update", "delete", "findAndModify", "bulkWrite"})
 _MESSAGE = "Failing command via a fail point"
 _MODES = frozenset({"times", "skip", "activationProbability"})
@@ -87,34 +87,34 @@ class FailPoints(dict[str, FailPoint]):
         """Set a fail point. Return the number of commands that the previous fail point of this name affected."""
         if not isinstance(name, str) or name not in _FIELDS:
             raise not_supported("a fail point of another name", repr(name) + did_you_mean(str(name), _FIELDS))
-        new = _parse_mode(mode, data)
-        unknown = sorted(set(data) - _FIELDS[name]) if mode != "off" else []
-        if unknown:
-            hint = did_you_mean(unknown[0], _FIELDS[name]) or f", only {', '.join(sorted(_FIELDS[name]))}"
-            raise error(9, f"{name} has no field {unknown[0]!r}{hint}")
-        _check_data(name, new)
-        old, self[name] = self.get(name), new
-        return old.entered if old else 0
+        new_point = _parse_mode(mode, data)
+        unknown_names = sorted(set(data) - _FIELDS[name]) if mode != "off" else []
+        if unknown_names:
+            hint = did_you_mean(unknown_names[0], _FIELDS[name]) or f", only {', '.join(sorted(_FIELDS[name]))}"
+            raise error(9, f"{name} has no field {unknown_names[0]!r}{hint}")
+        _check_data(name, new_point)
+        old_point, self[name] = self.get(name), new_point
+        return old_point.entered if old_point else 0
 
     def find(self, call: Call) -> tuple[str, FailPoint] | None:
         """Return the name and the fail point if a fail point affects the command, or None."""
-        for name, matches in _MATCHING.items():
+        for name, matches in _MATCHERS.items():
             point = self.get(name)
             if point is not None and point.mode != "off" and matches(call, point.data) and point.enter():
                 return name, point
         return None
 
 
-# The simulation does not execute these commands. The check of fail points accepts the commands,
-# because tests of the driver name the commands in fail points.
-_NOT_SIMULATED = ("copydb", "copydbgetnonce", "copydbsaslstart", "updateUser", "usersInfo")
+# Fail points may name these commands, although the simulation does not execute the commands. Tests
+# of the driver name the commands in fail points.
+_UNSIMULATED = ("copydb", "copydbgetnonce", "copydbsaslstart", "updateUser", "usersInfo")
 
 
 def check_commands(data: Mapping[str, Any], known: Collection[str]) -> None:
     """Check the command names in ``failCommands``. A real server does not check these names."""
     names = data.get("failCommands")
     for name in names if isinstance(names, list) else ():
-        if isinstance(name, str) and _ALIASES.get(name, name) not in {*known, *_NOT_SIMULATED}:
+        if isinstance(name, str) and _ALIASES.get(name, name) not in {*known, *_UNSIMULATED}:
             raise error(59, f"failCommands contains the unknown command {name!r}{did_you_mean(name, known)}")
 
 
@@ -135,13 +135,13 @@ def _check_data(name: str, point: FailPoint) -> None:
     commands = point.data.get("failCommands")
     if commands is not None and not isinstance(commands, list):
         raise error(9, f"failCommands of failCommand must be an array, and is {commands!r}")
-    block = point.data.get("blockTimeMS")
-    if point.data.get("blockConnection") and not isinstance(block, (int, float)):
-        raise error(9, f"failCommand with blockConnection needs blockTimeMS, a number; it has {block!r}")
+    block_time = point.data.get("blockTimeMS")
+    if point.data.get("blockConnection") and not isinstance(block_time, (int, float)):
+        raise error(9, f"failCommand with blockConnection needs blockTimeMS, a number; it has {block_time!r}")
 
 
 def _matches_command(call: Call, data: Mapping[str, Any]) -> bool:
-    if call.name in _NEVER_FAIL:
+    if call.name in _EXEMPT_COMMANDS:
         return False
     fail_commands = {_ALIASES.get(name, name) for name in data.get("failCommands", ())}
     if _ALIASES.get(call.name, call.name) not in fail_commands and not data.get("failAllCommands"):
@@ -158,7 +158,7 @@ def _matches_write(call: Call, data: Mapping[str, Any]) -> bool:
     return call.name in _RETRYABLE_WRITES and number is not None and not call.cluster.store.has_executed(call.request)
 
 
-_MATCHING: Mapping[str, Callable[[Call, Mapping[str, Any]], bool]] = {
+_MATCHERS: Mapping[str, Callable[[Call, Mapping[str, Any]], bool]] = {
     FAIL_COMMAND: _matches_command,
     ON_TRANSACTIONAL_WRITE: _matches_write,
     ON_GET_MORE: lambda call, data: call.name == "getMore",
@@ -166,7 +166,7 @@ _MATCHING: Mapping[str, Callable[[Call, Mapping[str, Any]], bool]] = {
 }
 
 
-def act_before(call: Call, name: str, point: FailPoint) -> None:
+def apply_before(call: Call, name: str, point: FailPoint) -> None:
     """Apply a fail point before the execution of the command."""
     data = point.data
     if name == ON_TIME_LIMIT:
@@ -180,32 +180,32 @@ def act_before(call: Call, name: str, point: FailPoint) -> None:
     if data.get("closeConnection"):
         raise CloseConnection
     if "errorCode" in data:
-        raise error(data["errorCode"], _MESSAGE, **_error_fields(call, data))
+        raise error(data["errorCode"], _MESSAGE, **_create_error_fields(call, data))
 
 
 def _block(call: Call, seconds: float) -> None:
     limit = call.body.get("maxTimeMS")
-    allowed = limit / 1000 if limit and call.name != "getMore" else seconds
+    max_seconds = limit / 1000 if limit and call.name != "getMore" else seconds
     # If a client disconnects, a server stops the client's operations, except unacknowledged writes.
-    unacknowledged = (call.body.get("writeConcern") or {}).get("w") == 0
-    end = call.connection.closed_by_member if unacknowledged else call.connection.closed
-    if wait_for(end, min(seconds, allowed)):
+    is_unacknowledged = (call.body.get("writeConcern") or {}).get("w") == 0
+    end_event = call.connection.closed_by_member if is_unacknowledged else call.connection.closed
+    if wait_for(end_event, min(seconds, max_seconds)):
         raise CloseConnection
-    if allowed < seconds:
+    if max_seconds < seconds:
         raise error(50, "operation exceeded time limit")
 
 
-def _error_fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
+def _create_error_fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
     fields = dict(data.get("errorExtraInfo") or {})
     if "errorLabels" in data:
         fields["errorLabels"] = list(data["errorLabels"])
     elif call.name == "getMore" and "failCommands" not in data and call.cluster.is_change_stream(call.body["getMore"]):
-        resumable = call.cluster.version >= STREAMS_AND_LABELS and data["errorCode"] in RESUMABLE_CHANGE_STREAM
-        fields |= {"errorLabels": ["ResumableChangeStreamError"]} if resumable else {}
+        is_resumable = call.cluster.version >= STREAMS_AND_LABELS and data["errorCode"] in RESUMABLE_CHANGE_STREAM
+        fields |= {"errorLabels": ["ResumableChangeStreamError"]} if is_resumable else {}
     return fields
 
 
-def act_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) -> None:
+def apply_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) -> None:
     """Apply a fail point after the execution of the command."""
     data = point.data
     if "writeConcernError" in data and call.name not in WITHOUT_WRITE_CONCERN:

@@ -54,7 +54,6 @@ class Message:
 
     @property
     def wants_reply(self) -> bool:
-        """True if the client expects a reply."""
         return not self.flags & MORE_TO_COME
 
     @property
@@ -64,7 +63,10 @@ class Message:
 
 
 def receive_exactly(sock: Any, size: int) -> bytes:
-    """Receive `size` bytes from a socket. Raise ConnectionResetError if the connection ends before."""
+    """Receive `size` bytes from a socket.
+
+    Raise ConnectionResetError if the connection ends early.
+    """
     data = b""
     while len(data) < size:
         chunk: bytes = sock.recv(size - len(data))
@@ -92,9 +94,9 @@ def _read_op_query(payload: bytes) -> Message:
     end = payload.index(0, 4)
     namespace = payload[4:end].decode()
     body = _decode(payload[end + 9 :])
-    wrapped = body.get("$query")
+    query_body = body.get("$query")
     return Message(
-        OP_QUERY, 0, wrapped if isinstance(wrapped, dict) else body, namespace.partition(".")[0], len(payload)
+        OP_QUERY, 0, query_body if isinstance(query_body, dict) else body, namespace.partition(".")[0], len(payload)
     )
 
 
@@ -111,7 +113,7 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
             raise MalformedMessage(str(error)) from error
     body: dict[str, Any] | None = None
     repeated = None
-    sequences: dict[str, list[dict[str, Any]]] = {}
+    arrays: dict[str, list[dict[str, Any]]] = {}
     position = 4
     while position < end:
         (size,) = _INT32.unpack_from(payload, position + 1)
@@ -119,20 +121,20 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
         if size != len(section) or size < 5:
             raise MalformedMessage(f"section length {size} does not fit the message")
         if payload[position] == 0 and body is None:
-            body, repeated = _decode(section), _repeated_field(section)
+            body, repeated = _decode(section), _find_repeated_field(section)
         elif payload[position] == 1:
             name_end = section.index(0, 4)
-            sequences[section[4:name_end].decode()] = _decode(section[name_end + 1 :], bson.decode_all)
+            arrays[section[4:name_end].decode()] = _decode(section[name_end + 1 :], bson.decode_all)
         else:
             raise MalformedMessage(f"section kind {payload[position]} is not expected here")
         position += 1 + size
     if body is None:
         raise MalformedMessage("the message has no body")
-    repeated = next(iter(set(body) & set(sequences)), repeated)
-    return Message(OP_MSG, flags, {**body, **sequences}, _database(body), len(payload), repeated)
+    repeated = next(iter(set(body) & set(arrays)), repeated)
+    return Message(OP_MSG, flags, {**body, **arrays}, _find_database(body), len(payload), repeated)
 
 
-def _repeated_field(document: bytes) -> str | None:
+def _find_repeated_field(document: bytes) -> str | None:
     """Return the name of a field that occurs twice in a BSON document. Return None if no field occurs twice."""
     names: set[bytes] = set()
     position = 4
@@ -153,7 +155,7 @@ def _repeated_field(document: bytes) -> str | None:
     return None
 
 
-def _database(body: Mapping[str, Any]) -> str:
+def _find_database(body: Mapping[str, Any]) -> str:
     name = body.get("$db")
     if not isinstance(name, str) or not name:
         raise MalformedCommand("OP_MSG requests require a $db argument")
@@ -162,17 +164,17 @@ def _database(body: Mapping[str, Any]) -> str:
 
 def _decode(data: bytes, decode: Callable[..., Any] = bson.decode) -> Any:
     decoded = decode(data, _OPTIONS)
-    return _references_to_documents(decoded) if _REFERENCE in data else decoded
+    return _convert_references(decoded) if _REFERENCE in data else decoded
 
 
-def _references_to_documents(value: Any) -> Any:
+def _convert_references(value: Any) -> Any:
     """Replace each DBRef in `value` by a document, because a server has no special type for references."""
     if isinstance(value, DBRef):
         value = value.as_doc()
     if isinstance(value, dict):
-        return {name: _references_to_documents(part) for name, part in value.items()}
+        return {name: _convert_references(child) for name, child in value.items()}
     if isinstance(value, list):
-        return [_references_to_documents(part) for part in value]
+        return [_convert_references(child) for child in value]
     return value
 
 

@@ -11,16 +11,16 @@ from gmongo.testing import clock
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.users import EXTERNAL
-from gmongo.testing.simulation.versions import STREAMS_AND_LABELS, wire_version
+from gmongo.testing.simulation.versions import STREAMS_AND_LABELS, find_wire_version
 
 HELLOS = frozenset({"hello", "isMaster", "ismaster"})
 _LIMITS = {"maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000}
 
 
-def hello(call: Call) -> dict[str, Any]:
+def reply_to_hello(call: Call) -> dict[str, Any]:
     """Return the reply to ``hello``. If the request has the current topologyVersion, first wait for a change."""
-    modern = call.cluster.version >= STREAMS_AND_LABELS
-    if modern:
+    has_streams = call.cluster.version >= STREAMS_AND_LABELS
+    if has_streams:
         _await_change(call)
     elif call.name == "hello":
         raise error(59, "no such command: 'hello'")
@@ -31,18 +31,18 @@ def hello(call: Call) -> dict[str, Any]:
     if call.name != "hello":
         role = {("ismaster" if name == "isWritablePrimary" else name): value for name, value in role.items()}
     reply = {
-        **({"helloOk": True} if modern and call.body.get("helloOk") else {}),
-        **({"topologyVersion": member.topology_version} if modern else {}),
+        **({"helloOk": True} if has_streams and call.body.get("helloOk") else {}),
+        **({"topologyVersion": member.topology_version} if has_streams else {}),
         **role,
         **_LIMITS,
         "localTime": clock.utc_now(),
         "logicalSessionTimeoutMinutes": member.parameters["localLogicalSessionTimeoutMinutes"],
         "connectionId": call.connection.number,
         "minWireVersion": 0,
-        "maxWireVersion": wire_version(member.cluster.version),
+        "maxWireVersion": find_wire_version(member.cluster.version),
         "readOnly": False,
     }
-    return {**reply, **_fields_for_request(call)}
+    return {**reply, **_create_request_fields(call)}
 
 
 def record_app_name(call: Call) -> None:
@@ -65,20 +65,19 @@ def _await_change(call: Call) -> None:
 
 
 def _check_first_hello(call: Call) -> None:
-    """Check the first ``hello`` of a connection, and record its options."""
     connection, body = call.connection, call.body
     if call.member.service_id is not None and not body.get("loadBalanced"):
         message = "The server is being accessed through a load balancer, but this driver does not have load balancing"
         raise error(354, f"{message} enabled")
-    offered = body.get("compression") or []
-    if not isinstance(offered, list):
-        raise error(14, f"compression is {offered!r}, which is not an array")
+    client_names = body.get("compression") or []
+    if not isinstance(client_names, list):
+        raise error(14, f"compression is {client_names!r}, which is not an array")
     connection.greeted = True
     connection.internal = "internalClient" in body
-    connection.compressors = [name for name in offered if name in call.cluster.compressors]
+    connection.compressors = [name for name in client_names if name in call.cluster.compressors]
 
 
-def _fields_for_request(call: Call) -> dict[str, Any]:
+def _create_request_fields(call: Call) -> dict[str, Any]:
     """Return the fields of the reply that depend on the request: service, compressors and authentication."""
     fields: dict[str, Any] = {}
     if call.member.service_id is not None:
@@ -86,33 +85,33 @@ def _fields_for_request(call: Call) -> dict[str, Any]:
     if "compression" in call.body and call.connection.compressors:
         fields["compression"] = call.connection.compressors
     if "saslSupportedMechs" in call.body:
-        fields |= _supported_mechanisms(call)
+        fields |= _list_mechanisms(call)
     if isinstance(call.body.get("speculativeAuthenticate"), Mapping):
-        fields |= _speculative_authentication(call, call.body["speculativeAuthenticate"])
+        fields |= _start_authentication(call, call.body["speculativeAuthenticate"])
     return fields
 
 
-def _supported_mechanisms(call: Call) -> dict[str, Any]:
+def _list_mechanisms(call: Call) -> dict[str, Any]:
     database, dot, name = call.body["saslSupportedMechs"].partition(".")
     if not dot:
         raise error(2, "UserName must contain a '.' separated database.user pair")
     user = call.cluster.users.get((database, name))
     if user is None or user.database == EXTERNAL:
         return {}
-    allowed = call.member.parameters["authenticationMechanisms"]
-    return {"saslSupportedMechs": [name for name in user.mechanisms if name in allowed]}
+    mechanisms = call.member.parameters["authenticationMechanisms"]
+    return {"saslSupportedMechs": [name for name in user.mechanisms if name in mechanisms]}
 
 
-def _speculative_authentication(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
+def _start_authentication(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the field ``speculativeAuthenticate`` of the reply. Return no field if the authentication fails."""
     authentication, database = call.connection.authentication, str(body.get("db", "admin"))
-    allowed = call.member.parameters["authenticationMechanisms"]
+    mechanisms = call.member.parameters["authenticationMechanisms"]
     try:
         if "authenticate" in body:
-            if body.get("mechanism") not in allowed:
+            if body.get("mechanism") not in mechanisms:
                 return {}
             return {"speculativeAuthenticate": authentication.authenticate(database, body)}
-        reply = authentication.sasl_start(database, body, allowed)
+        reply = authentication.sasl_start(database, body, mechanisms)
     except CommandError:
         return {}
     return {"speculativeAuthenticate": {**reply, "payload": Binary(reply["payload"])}}

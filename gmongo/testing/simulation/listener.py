@@ -53,14 +53,14 @@ class Listener:
         self._watcher = gevent.get_hub().loop.io(self._socket.fileno(), _READ, ref=False)
         self._watcher.start(self._accept_all)
         self.thread = threading.get_ident()
-        stalled.watch(self)
+        stalled.watch_listeners(self)
 
     def close(self) -> None:
         """Refuse further connections."""
         self._watcher.close()
         self._socket.close()
 
-    # Another thread calls the next two methods while the hub of this listener is blocked.
+    # While the hub of the listener is blocked, another thread calls the following two methods.
 
     def has_waiting_connection(self) -> bool:
         """Return True if a connection has arrived that the listener has not accepted."""

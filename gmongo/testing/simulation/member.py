@@ -63,7 +63,7 @@ class Member:
         self._arriving: set[Any] = set()
         self._listener: Listener | None = None
         self._reserved: socket | None = None  # reserves the port while the member does not run
-        self._begin_process()
+        self._start_process()
 
     def __repr__(self) -> str:
         return f"<Member {self.address}>"
@@ -78,7 +78,7 @@ class Member:
         """Seconds since the last start of the member."""
         return clock.monotonic() - self._started
 
-    def _begin_process(self) -> None:
+    def _start_process(self) -> None:
         self._started = clock.monotonic()
         self._process, self._version = new_object_id(), 0
         self.parameters = Parameters(self.cluster.parameters)
@@ -97,11 +97,11 @@ class Member:
             return
         self.stop()
         self._reserved = reserve(self.port)  # no other program can bind the port
-        self.cluster.store.member_lost(self.address)
+        self.cluster.store.handle_member_loss(self.address)
         self.cluster.topology.handle_fault(self)
 
     def stop(self) -> None:
-        """Close the listener and all connections. The other members do not notice that the member ended."""
+        """Close the listener and all connections, without an effect on the topology."""
         self.alive = False
         if self._listener is not None:
             self._listener.close()
@@ -109,8 +109,8 @@ class Member:
         if self._reserved is not None:
             self._reserved.close()
             self._reserved = None
-        for arriving in list(self._arriving):
-            arriving.kill(block=False)
+        for greenlet in list(self._arriving):
+            greenlet.kill(block=False)
         self.drop_connections()
 
     def drop_connections(self) -> None:
@@ -123,7 +123,7 @@ class Member:
         """Kill the member if it is alive, and start a new process on the same port."""
         self.kill()
         self.faults.clear()
-        self._begin_process()
+        self._start_process()
         self.start()
         self.cluster.topology.handle_recovery(self)
 
@@ -163,7 +163,7 @@ class Member:
         :param command: the name of the command whose next reply is cut. None means the next reply to any command.
         :raises ValueError: `n_bytes` is negative or is not a whole number, or the simulation has no such command.
         """
-        check_number("n_bytes", n_bytes, whole=True)
+        check_number("n_bytes", n_bytes, is_whole=True)
         self._check_command_name(command)
         self.faults.cut = n_bytes, command
 
@@ -177,7 +177,8 @@ class Member:
         self.faults.garbage = (command,)
 
     def step_down(self, seconds: float = 60.0) -> None:
-        """Step down. For `seconds`, the member becomes primary again only if no other member can become primary.
+        """Make the primary step down. For `seconds`, the member becomes primary again only if no
+        other member can become primary.
 
         :param seconds: how many seconds the other members have precedence in elections; 60 by default.
         :raises ValueError: the member is not a primary, or `seconds` is negative or is not a number.
@@ -198,15 +199,15 @@ class Member:
         if not self.cluster.limits.admits_connection(self):
             sock.close()
             return
-        arriving = gevent.getcurrent()
-        self._arriving.add(arriving)
+        greenlet = gevent.getcurrent()
+        self._arriving.add(greenlet)
         try:
             connection = self._handshake(sock)
         except BaseException:  # for example if `stop` kills this greenlet
             sock.close()
             raise
         finally:
-            self._arriving.discard(arriving)
+            self._arriving.discard(greenlet)
         if connection is not None and self.alive:
             self.created += 1
             self.connections[connection.number] = connection
@@ -256,24 +257,24 @@ class Member:
         self._change.announce()
 
     def _check_command_name(self, command: str | None) -> None:
-        known = dispatch.command_names(self.cluster)
-        if command is not None and command not in known:
-            hint = did_you_mean(str(command), known)
+        names = dispatch.list_command_names(self.cluster)
+        if command is not None and command not in names:
+            hint = did_you_mean(str(command), names)
             raise ValueError(f"command is {command!r}, which is not the name of a command{hint}")
 
-    def await_change(self, known: Mapping[str, Any], seconds: float) -> None:
+    def await_change(self, version: Mapping[str, Any], seconds: float) -> None:
         """Wait while the topologyVersion of the member does not change.
 
-        :param known: the topologyVersion that the client knows.
+        :param version: the topologyVersion that the client knows.
         :param seconds: the longest wait in seconds.
         """
-        if known.get("processId") == self._process and known.get("counter") == self._version:
+        if version.get("processId") == self._process and version.get("counter") == self._version:
             self._change.wait(seconds)
 
 
-def check_number(name: str, value: Any, whole: bool = False) -> Any:
+def check_number(name: str, value: Any, is_whole: bool = False) -> Any:
     """Return `value`, or raise ValueError if `value` is not a number from 0 up."""
-    kinds = int if whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < float("inf"):
-        raise ValueError(f"{name} is {value!r}, which is not a {'whole ' if whole else ''}number from 0 up")
+    types = int if is_whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, types) or not 0 <= value < float("inf"):
+        raise ValueError(f"{name} is {value!r}, which is not a {'is_whole ' if is_whole else ''}number from 0 up")
     return value

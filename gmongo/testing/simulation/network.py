@@ -45,7 +45,7 @@ class Network:
     def loss(self, share: float) -> None:
         self._loss = _check_range("loss", share, 1)
 
-    def loses(self) -> bool:
+    def draw_loss(self) -> bool:
         """Decide at random if the next reply is lost. Return True if the reply is lost."""
         return self.loss > 0 and self.random.random() < self.loss
 
@@ -64,7 +64,6 @@ class Faults:
         self.clear()
 
     def clear(self) -> None:
-        """End all faults."""
         self.delay = 0.0
         self.partitioned = False
         self.cut: tuple[int, str | None] | None = None  # the length, and the command, of the reply to cut

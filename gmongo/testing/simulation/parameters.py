@@ -22,23 +22,23 @@ DEFAULTS: dict[str, Any] = {
     "ttlMonitorSleepSecs": 60
 }  # fmt: skip
 # The types that a new value may have, by the type of the default value.
-_KINDS: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, float), float: (int, float)}
+_TYPES: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, float), float: (int, float)}
 
 
 class Parameters(dict[str, Any]):
     """The server parameters of a member. `values` contains the values that differ from the defaults."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        unknown = sorted(set(values) - set(DEFAULTS))
-        if unknown:
-            raise ValueError(f"parameters has {unknown[0]!r}, which the simulation does not support")
+        unknown_names = sorted(set(values) - set(DEFAULTS))
+        if unknown_names:
+            raise ValueError(f"parameters has {unknown_names[0]!r}, which the simulation does not support")
         super().__init__({**DEFAULTS, **values})
 
     def change(self, name: str, value: Any) -> Any:
         """Set a parameter, and return its previous value."""
         if name not in self:
             raise error(NO_CODE, f"attempted to set unrecognized parameter [{name}]")
-        if not isinstance(value, _KINDS.get(type(DEFAULTS[name]), type(DEFAULTS[name]))):
+        if not isinstance(value, _TYPES.get(type(DEFAULTS[name]), type(DEFAULTS[name]))):
             raise error(14, f"parameter {name} cannot be {value!r}")
-        before, self[name] = self[name], value
-        return before
+        old_value, self[name] = self[name], value
+        return old_value

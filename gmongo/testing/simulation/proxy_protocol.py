@@ -11,8 +11,8 @@ from gmongo.testing.simulation.waiting import pause
 
 _VERSION_1 = b"PROXY "
 _VERSION_2 = b"\r\n\r\n\x00\r\nQUIT\n"
-_LONGEST_LINE = 107
-_LENGTH_AT = 14
+_MAX_LINE_BYTES = 107
+_LENGTH_OFFSET = 14
 _HEADER = 16
 _CHECK_INTERVAL = 0.001  # seconds
 
@@ -30,9 +30,9 @@ def skip_preamble(sock: Any) -> None:
     if start == _VERSION_1:
         line = b""
         while not line.endswith(b"\r\n"):
-            if len(line) > _LONGEST_LINE:
+            if len(line) > _MAX_LINE_BYTES:
                 raise ConnectionAbortedError("the PROXY preamble has no end")
             line += receive_exactly(sock, 1)
     elif _VERSION_2.startswith(start):
         header = receive_exactly(sock, _HEADER)
-        receive_exactly(sock, int.from_bytes(header[_LENGTH_AT:], "big"))
+        receive_exactly(sock, int.from_bytes(header[_LENGTH_OFFSET:], "big"))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _OVERLOADED = 462
 # The limiter always admits these commands, which concern connections, sessions, transactions and settings.
-_EXEMPT = frozenset(
+_EXEMPT_COMMANDS = frozenset(
     {
         "abortTransaction", "authenticate", "commitTransaction", "configureFailPoint",
         "endSessions", "getParameter", "hello", "isMaster", "ismaster", "killCursors", "logout",
@@ -30,7 +30,7 @@ class TokenBucket:
         self._tokens = 0.0
         self._at: float | None = None
 
-    def take(self, rate: float, burst: float) -> bool:
+    def take_token(self, rate: float, burst: float) -> bool:
         """Return True if the bucket admits another request. A full bucket admits `burst` requests at once."""
         now = clock.monotonic()
         self._tokens = burst if self._at is None else min(burst, self._tokens + (now - self._at) * rate)
@@ -52,14 +52,13 @@ class RateLimits:
     def admit_request(self, call: Call) -> None:
         """Check if the limiter admits a command."""
         parameters = call.member.parameters
-        if not parameters["ingressRequestRateLimiterEnabled"] or call.name in _EXEMPT:
+        if not parameters["ingressRequestRateLimiterEnabled"] or call.name in _EXEMPT_COMMANDS:
             return
         if not self._admit(self._requests, call.member, "ingressRequestAdmission"):
             message = "Rate limiter 'ingressRequestRateLimiter' rate exceeded"
             raise error(_OVERLOADED, message, OVERLOAD_LABELS)
 
     def admits_connection(self, member: Member) -> bool:
-        """Return True if the limiter admits a new connection."""
         if not member.parameters["ingressConnectionEstablishmentRateLimiterEnabled"]:
             return True
         return self._admit(self._connections, member, "ingressConnectionEstablishment")
@@ -73,6 +72,6 @@ class RateLimits:
         parameters: dict[str, Any] = member.parameters
         rate = parameters[f"{prefix}RatePerSec"]
         burst = max(1.0, rate * parameters[f"{prefix}BurstCapacitySecs"])
-        admitted = buckets.setdefault(member.address, TokenBucket()).take(rate, burst)
+        admitted = buckets.setdefault(member.address, TokenBucket()).take_token(rate, burst)
         self.rejected += not admitted
         return admitted

@@ -22,24 +22,24 @@ _STATEMENTS = {"update": "updates", "delete": "deletes"}
 def execute_sleep(call: Call, operation: Operation) -> None:
     """Remove each ``$where`` that contains only a sleep, and sleep for the sum of the times."""
     total = 0.0
-    for document, field in list(_filters(call)):
-        seconds = _seconds_of_sleep(document[field])
+    for document, field in list(_find_filters(call)):
+        seconds = _parse_sleep(document[field])
         if seconds is not None:
             total += seconds
-            # The change has no effect on stored documents. The command log contains the changed document.
+            # The removal changes the document in the command log, but no stored document.
             document[field] = {name: value for name, value in document[field].items() if name != "$where"}
     if not total:
         return
-    allowed = (call.body.get("maxTimeMS") or float("inf")) / 1000
-    if wait_for(operation.over, min(total, allowed)):
+    max_seconds = (call.body.get("maxTimeMS") or float("inf")) / 1000
+    if wait_for(operation.over, min(total, max_seconds)):
         if operation.is_killed():
             raise interrupted()
         raise CloseConnection
-    if allowed < total:
+    if max_seconds < total:
         raise error(50, "operation exceeded time limit")
 
 
-def _filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
+def _find_filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield, for each filter of the command, the document with the filter and the name of the filter field."""
     if call.name == "find" and isinstance(call.body.get("filter"), dict):
         yield call.body, "filter"
@@ -49,7 +49,7 @@ def _filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
             yield statement, "q"
 
 
-def _seconds_of_sleep(condition: dict[str, Any]) -> float | None:
+def _parse_sleep(condition: dict[str, Any]) -> float | None:
     """Return the seconds that the ``$where`` of a filter sleeps, or None for other code, which the store refuses."""
     script = str(condition.get("$where", "")).strip()
     match = next(filter(None, (pattern.fullmatch(script) for pattern in _SLEEPS)), None)

@@ -23,7 +23,7 @@ _DEPRECATED = {"1": frozenset({"testDeprecation"}), "2": frozenset({"testDepreca
 _COMMANDS = {"1": _VERSION_1, "2": _VERSION_2}
 _SINCE = {"count": (5, 0, 9), "bulkWrite": (8, 0, 0)}
 # The fields that do not belong to API version 1, by command.
-_FIELDS_OUTSIDE: dict[str, frozenset[str]] = {
+_EXCLUDED_FIELDS: dict[str, frozenset[str]] = {
     "find": frozenset(
         {"awaitData", "max", "min", "noCursorTimeout", "oplogReplay", "returnKey", "showRecordId", "tailable"}
     ),
@@ -32,9 +32,9 @@ _FIELDS_OUTSIDE: dict[str, frozenset[str]] = {
     "listIndexes": frozenset({"includeBuildUUIDs", "includeIndexBuildInfo"}),
     "update": frozenset(),
 }
-_INDEX_FIELDS_OUTSIDE = frozenset({"background", "bucketSize", "sparse", "storageEngine"})
-_INDEX_TYPES_OUTSIDE = frozenset({"text", "geoHaystack"})
-_STAGES_OUTSIDE = frozenset(
+_EXCLUDED_INDEX_FIELDS = frozenset({"background", "bucketSize", "sparse", "storageEngine"})
+_EXCLUDED_INDEX_TYPES = frozenset({"text", "geoHaystack"})
+_EXCLUDED_STAGES = frozenset(
     {
         "$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSampledQueries",
         "$listSearchIndexes", "$listSessions", "$planCacheStats", "$search", "$searchMeta",
@@ -43,7 +43,7 @@ _STAGES_OUTSIDE = frozenset(
 )  # fmt: skip
 
 
-def check(call: Call) -> None:
+def check_stable_api(call: Call) -> None:
     """Check the fields of the Stable API in a command."""
     body = call.body
     version = body.get("apiVersion")
@@ -56,8 +56,8 @@ def check(call: Call) -> None:
     if body.get("apiStrict"):
         _check_strict(call, version)
     if body.get("apiDeprecationErrors") and call.name in _DEPRECATED[version]:
-        beginning = "Provided apiDeprecationErrors:true, but the command"
-        raise error(324, f"{beginning} {call.name} is deprecated in API Version {version}")
+        message_start = "Provided apiDeprecationErrors:true, but the command"
+        raise error(324, f"{message_start} {call.name} is deprecated in API Version {version}")
 
 
 def _check_absence(call: Call) -> None:
@@ -70,33 +70,33 @@ def _check_absence(call: Call) -> None:
 
 
 def _check_strict(call: Call, version: str) -> None:
-    known = call.name in _COMMANDS[version] and call.cluster.version >= _SINCE.get(call.name, (0,))
-    if not known:
+    listed = call.name in _COMMANDS[version] and call.cluster.version >= _SINCE.get(call.name, (0,))
+    if not listed:
         raise error(323, f"Provided apiStrict:true, but the command {call.name} is not in API Version {version}")
-    for name in sorted(_FIELDS_OUTSIDE.get(call.name, frozenset()) & set(call.body)):
-        raise _not_in_api(f"the field {name!r} of {call.name}", version)
-    for stage in _stages(call.body):
-        if stage in _STAGES_OUTSIDE:
-            raise _not_in_api(f"stage {stage}", version)
+    for name in sorted(_EXCLUDED_FIELDS.get(call.name, frozenset()) & set(call.body)):
+        raise _create_api_error(f"the field {name!r} of {call.name}", version)
+    for stage in _find_stages(call.body):
+        if stage in _EXCLUDED_STAGES:
+            raise _create_api_error(f"stage {stage}", version)
     if call.name == "createIndexes":
         _check_indexes(call.body, version)
 
 
 def _check_indexes(body: Mapping[str, Any], version: str) -> None:
     for index in body.get("indexes", ()):
-        for name in sorted(_INDEX_FIELDS_OUTSIDE & set(index)):
-            raise _not_in_api(f"the index option {name!r}", version)
+        for name in sorted(_EXCLUDED_INDEX_FIELDS & set(index)):
+            raise _create_api_error(f"the index option {name!r}", version)
         kinds = (kind for kind in index.get("key", {}).values() if isinstance(kind, str))
-        if any(kind in _INDEX_TYPES_OUTSIDE for kind in kinds):
-            raise _not_in_api(f"the index {index.get('key')}", version)
+        if any(kind in _EXCLUDED_INDEX_TYPES for kind in kinds):
+            raise _create_api_error(f"the index {index.get('key')}", version)
 
 
-def _stages(body: Mapping[str, Any]) -> list[str]:
+def _find_stages(body: Mapping[str, Any]) -> list[str]:
     pipeline = body.get("pipeline")
     if not isinstance(pipeline, list):
         return []
     return [name for stage in pipeline if isinstance(stage, Mapping) for name in stage]
 
 
-def _not_in_api(construct: str, version: str) -> CommandError:
+def _create_api_error(construct: str, version: str) -> CommandError:
     return error(323, f"Provided apiStrict:true, but {construct} is not in API Version {version}")

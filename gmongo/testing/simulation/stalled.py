@@ -37,9 +37,9 @@ MESSAGE = (
 _log = logging.getLogger("gmongo.testing")
 _OTHER_DRIVERS = frozenset({"pymongo", "motor"})
 # The packages whose functions can block a thread.
-_WAITS = frozenset({"asyncio", "concurrent", "queue", "selectors", "socket", "ssl", "threading", *_OTHER_DRIVERS})
+_BLOCKERS = frozenset({"asyncio", "concurrent", "queue", "selectors", "socket", "ssl", "threading", *_OTHER_DRIVERS})
 _CHECK_INTERVAL = 0.25  # seconds
-_CHECKS = 5  # A thread counts as blocked after this number of consecutive checks.
+_REQUIRED_CHECKS = 5  # A thread counts as blocked after this number of consecutive checks.
 _REQUEST_TIMEOUT = 1.0  # seconds
 _OPERATION_FAILED = 96
 
@@ -47,42 +47,44 @@ _watched: weakref.WeakSet[Listener] = weakref.WeakSet()
 _watcher: threading.Thread | None = None
 
 
-def watch(*listeners: Listener) -> None:
+def watch_listeners(*listeners: Listener) -> None:
     """Watch the listeners, if the program has imported another driver, which can block the thread of a listener."""
     global _watcher
     _watched.update(listeners)
     if not _watched or monkey.is_module_patched("threading") or not _OTHER_DRIVERS & set(sys.modules):
         return
     if _watcher is None or not _watcher.is_alive():  # the watcher thread does not exist in a forked process
-        _watcher = threading.Thread(target=_watch, name="gmongo.testing.stalled", daemon=True)
+        _watcher = threading.Thread(target=_run_watcher, name="gmongo.testing.stalled", daemon=True)
         _watcher.start()
 
 
-def _watch() -> None:
+def _run_watcher() -> None:
     # A check finds a listener if the listener has not accepted a connection, and the thread of the listener runs
     # blocking code. `counts` is the number of consecutive checks that found a listener, by port. One check is not
     # enough, because a thread that is not blocked may run blocking code at one moment. The watcher counts checks
     # instead of seconds, because the process may have had no processor for seconds.
     counts: dict[int, int] = {}
     while listeners := list(_watched):
-        waiting = {
-            each.port: each for each in listeners if each.has_waiting_connection() and _is_in_blocking_code(each.thread)
+        blocked_listeners = {
+            candidate.port: candidate
+            for candidate in listeners
+            if candidate.has_waiting_connection() and _is_in_blocking_code(candidate.thread)
         }
         del listeners
-        counts = {port: counts.get(port, 0) + 1 for port in waiting}
-        for port, listener in waiting.items():
-            if counts[port] >= _CHECKS:
+        counts = {port: counts.get(port, 0) + 1 for port in blocked_listeners}
+        for port, listener in blocked_listeners.items():
+            if counts[port] >= _REQUIRED_CHECKS:
                 _log.error(MESSAGE)
                 for sock in listener.accept_waiting():
                     _reply_with_error(sock)
-        waiting.clear()
+        blocked_listeners.clear()
         time.sleep(_CHECK_INTERVAL)
 
 
 def _is_in_blocking_code(thread: int) -> bool:
     """Return True if the thread runs a function of a package that can block the thread."""
     frame = sys._current_frames().get(thread)
-    return frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _WAITS
+    return frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BLOCKERS
 
 
 def _reply_with_error(sock: Any) -> None:
@@ -91,8 +93,8 @@ def _reply_with_error(sock: Any) -> None:
     try:
         length, number, _response_to, opcode = HEADER.unpack(receive_exactly(sock, HEADER_SIZE))
         message = read_message(opcode, receive_exactly(sock, length - HEADER_SIZE))
-        problem = {"ok": 0.0, "errmsg": MESSAGE, "code": _OPERATION_FAILED, "codeName": "OperationFailed"}
-        sock.sendall(write_reply(message.opcode, 1, number, 0, problem))
+        error_reply = {"ok": 0.0, "errmsg": MESSAGE, "code": _OPERATION_FAILED, "codeName": "OperationFailed"}
+        sock.sendall(write_reply(message.opcode, 1, number, 0, error_reply))
     except (OSError, MalformedMessage, MalformedCommand):
         pass
     finally:

@@ -1,6 +1,6 @@
 """The server side of TLS, with memory buffers.
 
-The class accepts any ``ssl.SSLContext``, and does not block the event loop.
+The class `TlsStream` accepts any ``ssl.SSLContext``, and does not block the event loop.
 """
 
 from __future__ import annotations

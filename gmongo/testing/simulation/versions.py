@@ -12,7 +12,7 @@ _WIRE_VERSIONS = (
 # The first version with `hello` and streams of hello replies, and with the labels RetryableWriteError and
 # ResumableChangeStreamError.
 STREAMS_AND_LABELS = (4, 4)
-OLDEST, NEWEST = _WIRE_VERSIONS[0][0], _WIRE_VERSIONS[-1][0]
+OLDEST_VERSION, NEWEST_VERSION = _WIRE_VERSIONS[0][0], _WIRE_VERSIONS[-1][0]
 
 
 def parse_version(version: str) -> tuple[int, int, int]:
@@ -21,11 +21,11 @@ def parse_version(version: str) -> tuple[int, int, int]:
         numbers = tuple(int(part) for part in version.split("."))
     except ValueError:
         numbers = ()
-    if len(numbers) not in (2, 3) or not OLDEST <= numbers[:2] <= NEWEST:
+    if len(numbers) not in (2, 3) or not OLDEST_VERSION <= numbers[:2] <= NEWEST_VERSION:
         raise ValueError(f"version {version!r} is not between '4.2' and '8.2'")
     return numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else 0
 
 
-def wire_version(version: tuple[int, ...]) -> int:
+def find_wire_version(version: tuple[int, ...]) -> int:
     """Return the maxWireVersion of a server version."""
     return max(number for release, number in _WIRE_VERSIONS if release <= version[:2])

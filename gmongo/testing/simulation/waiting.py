@@ -34,7 +34,6 @@ class Change:
         self._event = Event()
 
     def announce(self) -> None:
-        """Wake all waiting greenlets."""
         event, self._event = self._event, Event()
         event.set()
 

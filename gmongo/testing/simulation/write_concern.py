@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing import clock
-from gmongo.testing.command import error, name_of
+from gmongo.testing.command import error, find_name
 from gmongo.testing.simulation.call import Call
-from gmongo.testing.store.values import is_number, long_of
+from gmongo.testing.store.values import is_number, to_long
 from gmongo.testing.unsupported import not_supported
 
 _TIMEOUT = 64
@@ -28,7 +28,7 @@ def check_write_concern(call: Call) -> None:
     concern = call.body.get("writeConcern")
     if not concern:
         return
-    w = _normalized_w(concern.get("w", 1))
+    w = _normalize_w(concern.get("w", 1))
     if w == {}:
         raise error(9, "tagged write concern requires tags")
     if isinstance(w, dict):
@@ -37,7 +37,7 @@ def check_write_concern(call: Call) -> None:
         raise error(9, f"w has to be a number from 0 to 50 or a string, not {w!r}")
     if w == 0 and (concern.get("j") or concern.get("fsync")):
         raise error(2, "cannot have w : 0 and j : true")
-    if call.cluster.topology.gossips:
+    if call.cluster.topology.has_cluster_time:
         return
     if isinstance(w, str) and w != "majority":
         raise error(2, f"cannot use non-majority 'w' mode {w} when a host is not a member of a replica set")
@@ -48,38 +48,39 @@ def check_write_concern(call: Call) -> None:
 def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
     """Wait until enough members have replicated the write. If the wait fails, add a ``writeConcernError``."""
     concern = call.body.get("writeConcern")
-    if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
+    is_replicated = call.cluster.topology.has_cluster_time
+    if not concern or not is_replicated or call.name in WITHOUT_WRITE_CONCERN:
         return
-    w = _normalized_w(concern.get("w", "majority"))
-    problem = _unsatisfiable_error(call, w) or _await_replication(call, w, concern)
-    if problem is not None:
-        code, message = problem
-        shown = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
-        info = {**({"wtimeout": True} if code == _TIMEOUT else {}), "writeConcern": shown}
-        error = {"code": code, "codeName": name_of(code), "errmsg": message, "errInfo": info}
+    w = _normalize_w(concern.get("w", "majority"))
+    failure = _find_problem(call, w) or _await_replication(call, w, concern)
+    if failure is not None:
+        code, message = failure
+        fields = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
+        info = {**({"wtimeout": True} if code == _TIMEOUT else {}), "writeConcern": fields}
+        error = {"code": code, "codeName": find_name(code), "errmsg": message, "errInfo": info}
         reply.setdefault("writeConcernError", error)
 
 
-def _normalized_w(w: Any) -> Any:
-    return "" if w is None else long_of(w) if is_number(w) else w
+def _normalize_w(w: Any) -> Any:
+    return "" if w is None else to_long(w) if is_number(w) else w
 
 
-def _unsatisfiable_error(call: Call, w: Any) -> tuple[int, str] | None:
+def _find_problem(call: Call, w: Any) -> tuple[int, str] | None:
     """Return the code and message of the error if the deployment can never satisfy the write concern."""
     if isinstance(w, str):
-        known = w == "majority" or w in call.cluster.write_concern_modes
-        return None if known else (79, f"No write concern mode named '{w}' found in replica set configuration")
-    return (100, "Not enough data-bearing nodes") if w > call.cluster.topology.data_bearing else None
+        is_known = w == "majority" or w in call.cluster.write_concern_modes
+        return None if is_known else (79, f"No write concern mode named '{w}' found in replica set configuration")
+    return (100, "Not enough data-bearing nodes") if w > call.cluster.topology.data_bearing_count else None
 
 
 def _await_replication(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[int, str] | None:
     """Wait until `w` members have replicated the write. After a timeout, return the code and text of the error."""
     topology = call.cluster.topology
-    needed = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
+    required_count = topology.data_bearing_count // 2 + 1 if isinstance(w, str) else w
     timeout = concern.get("wtimeout")
-    limit = long_of(timeout) / 1000 if is_number(timeout) else 0
+    limit = to_long(timeout) / 1000 if is_number(timeout) else 0
     deadline = clock.monotonic() + limit if limit else None
-    while topology.replicating < needed and call.connection.is_open:
+    while topology.replicating_count < required_count and call.connection.is_open:
         remaining = None if deadline is None else deadline - clock.monotonic()
         if remaining is not None and remaining <= 0:
             return _TIMEOUT, "waiting for replication timed out"

@@ -12,8 +12,8 @@ from gmongo.testing.command import Request, error
 from gmongo.testing.store.commands import COMMANDS
 from gmongo.testing.store.dispatch import execute
 from gmongo.testing.store.end_transactions import abort, end_session, kill_session
-from gmongo.testing.store.expiry import run_due_work
-from gmongo.testing.store.fields import ALIASES, without_alias
+from gmongo.testing.store.expiry import expire_data
+from gmongo.testing.store.fields import ALIASES, replace_alias
 from gmongo.testing.store.state import State
 
 __all__ = ["Store"]
@@ -29,16 +29,16 @@ class Store:
     def version(self) -> tuple[int, int]:
         return self._state.version
 
-    def handles(self, name: str) -> bool:
+    def supports(self, name: str) -> bool:
         return ALIASES.get(name, name) in COMMANDS
 
     def execute(self, request: Request) -> dict[str, Any]:
-        """Return the reply without ``ok`` and cluster time. The caller must not change the documents of the reply."""
+        """Return a read-only reply to a command, without ``ok`` and cluster time."""
         name = ALIASES.get(request.name, request.name)
         if name not in COMMANDS:
             raise error(59, f"no such command: '{request.name}'")
         if name != request.name:
-            killed, request = request.killed, replace(request, name=name, body=without_alias(request))
+            killed, request = request.killed, replace(request, name=name, body=replace_alias(request))
             request.killed = killed
         return execute(self._state, request)
 
@@ -55,7 +55,7 @@ class Store:
         extra = {"operationDescription": {"shardKey": key}}
         state.publish("shardCollection", database, name, uuid=collection.uuid, extra=extra)
 
-    def status(self) -> dict[str, Any]:
+    def describe_status(self) -> dict[str, Any]:
         """Return the sections of ``serverStatus`` that the store determines."""
         return {
             "metrics": {"cursor": {"open": {"total": self._state.cursors.count()}}},
@@ -66,7 +66,7 @@ class Store:
         """Return the logical time, which advances with each write."""
         return self._state.now()
 
-    def member_lost(self, member: str) -> None:
+    def handle_member_loss(self, member: str) -> None:
         """Close the cursors and abort the transactions of a member that was killed."""
         state = self._state
         state.losses[member] += 1
@@ -77,7 +77,7 @@ class Store:
                 abort(state, session)
         state.wake()
 
-    def connection_lost(self, connection: int) -> None:
+    def handle_connection_loss(self, connection: int) -> None:
         """Abort the open transaction of a closed connection, in a deployment with a load balancer."""
         for session in self._state.sessions:
             transaction = session.transaction
@@ -85,10 +85,10 @@ class Store:
                 abort(self._state, session)
 
     def wake(self) -> None:
-        """Wake all waiting commands. Each command then checks its condition again."""
+        """Wake all waiting commands, which then check their conditions again."""
         self._state.wake()
 
-    def end_cursor(self, cursor_id: int) -> None:
+    def close_cursor(self, cursor_id: int) -> None:
         self._state.cursors.close(cursor_id)
 
     def abort_transactions(self) -> None:
@@ -108,7 +108,7 @@ class Store:
 
     def run_due_work(self, parameters: Mapping[str, Any]) -> None:
         """Remove documents that expired because of TTL indexes. Abort transactions whose lifetime is over."""
-        run_due_work(self._state, parameters)
+        expire_data(self._state, parameters)
 
     def expire(self) -> None:
         """Close idle cursors, and end the sessions that no command has used for 30 minutes."""

@@ -1,6 +1,6 @@
-"""Read and write the current state, and read a past state.
+"""Read and write the current data, and read the data of a past time.
 
-The module :mod:`gmongo.testing.store.transactions` contains the access of transactions to the state.
+Transactions have their own class in :mod:`gmongo.testing.store.transactions`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.duplicates import check_unique, duplicate_key, new_entries
-from gmongo.testing.store.errors import write_conflict
+from gmongo.testing.store.duplicates import check_unique, create_duplicate_error, find_new_entries
+from gmongo.testing.store.errors import create_write_conflict
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import Key
 
 
 class Access:
-    """Access to the current state. Writes take effect immediately."""
+    """Access to the current data. Each write takes effect immediately."""
 
     in_transaction = False
 
@@ -28,45 +28,46 @@ class Access:
         self.state = state
 
     def find(self, database: str, name: str) -> Collection | None:
-        """Return the collection or view with this name. Return None if there is no such collection or view."""
+        """Return the collection or view with this name, or None if the name is unknown."""
         return self.state.catalog.get((database, name))
 
     def records(self, collection: Collection) -> Mapping[Key, Record]:
-        """Return the records of a collection in natural order."""
         return collection.records
 
-    def unindexed(self, collection: Collection) -> Iterable[Key]:
-        """Return the keys of the records whose version differs between this access and the indexes."""
+    def find_unindexed_keys(self, collection: Collection) -> Iterable[Key]:
+        """Return the keys of records for which the indexes contain another version than this
+        access.
+        """
         return ()
 
-    def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
-        """Wait until no transaction has locked the record. Return True if the method had to wait."""
-        waited = False
+    def await_unlocked(self, collection: Collection, key: Key, pace: Pace) -> bool:
+        """Wait until no transaction has locked the record. Return True if the method waited."""
+        has_waited = False
         while (transaction := collection.record_locks.get(key)) is not None:
-            waited = True
-            self._await(transaction, pace)
-        return waited
+            has_waited = True
+            self._await_transaction(transaction, pace)
+        return has_waited
 
-    def await_entries(self, collection: Collection, document: Document, before: Document | None, pace: Pace) -> bool:
+    def await_unlocked_entries(
+        self, collection: Collection, document: Document, old: Document | None, pace: Pace
+    ) -> bool:
         """Wait until no transaction has locked an entry that `document` would add to a unique index.
 
-        Return True if the method had to wait.
+        Return True if the method waited.
         """
-        waited = False
-        while (transaction := self._transaction_with_lock(collection, document, before)) is not None:
-            waited = True
-            self._await(transaction, pace)
-        return waited
+        has_waited = False
+        while (transaction := self._find_locker(collection, document, old)) is not None:
+            has_waited = True
+            self._await_transaction(transaction, pace)
+        return has_waited
 
-    def _transaction_with_lock(
-        self, collection: Collection, document: Document, before: Document | None
-    ) -> object | None:
+    def _find_locker(self, collection: Collection, document: Document, old: Document | None) -> Any:
         if not collection.entry_locks:
             return None
-        entries = new_entries(collection, document, before)
+        entries = find_new_entries(collection, document, old)
         return next((collection.entry_locks[entry] for entry in entries if entry in collection.entry_locks), None)
 
-    def _await(self, transaction: Any, pace: Pace) -> None:
+    def _await_transaction(self, transaction: Any, pace: Pace) -> None:
         lifetime, time_limit = transaction.seconds_left(), pace.check_wait()
         if lifetime <= 0:
             transaction.abort()
@@ -80,10 +81,10 @@ class Access:
         key = collection.key(document["_id"])
         if key in collection.records and collection.kind == "timeseries":
             key = (*key, collection.last_number + 1)  # several measurements of a time series may have the same _id
-        self._check_free(collection, key)
+        self._check_unlocked(collection, key)
         if key in collection.records:
-            raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
-        self._check_entries_free(collection, document, None)
+            raise create_duplicate_error(collection, collection.indexes["_id_"], (document["_id"],))
+        self._check_entries_unlocked(collection, document, None)
         check_unique(collection, key, document, collection.records)
         store_insert(self.state, collection, key, document, self.state.tick())
 
@@ -93,29 +94,29 @@ class Access:
         key: Key,
         document: Document,
         kind: str,
-        whole: frozenset[str] | None = frozenset(),
+        whole_paths: frozenset[str] | None = frozenset(),
     ) -> None:
-        """Replace a document."""
-        self._check_free(collection, key)
-        self._check_entries_free(collection, document, collection.records[key].document)
+        self._check_unlocked(collection, key)
+        self._check_entries_unlocked(collection, document, collection.records[key].document)
         check_unique(collection, key, document, collection.records)
-        store_replace(self.state, collection, key, document, kind, self.state.tick(), whole=whole)
+        time = self.state.tick()
+        store_replace(self.state, collection, key, document, kind, time, whole_paths=whole_paths)
 
     def remove(self, collection: Collection, key: Key) -> None:
-        self._check_free(collection, key)
+        self._check_unlocked(collection, key)
         store_remove(self.state, collection, key, self.state.tick())
 
-    def _check_free(self, collection: Collection, key: Key) -> None:
+    def _check_unlocked(self, collection: Collection, key: Key) -> None:
         if key in collection.record_locks:
-            raise write_conflict()
+            raise create_write_conflict()
 
-    def _check_entries_free(self, collection: Collection, document: Document, before: Document | None) -> None:
-        if self._transaction_with_lock(collection, document, before) is not None:
-            raise write_conflict()
+    def _check_entries_unlocked(self, collection: Collection, document: Document, old: Document | None) -> None:
+        if self._find_locker(collection, document, old) is not None:
+            raise create_write_conflict()
 
 
 class PastAccess(Access):
-    """Access to a past state, which cannot be changed."""
+    """Read-only access to the data of a past logical time."""
 
     def __init__(self, state: State, time: Timestamp) -> None:
         super().__init__(state)
@@ -124,19 +125,19 @@ class PastAccess(Access):
     def find(self, database: str, name: str) -> Collection | None:
         collection = super().find(database, name)
         if collection is not None and collection.created > self.time:
-            raise snapshot_unavailable(collection)
+            raise create_snapshot_error(collection)
         return collection
 
     def records(self, collection: Collection) -> Mapping[Key, Record]:
-        if self.time < collection.horizon:
+        if self.time < collection.oldest_time:
             raise error(239, "Read timestamp is older than the oldest available timestamp.")
-        return collection.as_of(self.time)
+        return collection.read_at(self.time)
 
-    def unindexed(self, collection: Collection) -> Iterable[Key]:
-        return collection.changed_since(self.time)
+    def find_unindexed_keys(self, collection: Collection) -> Iterable[Key]:
+        return collection.find_changed_keys(self.time)
 
 
-def snapshot_unavailable(collection: Collection) -> CommandError:
+def create_snapshot_error(collection: Collection) -> CommandError:
     """Return the error of a read at a time before the creation of the collection."""
     return error(246, "Unable to read from a snapshot due to pending collection catalog changes; please retry the "
                  f"operation. Collection: {collection.namespace}")  # fmt: skip
@@ -145,9 +146,9 @@ def snapshot_unavailable(collection: Collection) -> CommandError:
 def store_insert(
     state: State, collection: Collection, key: Key, document: Document, time: Timestamp, index: int = 0, **fields: Any
 ) -> None:
-    """Store a new document after all checks, and log the change."""
+    """Store a checked new document, and publish the change."""
     collection.put(key, Record(collection.next_number(), document), time)
-    _log(state, collection, "insert", index, after=document, **fields)
+    _publish(state, collection, "insert", index, after=document, **fields)
     if collection.is_capped:
         collection.shrink(time)
 
@@ -156,23 +157,23 @@ def store_replace(
     state: State, collection: Collection, key: Key, document: Document, kind: str, time: Timestamp, index: int = 0,
     **fields: Any
 ) -> None:  # fmt: skip
-    """Replace a document after all checks, and log the change."""
+    """Replace a document by a checked document, and publish the change."""
     record = collection.records[key]
     collection.put(key, Record(record.number, document), time)
-    _log(state, collection, kind, index, before=record.document, after=document, **fields)
+    _publish(state, collection, kind, index, before=record.document, after=document, **fields)
 
 
 def store_remove(
     state: State, collection: Collection, key: Key, time: Timestamp, index: int = 0, **fields: Any
 ) -> None:
-    """Remove a document, and log the change."""
-    before = collection.records[key].document
+    """Remove a document, and publish the change."""
+    old = collection.records[key].document
     collection.remove(key, time)
-    _log(state, collection, "delete", index, before=before, **fields)
+    _publish(state, collection, "delete", index, before=old, **fields)
 
 
-def _log(state: State, collection: Collection, kind: str, index: int, **fields: Any) -> None:
-    has_images = bool(collection.options.get("changeStreamPreAndPostImages", {}).get("enabled"))
+def _publish(state: State, collection: Collection, kind: str, index: int, **fields: Any) -> None:
+    has_pre_images = bool(collection.options.get("changeStreamPreAndPostImages", {}).get("enabled"))
     state.publish(
-        kind, collection.database, collection.name, index, uuid=collection.uuid, pre_images=has_images, **fields
+        kind, collection.database, collection.name, index, uuid=collection.uuid, pre_images=has_pre_images, **fields
     )

@@ -13,19 +13,20 @@ from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field, malformed
 from gmongo.testing.store.matching import Match, compile_filter
-from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.paths import value_at
+from gmongo.testing.store.operators import has_operators
+from gmongo.testing.store.paths import find_value
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.positions import positional_index
+from gmongo.testing.store.positions import find_matched_index
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.update_operators import UPDATE_OPERATORS, Edit, check_operand
-from gmongo.testing.store.values import MISSING, copy_value, equal, identical
+from gmongo.testing.store.values import MISSING, are_equal, are_identical, copy_value
 from gmongo.testing.unsupported import not_supported
 
 Document = dict[str, Any]
-# For these operators, and for `$push` with modifiers, change streams show the new array instead of changed elements.
-_WHOLE = frozenset({"$addToSet", "$pop", "$pull", "$pullAll"})
-_MOVING = frozenset({"$position", "$slice", "$sort"})
+# The operators after which change streams show the new array instead of changed elements. A `$push`
+# with one of the modifiers in `_MOVING_MODIFIERS` has the same effect.
+_WHOLE_ARRAY_OPERATORS = frozenset({"$addToSet", "$pop", "$pull", "$pullAll"})
+_MOVING_MODIFIERS = frozenset({"$position", "$slice", "$sort"})
 _IDENTIFIER = re.compile(r"^[a-z][A-Za-z0-9]*$")
 
 
@@ -50,7 +51,7 @@ class Update:
         if self.is_pipeline:
             self._pipeline = compile_update_pipeline(self.spec, self.variables, self.collation)
         elif self.has_operators:
-            self._edits = _edits_of(self.spec, self._filters, self.collation)
+            self._edits = _compile_edits(self.spec, self._filters, self.collation)
 
     @property
     def is_replacement(self) -> bool:
@@ -60,105 +61,104 @@ class Update:
         """Return True if the server counts the document as modified even if the document does not change."""
         if self.is_replacement:
             return "_id" not in self.spec
-        pushes = {} if self.is_pipeline else self.spec.get("$push", {})
+        operands_by_path = {} if self.is_pipeline else self.spec.get("$push", {})
         return any(
-            isinstance(push, dict)
-            and "$each" in push
-            and ("$sort" in push or ("$slice" in push and push["$each"]))
-            and any(self._matching_paths(document, path.split("."), document))
-            for path, push in pushes.items()
+            isinstance(operand, dict)
+            and "$each" in operand
+            and ("$sort" in operand or ("$slice" in operand and operand["$each"]))
+            and any(self._find_paths(document, path.split("."), document))
+            for path, operand in operands_by_path.items()
         )
 
-    def apply(self, document: Document, inserting: bool = False) -> Document:
-        """Return the updated copy of a document."""
+    def apply(self, document: Document, is_insert: bool = False) -> Document:
         if self.is_pipeline:
-            changed = self._pipeline(copy_value(document))
+            updated = self._pipeline(copy_value(document))
         elif self.has_operators:
-            changed = self._apply_operators(copy_value(document), inserting)
+            updated = self._apply_operators(copy_value(document), is_insert)
         else:
-            if not inserting:
+            if not is_insert:
                 _check_replacement(self.spec)
-            changed = copy_value(self.spec)
-        if self.has_operators and "_id" in document and "_id" not in changed:
+            updated = copy_value(self.spec)
+        if self.has_operators and "_id" in document and "_id" not in updated:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
-        return _with_identity(changed, document, inserting)
+        return _add_identity(updated, document, is_insert)
 
-    def written_whole(self, document: Document, changed: Document) -> frozenset[str] | None:
-        """Return the paths whose values change streams show completely.
+    def find_whole_paths(self, document: Document, updated: Document) -> frozenset[str] | None:
+        """Return the paths of the values that change streams show completely.
 
-        The result contains the empty path after update operators. The result is None after ``$[]`` and ``$[name]``.
+        After update operators, the result contains the empty path. After ``$[]`` and ``$[name]``,
+        the result is None.
         """
         if not self.has_operators:
             return frozenset()
         if any(_is_array_operator(part) for parts, _, _ in self._edits for part in parts):
             return None
-        whole = {""}
+        whole_paths = {""}
         for parts, name, _ in self._edits:
             if name == "$push" and not self._has_modifiers(parts):
                 continue
-            for path in self._matching_paths(document, parts, document):
-                after = value_at(changed, path)
-                before = value_at(document, path)
-                is_container = after is None or isinstance(after, (dict, list))
-                is_forced = name in _WHOLE or name == "$push"
-                if is_forced or (is_container and (before is MISSING or not identical(before, after))):
-                    whole.add(".".join(path))
-        return frozenset(whole)
+            for path in self._find_paths(document, parts, document):
+                new = find_value(updated, path)
+                old = find_value(document, path)
+                is_container = new is None or isinstance(new, (dict, list))
+                is_forced = name in _WHOLE_ARRAY_OPERATORS or name == "$push"
+                if is_forced or (is_container and (old is MISSING or not are_identical(old, new))):
+                    whole_paths.add(".".join(path))
+        return frozenset(whole_paths)
 
     def _has_modifiers(self, parts: Sequence[str]) -> bool:
         """Return True if the ``$push`` to a path has a modifier that can move or remove elements."""
         operand = self.spec["$push"][".".join(parts)]
-        return isinstance(operand, dict) and not _MOVING.isdisjoint(operand)
+        return isinstance(operand, dict) and not _MOVING_MODIFIERS.isdisjoint(operand)
 
     def upserted(self) -> Document:
-        """Return the new document of an upsert."""
-        document = self.apply(_equalities(self.query, self.is_replacement), inserting=True)
+        document = self.apply(_find_equalities(self.query, self.is_replacement), is_insert=True)
         if "_id" not in document:
             document["_id"] = new_object_id()
         return {"_id": document["_id"], **document}
 
-    def _apply_operators(self, document: Document, inserting: bool) -> Document:
+    def _apply_operators(self, document: Document, is_insert: bool) -> Document:
         original = copy_value(document)
-        targets = [(self._paths_or_error(original, parts), name, edit) for parts, name, edit in self._edits]
+        targets = [(self._find_paths_or_error(original, parts), name, edit) for parts, name, edit in self._edits]
         for paths, name, edit in targets:
             if isinstance(paths, CommandError):
                 raise paths
-            for path in paths if name != "$setOnInsert" or inserting else ():
+            for path in paths if name != "$setOnInsert" or is_insert else ():
                 edit(document, path)
-                if path[0][:1] == "$" and not inserting and path[0] in document and path[0] not in original:
+                if path[0][:1] == "$" and not is_insert and path[0] in document and path[0] not in original:
                     raise error(52, f"The dollar ($) prefixed field '{path[0]}' is not valid for storage.")
-                if path[0] == "_id" in original and not equal(document.get("_id", MISSING), original["_id"]):
+                if path[0] == "_id" in original and not are_equal(document.get("_id", MISSING), original["_id"]):
                     raise immutable_field(f"Performing an update on the path '{'.'.join(path)}' would modify the "
                                           "immutable field '_id'")  # fmt: skip
         return document
 
-    def _paths_or_error(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
-        """Return the matching paths of a path with positional operators, or the error if there are none."""
+    def _find_paths_or_error(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
+        """Return the paths that a path with positional operators matches, or the error."""
         if "$" not in "".join(parts):
             return [list(parts)]
         try:
-            return list(self._matching_paths(document, parts, document))
+            return list(self._find_paths(document, parts, document))
         except CommandError as error:
             return error
 
-    def _matching_paths(self, original: Document, parts: Sequence[str], current: Document) -> Iterator[list[str]]:
+    def _find_paths(self, original: Document, parts: Sequence[str], current: Document) -> Iterator[list[str]]:
         """Yield the paths that a path with ``$``, ``$[]`` or ``$[name]`` matches in a document."""
-        number = next((place for place, part in enumerate(parts) if _is_positional(part)), None)
-        if number is None:
+        position = next((number for number, part in enumerate(parts) if _is_positional(part)), None)
+        if position is None:
             yield list(parts)
             return
-        part = parts[number]
-        before, after = list(parts[:number]), parts[number + 1 :]
-        for index in self._matching_indexes(original, before, part, current):
-            yield from self._matching_paths(original, [*before, str(index), *after], current)
+        part = parts[position]
+        prefix, suffix = list(parts[:position]), parts[position + 1 :]
+        for index in self._find_indexes(original, prefix, part, current):
+            yield from self._find_paths(original, [*prefix, str(index), *suffix], current)
 
-    def _matching_indexes(self, original: Document, path: Sequence[str], part: str, current: Document) -> list[int]:
+    def _find_indexes(self, original: Document, path: Sequence[str], part: str, current: Document) -> list[int]:
         if part == "$":
-            index = positional_index(original, path, self.query, self.variables, self.collation)
+            index = find_matched_index(original, path, self.query, self.variables, self.collation)
             if index is None:
                 raise bad_value("The positional operator did not find the match needed from the query.")
             return [index]
-        array = value_at(current, path)
+        array = find_value(current, path)
         if not isinstance(array, list):
             raise bad_value(f"The path '{'.'.join(path)}' must exist in the document in order to apply array updates.")
         if part == "$[]":
@@ -167,18 +167,18 @@ class Update:
         return [index for index, element in enumerate(array) if match(element)]
 
 
-def _with_identity(changed: Document, document: Document, inserting: bool) -> Document:
+def _add_identity(updated: Document, document: Document, is_insert: bool) -> Document:
     if "_id" not in document:
-        return changed
-    identity = changed.get("_id", MISSING)
+        return updated
+    identity = updated.get("_id", MISSING)
     if identity is MISSING:
-        return {"_id": document["_id"], **changed}
-    if not equal(identity, document["_id"]):
-        if inserting:
+        return {"_id": document["_id"], **updated}
+    if not are_equal(identity, document["_id"]):
+        if is_insert:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
         raise immutable_field("After applying the update, the (immutable) field '_id' was found to have been altered "
                               f"to _id: {identity!r}")  # fmt: skip
-    return {"_id": identity, **changed}
+    return {"_id": identity, **updated}
 
 
 def _check_replacement(spec: Document) -> None:
@@ -191,11 +191,11 @@ def _check_replacement(spec: Document) -> None:
             )
 
 
-def _edits_of(
+def _compile_edits(
     spec: Mapping[str, Any], filters: Mapping[str, Match], collation: Collation
 ) -> list[tuple[list[str], str, Callable[[Document, list[str]], None]]]:
-    found: list[tuple[list[str], str, Edit]] = []
-    used: set[str] = set()
+    edits: list[tuple[list[str], str, Edit]] = []
+    used_names: set[str] = set()
     for name, fields in spec.items():
         if name in unsupported.UPDATE_OPERATORS:
             raise not_supported(name)
@@ -209,16 +209,16 @@ def _edits_of(
             check_operand(name, path, operand)
             for target, edit in UPDATE_OPERATORS[name](path, operand, collation):
                 parts = _check_path(target)
-                for other, _, _ in found:
-                    _check_conflict(other, parts)
-                used |= _used_filters(parts, filters)
-                found.append((parts, name, edit))
-    for unused in set(filters) - used:
-        raise failed_to_parse(f"The array filter for identifier '{unused}' was not used in the update")
-    return sorted(found, key=lambda entry: path_order(".".join(entry[0])))
+                for other_parts, _, _ in edits:
+                    _check_conflict(other_parts, parts)
+                used_names |= _find_used_filters(parts, filters)
+                edits.append((parts, name, edit))
+    for unused_name in set(filters) - used_names:
+        raise failed_to_parse(f"The array filter for identifier '{unused_name}' was not used in the update")
+    return sorted(edits, key=lambda item: create_path_key(".".join(item[0])))
 
 
-def path_order(path: str) -> list[tuple[int, int, str]]:
+def create_path_key(path: str) -> list[tuple[int, int, str]]:
     """Return the sort key of a path. An update writes the paths in the order of the sort keys."""
     parts = [part if part != "$" else "" for part in path.split(".")]
     return [(0, int(part), "") if part.isdigit() else (int(bool(part)), -1, part) for part in parts]
@@ -236,13 +236,13 @@ def _check_path(path: str) -> list[str]:
     return parts
 
 
-def _used_filters(parts: Sequence[str], filters: Mapping[str, Match]) -> set[str]:
+def _find_used_filters(parts: Sequence[str], filters: Mapping[str, Match]) -> set[str]:
     if "$[" not in "".join(parts):
         return set()
-    used = {part[2:-1] for part in parts if part.startswith("$[") and _is_positional(part) and part != "$[]"}
-    for name in used - set(filters):
+    used_names = {part[2:-1] for part in parts if part.startswith("$[") and _is_positional(part) and part != "$[]"}
+    for name in used_names - set(filters):
         raise bad_value(f"No array filter found for identifier '{name}' in the update")
-    return used
+    return used_names
 
 
 def _is_positional(part: str) -> bool:
@@ -253,75 +253,75 @@ def _is_array_operator(part: str) -> bool:
     return part.startswith("$[") and part.endswith("]")
 
 
-def _overlap(first: list[str], second: list[str]) -> bool:
-    """Return True if one path contains the other, or if one of the first differing parts is an array operator."""
-    for left, right in zip(first, second, strict=False):
-        if left != right:
-            if _is_array_operator(left) and _is_array_operator(right):
+def _are_overlapping(first: list[str], second: list[str]) -> bool:
+    """Return True if one path contains the other, or the first difference is an array operator."""
+    for first_part, second_part in zip(first, second, strict=False):
+        if first_part != second_part:
+            if _is_array_operator(first_part) and _is_array_operator(second_part):
                 raise malformed("an update with two array operators for one array")
-            return _is_array_operator(left) != _is_array_operator(right)
+            return _is_array_operator(first_part) != _is_array_operator(second_part)
     return True
 
 
-def _conflict_error(path: Sequence[str], at: Sequence[str]) -> CommandError:
-    return error(40, f"Updating the path '{'.'.join(path)}' would create a conflict at '{'.'.join(at)}'")
+def _create_conflict_error(path: Sequence[str], conflict_path: Sequence[str]) -> CommandError:
+    return error(40, f"Updating the path '{'.'.join(path)}' would create a conflict at '{'.'.join(conflict_path)}'")
 
 
 def _check_conflict(first: list[str], second: list[str]) -> None:
-    shared = min(len(first), len(second))
-    if _overlap(first, second):
-        raise _conflict_error(first if len(first) > shared else second, first[:shared])
+    length = min(len(first), len(second))
+    if _are_overlapping(first, second):
+        raise _create_conflict_error(first if len(first) > length else second, first[:length])
 
 
 def _compile_array_filters(
     filters: Sequence[Any], variables: Mapping[str, Any], collation: Collation
 ) -> dict[str, Match]:
     compiled: dict[str, Match] = {}
-    for one in filters:
-        match = compile_filter(one, variables, collation)
-        name = _identifier(one)
+    for array_filter in filters:
+        match = compile_filter(array_filter, variables, collation)
+        name = _find_identifier(array_filter)
         if name in compiled:
             raise malformed("an array filter")
-        compiled[name] = _element_filter(name, match)
+        compiled[name] = _create_element_filter(name, match)
     return compiled
 
 
-def _element_filter(name: str, match: Match) -> Match:
+def _create_element_filter(name: str, match: Match) -> Match:
     return lambda element: match({name: element})
 
 
-def _identifier(one: Any) -> str:
-    names = set(_top_level_names(one) if isinstance(one, dict) else ())
+def _find_identifier(array_filter: Any) -> str:
+    names = set(_find_top_level_names(array_filter) if isinstance(array_filter, dict) else ())
     if len(names) != 1 or not all(map(_IDENTIFIER.match, names)):
         raise malformed("an array filter")
     return names.pop()
 
 
-def _top_level_names(query: Any) -> Iterator[str]:
+def _find_top_level_names(query: Any) -> Iterator[str]:
     for path, condition in query.items():
         if path in ("$and", "$or", "$nor"):
-            for part in condition:
-                yield from _top_level_names(part)
+            for clause in condition:
+                yield from _find_top_level_names(clause)
         elif path == "$expr":
             raise malformed("an array filter")
         elif condition != {"$all": []}:
             yield path.split(".")[0]
 
 
-def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
-    """Return the fields that the query compares for equality, which are fields of the document of an upsert."""
+def _find_equalities(query: Mapping[str, Any], is_replacement: bool) -> Document:
+    """Return the fields that the query compares for equality, and that an upsert inserts."""
     document: Document = {}
-    taken: list[list[str]] = []
-    for path, expected in sorted(_equal_paths(query), key=lambda entry: entry[0]):
+    all_parts: list[list[str]] = []
+    for path, expected in sorted(_find_equal_paths(query), key=lambda item: item[0]):
         parts = path.split(".")
-        if only_identity and parts[0] != "_id":
+        if is_replacement and parts[0] != "_id":
             continue
-        if only_identity and path != "_id":
+        if is_replacement and path != "_id":
             raise error(111, f"field at '_id' must be exactly specified, field at sub-path '{path}' found")
-        for other in taken:
+        for other in all_parts:
             if all(map(str.__eq__, parts, other)):
                 raise error(54, f"cannot infer query fields to set, '{path}' and '{'.'.join(other)}' are both matched")
-        taken.append(parts)
+        all_parts.append(parts)
         parent = document
         for part in parts[:-1]:
             parent = parent.setdefault(part, {})
@@ -329,22 +329,22 @@ def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
     return document
 
 
-def _equal_paths(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _find_equal_paths(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, condition in query.items():
         if name == "$and" or (name == "$or" and len(condition) == 1):
-            for part in condition:
-                yield from _equal_paths(part)
+            for clause in condition:
+                yield from _find_equal_paths(clause)
         elif not name.startswith("$"):
-            yield from ((name, value) for value in _equal_values(condition))
+            yield from ((name, value) for value in _find_equal_values(condition))
 
 
-def _equal_values(condition: Any) -> Iterator[Any]:
-    """Yield the values to which a condition compares a field for equality. Patterns are values only for ``$eq``."""
-    if not is_operators(condition):
-        alternatives, certain = [condition], []
+def _find_equal_values(condition: Any) -> Iterator[Any]:
+    """Yield the values that a condition requires. A pattern counts as a value only in ``$eq``."""
+    if not has_operators(condition):
+        alternatives, all_values = [condition], []
     else:
         alternatives = condition.get("$in", ())
-        alternatives, certain = (alternatives if len(alternatives) == 1 else []), condition.get("$all", [])
+        alternatives, all_values = (alternatives if len(alternatives) == 1 else []), condition.get("$all", [])
         if "$eq" in condition:
             yield condition["$eq"]
-    yield from (value for value in (*alternatives, *certain) if not is_pattern(value) and not is_operators(value))
+    yield from (value for value in (*alternatives, *all_values) if not is_pattern(value) and not has_operators(value))

@@ -33,16 +33,16 @@ def to_decimal(value: Any) -> Decimal:
     return CONTEXT.create_decimal(int(value))
 
 
-def decimal(value: Decimal) -> Decimal128:
+def to_bson_decimal(value: Decimal) -> Decimal128:
     """Convert a decimal to a BSON decimal, and round the result to 34 digits."""
     return Decimal128(CONTEXT.create_decimal(value))
 
 
-def integer(value: int, *operands: Any) -> Any:
+def to_integer(value: int, *operands: Any) -> Any:
     """Convert a result to the widest integer type of the operands, or to a double outside the int64 range."""
     if value not in INT64:
         return float(value)
-    return Int64(value) if any(isinstance(one, Int64) for one in operands) else int(value)
+    return Int64(value) if any(isinstance(operand, Int64) for operand in operands) else int(value)
 
 
 def combine(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
@@ -51,7 +51,7 @@ def combine(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
         decimal_function = _DECIMAL_FUNCTIONS[function]
         return Decimal128(decimal_function(to_decimal(left), to_decimal(right)))
     result = function(left, right)
-    return float(result) if isinstance(result, float) else integer(result, left, right)
+    return float(result) if isinstance(result, float) else to_integer(result, left, right)
 
 
 _DECIMAL_FUNCTIONS: dict[Any, Callable[[Decimal, Decimal], Decimal]] = {
@@ -71,7 +71,7 @@ def multiply(left: Any, right: Any) -> Any:
     return combine(operator.mul, left, right)
 
 
-def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+def compute_update(name: str, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """Return the result of ``$inc`` or ``$mul``."""
     for value in (left, right):
         if not is_number(value):
@@ -82,50 +82,50 @@ def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: An
     return result
 
 
-def total(values: Iterable[Any]) -> Any:
+def sum_values(values: Iterable[Any]) -> Any:
     """Return the sum of the values that are numbers. If no value is a number, return 0."""
-    return _sum([value for value in values if is_number(value)])
+    return _sum_numbers([value for value in values if is_number(value)])
 
 
-def _sum(numbers: list[Any]) -> Any:
-    kinds = set(map(type, numbers))
-    if any(issubclass(kind, Decimal128) for kind in kinds):
+def _sum_numbers(numbers: list[Any]) -> Any:
+    types = set(map(type, numbers))
+    if any(issubclass(kind, Decimal128) for kind in types):
         decimals = [number for number in numbers if isinstance(number, Decimal128)]
         doubles = [number for number in numbers if not isinstance(number, Decimal128)]
-        exact = Decimal128(_exact_decimal(doubles))
-        return functools.reduce(add, decimals, exact) if doubles else functools.reduce(add, decimals)
-    if any(issubclass(kind, float) for kind in kinds):
-        return exact_sum(numbers)
-    return integer(sum(numbers), *(kind() for kind in kinds))
+        exact_sum = Decimal128(_sum_exactly(doubles))
+        return functools.reduce(add, decimals, exact_sum) if doubles else functools.reduce(add, decimals)
+    if any(issubclass(kind, float) for kind in types):
+        return sum_doubles(numbers)
+    return to_integer(sum(numbers), *(kind() for kind in types))
 
 
-def _exact_decimal(numbers: list[Any]) -> Decimal:
+def _sum_exactly(numbers: list[Any]) -> Decimal:
     if not all(map(math.isfinite, numbers)):
         return Decimal(float(sum(numbers)))
-    whole = sum(map(Fraction, numbers), Fraction())
-    return CONTEXT.divide(Decimal(whole.numerator), Decimal(whole.denominator))
+    exact_sum = sum(map(Fraction, numbers), Fraction())
+    return CONTEXT.divide(Decimal(exact_sum.numerator), Decimal(exact_sum.denominator))
 
 
-def exact_sum(numbers: list[Any]) -> float:
-    """Return the sum as a double, which is rounded once."""
+def sum_doubles(numbers: list[Any]) -> float:
+    """Return the sum of numbers as a double that is rounded only once."""
     try:
         return math.fsum(numbers)
     except (OverflowError, ValueError):  # a partial sum overflows, or both infinities are among the numbers
         return float(sum(numbers))
 
 
-def average(values: Iterable[Any]) -> Any:
+def compute_average(values: Iterable[Any]) -> Any:
     """Return the mean of the values that are numbers. If no value is a number, return None."""
     numbers = [value for value in values if is_number(value)]
     if not numbers:
         return None
-    whole = _sum(numbers)
-    if isinstance(whole, Decimal128):
-        return Decimal128(CONTEXT.divide(whole.to_decimal(), Decimal(len(numbers))))
-    return sum(numbers) / len(numbers) if not isinstance(whole, float) else whole / len(numbers)
+    total = _sum_numbers(numbers)
+    if isinstance(total, Decimal128):
+        return Decimal128(CONTEXT.divide(total.to_decimal(), Decimal(len(numbers))))
+    return sum(numbers) / len(numbers) if not isinstance(total, float) else total / len(numbers)
 
 
-def extreme(values: Iterable[Any], direction: int, fold: Callable[[Any], Any] = lambda value: value) -> Any:
+def find_extreme(values: Iterable[Any], direction: int, fold: Callable[[Any], Any] = lambda value: value) -> Any:
     """Return the lowest (direction 1) or the highest (direction -1) value that is not null or missing, or None."""
     best: Any = None
     for value in values:

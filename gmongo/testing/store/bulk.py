@@ -12,58 +12,58 @@ from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value, invalid_namespace, type_mismatch
 from gmongo.testing.store.fields import check_body
-from gmongo.testing.store.replies import batch_size, first_reply
-from gmongo.testing.store.values import MISSING, is_number, is_whole, long_of, type_name
-from gmongo.testing.store.writes import FATAL, Outcome, Target, delete_matching, insert_one, update_matching
+from gmongo.testing.store.replies import open_cursor, parse_batch_size
+from gmongo.testing.store.values import MISSING, is_integral, is_number, to_long, type_name
+from gmongo.testing.store.writes import FATAL_CODES, Outcome, Target, delete_matching, insert_one, update_matching
 from gmongo.testing.unsupported import not_supported
 
 
 def bulk_write(context: Context) -> Document:
-    """Execute ``bulkWrite``, which only the ``admin`` database has."""
+    """Execute ``bulkWrite``, a command of the database ``admin``."""
     body = context.body
-    _check(context, body)
-    targets = [_target(context, one) for one in body["nsInfo"]]
+    _check_operations(context, body)
+    targets = [_create_target(context, namespace_spec) for namespace_spec in body["nsInfo"]]
     counts: Counter[str] = Counter()
     results: list[Document] = []
-    for index, operation in enumerate(context.pace.through(body["ops"])):
+    for index, operation in enumerate(context.pace.iterate(body["ops"])):
         result = _run(operation, index, targets, counts)
         if not result["ok"] or not body.get("errorsOnly"):
             results.append(result)
         if not result["ok"] and (body.get("ordered", True) or context.access.in_transaction):
             break
-    size = batch_size(body)
+    size = parse_batch_size(body)
     # If the command has no batch size, the first batch contains all results that fit into a message.
-    reply = first_reply(context, Cursor("admin.$cmd.bulkWrite", results), len(results) + 1 if size is None else size)
+    reply = open_cursor(context, Cursor("admin.$cmd.bulkWrite", results), len(results) + 1 if size is None else size)
     return {**reply, **{name: counts[name] for name in _COUNTS}}
 
 
 _COUNTS = ("nErrors", "nInserted", "nMatched", "nModified", "nUpserted", "nDeleted")
-_COUNTED = {"insert": "nInserted", "update": "nMatched", "delete": "nDeleted"}
+_COUNT_NAMES = {"insert": "nInserted", "update": "nMatched", "delete": "nDeleted"}
 
 
-def _check(context: Context, body: Document) -> None:
-    for operation in context.pace.through(body["ops"]):
-        kind = _kind(operation)
+def _check_operations(context: Context, body: Document) -> None:
+    for operation in context.pace.iterate(body["ops"]):
+        kind = _find_kind(operation)
         check_body(f"bulkWrite-{kind}", operation, context.state.version)
         if not is_number(operation[kind]):
             raise type_mismatch(f"BSON field 'bulkWrite.{kind}' is the wrong type '{type_name(operation[kind])}'")
-        if not is_whole(operation[kind]) or not 0 <= operation[kind] < len(body["nsInfo"]):
+        if not is_integral(operation[kind]) or not 0 <= operation[kind] < len(body["nsInfo"]):
             raise bad_value(f"BulkWrite ops entry {operation!r} has an invalid nsInfo index.")
 
 
-def _kind(operation: Any) -> str:
+def _find_kind(operation: Any) -> str:
     kind = next(iter(operation), "") if isinstance(operation, dict) else ""
-    if kind not in _RUN:
+    if kind not in _EXECUTORS:
         raise bad_value(f"an entry of ops must begin with insert, update or delete, not {kind!r}")
     return kind
 
 
-def _target(context: Context, entry: Any) -> Target:
-    namespace = entry.get("ns") if isinstance(entry, dict) else None
+def _create_target(context: Context, namespace_spec: Any) -> Target:
+    namespace = namespace_spec.get("ns") if isinstance(namespace_spec, dict) else None
     if not isinstance(namespace, str) or "." not in namespace:
         raise invalid_namespace(f"Invalid namespace specified for bulkWrite: '{namespace}'")
     database, _, name = namespace.partition(".")
-    check_name(database, name, to_write=True)
+    check_name(database, name, for_write=True)
     collection = context.access.find(database, name)
     if collection is not None:
         if collection.kind == "timeseries":
@@ -71,26 +71,26 @@ def _target(context: Context, entry: Any) -> Target:
         check_writable(collection)
 
     def find_or_create() -> Collection:
-        existing = context.access.find(database, name)
-        return existing if existing is not None else context.access.create(database, name, {})
+        current = context.access.find(database, name)
+        return current if current is not None else context.access.create(database, name, {})
 
-    bypass = bool(context.body.get("bypassDocumentValidation"))
-    return Target(context.access, collection, find_or_create, bypass, context.variables, context.pace)
+    bypasses_validation = bool(context.body.get("bypassDocumentValidation"))
+    return Target(context.access, collection, find_or_create, bypasses_validation, context.variables, context.pace)
 
 
 def _run(operation: Document, index: int, targets: list[Target], counts: Counter[str]) -> Document:
-    kind = _kind(operation)
+    kind = _find_kind(operation)
     try:
-        outcome = _RUN[kind](targets[long_of(operation[kind])], operation)
+        outcome = _EXECUTORS[kind](targets[to_long(operation[kind])], operation)
     except CommandError as error:
-        if error.code in FATAL or error.name == "CommandNotSupported":
+        if error.code in FATAL_CODES or error.name == "CommandNotSupported":
             raise
         counts["nErrors"] += 1
-        failed = {"ok": 0.0, "idx": index, "code": error.code, "errmsg": error.message, "n": 0, **error.fields}
-        return {**failed, "nModified": 0} if kind == "update" else failed
+        failure = {"ok": 0.0, "idx": index, "code": error.code, "errmsg": error.message, "n": 0, **error.fields}
+        return {**failure, "nModified": 0} if kind == "update" else failure
     result: Document = {"ok": 1.0, "idx": index, "n": outcome.matched}
     is_upsert = outcome.upserted is not MISSING
-    counts["nUpserted" if is_upsert else _COUNTED[kind]] += outcome.matched
+    counts["nUpserted" if is_upsert else _COUNT_NAMES[kind]] += outcome.matched
     counts["nModified"] += outcome.modified
     if kind == "update":
         result["nModified"] = outcome.modified
@@ -99,7 +99,7 @@ def _run(operation: Document, index: int, targets: list[Target], counts: Counter
     return result
 
 
-_RUN: Mapping[str, Callable[[Target, Document], Outcome]] = {
+_EXECUTORS: Mapping[str, Callable[[Target, Document], Outcome]] = {
     "insert": lambda target, operation: insert_one(target, operation["document"]),
     "update": lambda target, operation: update_matching(
         target, {**operation, "q": operation["filter"], "u": operation["updateMods"]}

@@ -7,24 +7,24 @@ from bson import Int64
 
 from gmongo.testing.command import error
 from gmongo.testing.store.context import Context, check_name, check_writable
-from gmongo.testing.store.creation import check_view, created_options
+from gmongo.testing.store.creation import check_view, parse_options
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import illegal_operation, invalid_namespace, invalid_options, namespace_not_found
-from gmongo.testing.store.index import identity_index
+from gmongo.testing.store.index import create_identity_index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.replies import listing_reply
+from gmongo.testing.store.replies import create_list_reply
 from gmongo.testing.store.state import drop_collection, move_collection
 from gmongo.testing.unsupported import not_supported
 
 
 def create(context: Context) -> Document:
     """Execute ``create``."""
-    options = created_options(context.body)
+    options = parse_options(context.body)
     if "validator" in options and context.database in ("admin", "config", "local"):
         raise invalid_options(f"Document validators are not allowed on collections of the database {context.database}")
-    views = [one for one in context.state.collections_of(context.database) if one.is_view]
+    views = [item for item in context.state.find_collections(context.database) if item.is_view]
     check_view(views, context.collection_name, options)
     existing = context.collection()
     if existing is not None:
@@ -36,22 +36,22 @@ def create(context: Context) -> Document:
 
 
 def drop(context: Context) -> Document:
-    """Execute ``drop``. Before version 7.0, the drop of a missing collection fails."""
+    """Execute ``drop``. Before server version 7.0, the drop of a missing collection fails."""
     collection = context.collection()
     if collection is None:
         if context.state.version < (7, 0):
             raise namespace_not_found("ns not found")
         return {}
     drop_collection(context.state, collection)
-    count = {} if collection.is_view else {"nIndexesWas": len(collection.indexes)}
-    return {**count, "ns": collection.namespace}
+    index_count = {} if collection.is_view else {"nIndexesWas": len(collection.indexes)}
+    return {**index_count, "ns": collection.namespace}
 
 
 def drop_database(context: Context) -> Document:
     """Execute ``dropDatabase``."""
     if context.database == "admin":
         raise illegal_operation("Dropping the 'admin' database is prohibited.")
-    collections = context.state.collections_of(context.database)
+    collections = context.state.find_collections(context.database)
     for collection in collections:
         drop_collection(context.state, collection)
     if collections:
@@ -61,8 +61,8 @@ def drop_database(context: Context) -> Document:
 
 
 def rename_collection(context: Context) -> Document:
-    """Execute ``renameCollection``, which only the ``admin`` database has."""
-    source, target = (_namespace(context.body[name]) for name in ("renameCollection", "to"))
+    """Execute ``renameCollection``, a command of the database ``admin``."""
+    source, target = (_parse_namespace(context.body[name]) for name in ("renameCollection", "to"))
     state = context.state
     collection = state.catalog.get(source)
     if source == target:
@@ -72,8 +72,8 @@ def rename_collection(context: Context) -> Document:
     check_writable(collection)
     if collection.kind == "timeseries":
         raise not_supported("a time series", "renameCollection")
-    present = state.catalog.get(target)
-    if present is not None and not context.body.get("dropTarget"):
+    target_collection = state.catalog.get(target)
+    if target_collection is not None and not context.body.get("dropTarget"):
         raise error(48, "target namespace exists")
     if source[0] != target[0]:
         raise not_supported("renameCollection to another database")
@@ -81,7 +81,7 @@ def rename_collection(context: Context) -> Document:
     return {}
 
 
-def _namespace(value: str) -> tuple[str, str]:
+def _parse_namespace(value: str) -> tuple[str, str]:
     if "." not in value:
         raise invalid_namespace(f"Invalid namespace specified '{value}'")
     database, _, name = value.partition(".")
@@ -93,45 +93,45 @@ def list_collections(context: Context) -> Document:
     """Execute ``listCollections``."""
     body = context.body
     match = compile_filter(body.get("filter") or {})
-    found = [_description(one) for one in context.state.collections_of(context.database)]
-    found = [one for one in found if match(one)]
+    items = list(map(_describe_collection, context.state.find_collections(context.database)))
+    items = [item for item in items if match(item)]
     if body.get("nameOnly"):
-        found = [{"name": one["name"], "type": one["type"]} for one in found]
-    cursor = Cursor(f"{context.database}.$cmd.listCollections", found)
-    return listing_reply(context, cursor)
+        items = [{"name": item["name"], "type": item["type"]} for item in items]
+    cursor = Cursor(f"{context.database}.$cmd.listCollections", items)
+    return create_list_reply(context, cursor)
 
 
-def _description(collection: Collection) -> Document:
-    described: Document = {"name": collection.name, "type": collection.kind, "options": collection.options}
+def _describe_collection(collection: Collection) -> Document:
+    description: Document = {"name": collection.name, "type": collection.kind, "options": collection.options}
     info: Document = {"readOnly": False, "uuid": collection.uuid}
     if "clusteredIndex" in collection.options:
-        clustered = {"v": 2, "name": "_id_", **collection.options["clusteredIndex"]}
-        in_order = {name: clustered[name] for name in ("v", "key", "name", "unique")}
-        return {**described, "options": {**collection.options, "clusteredIndex": in_order}, "info": info}
+        clustered_fields = {"v": 2, "name": "_id_", **collection.options["clusteredIndex"]}
+        clustered_index = {name: clustered_fields[name] for name in ("v", "key", "name", "unique")}
+        return {**description, "options": {**collection.options, "clusteredIndex": clustered_index}, "info": info}
     if collection.is_view:
-        return {**described, "info": {"readOnly": True}}
+        return {**description, "info": {"readOnly": True}}
     if collection.kind == "timeseries":
-        return {**described, "info": {"readOnly": False}}
-    return {**described, "info": info, "idIndex": identity_index(collection.collation).description()}
+        return {**description, "info": {"readOnly": False}}
+    return {**description, "info": info, "idIndex": create_identity_index(collection.collation).describe()}
 
 
 def list_databases(context: Context) -> Document:
     """Execute ``listDatabases``."""
     match = compile_filter(context.body.get("filter") or {})
     names = sorted({database for database, _ in context.state.catalog} | {"admin", "config", "local"})
-    found = [one for one in (_database_description(context, name) for name in names) if match(one)]
+    items = [item for item in (_describe_database(context, name) for name in names) if match(item)]
     if context.body.get("nameOnly"):
-        return {"databases": [{"name": one["name"]} for one in found]}
-    total = sum(one["sizeOnDisk"] for one in found)
-    return {"databases": found, "totalSize": Int64(total), "totalSizeMb": Int64(total // 2**20)}
+        return {"databases": [{"name": item["name"]} for item in items]}
+    total = sum(item["sizeOnDisk"] for item in items)
+    return {"databases": items, "totalSize": Int64(total), "totalSizeMb": Int64(total // 2**20)}
 
 
-def _database_description(context: Context, name: str) -> Document:
-    collections = context.state.collections_of(name)
-    size = sum(size_of(one, context.pace) for one in collections)
+def _describe_database(context: Context, name: str) -> Document:
+    collections = context.state.find_collections(name)
+    size = sum(compute_size(collection, context.pace) for collection in collections)
     return {"name": name, "sizeOnDisk": Int64(size + 4096), "empty": not collections}
 
 
-def size_of(collection: Collection, pace: Pace) -> int:
+def compute_size(collection: Collection, pace: Pace) -> int:
     """Return the size in bytes of all documents of a collection."""
-    return sum(len(bson.encode(record.document)) for record in pace.through(list(collection.records.values())))
+    return sum(len(bson.encode(record.document)) for record in pace.iterate(list(collection.records.values())))

@@ -1,4 +1,4 @@
-"""Convert events to the documents that a change stream returns."""
+"""Convert oplog events to the documents that a change stream returns."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ from bson.binary import Binary
 
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.differences import disambiguated_paths, update_description
+from gmongo.testing.store.differences import describe_update, disambiguate_paths
 from gmongo.testing.store.oplog import Event, Position
 from gmongo.testing.store.state import State
 
 
 @dataclass(frozen=True)
 class Presentation:
-    """Converts events to the documents that a change stream returns."""
+    """Converts oplog events to the documents that a change stream returns."""
 
     state: State  # the state of the deployment
     options: Document  # the options of the stage `$changeStream`
 
-    def invalidation(self, position: Position, event: Event) -> Document:
+    def create_invalidation(self, position: Position, event: Event) -> Document:
         """Return the document of type ``invalidate``, which follows an event that ends the stream."""
-        return _common_fields(position, "invalidate", event, self.state.version)
+        return _create_common_fields(position, "invalidate", event, self.state.version)
 
     def document(self, position: Position, event: Event) -> Document:
-        moved = {"to": event.extra["to"]} if event.kind == "rename" else {}
+        target = {"to": event.extra["to"]} if event.kind == "rename" else {}
         uuid = event.uuid if self.options.get("showExpandedEvents") else None
-        document = {**moved, **_common_fields(position, event.kind, event, self.state.version, uuid)}
+        document = {**target, **_create_common_fields(position, event.kind, event, self.state.version, uuid)}
         document.update(event.session)
         if event.kind in ("insert", "replace"):
             document["fullDocument"] = event.after
         if event.kind == "update":
-            document.update(self._post_image(event))
+            document.update(self._create_post_image(event))
         document["ns"] = {"db": event.database, **({"coll": event.collection} if event.collection else {})}
-        document.update(self._catalog_fields(event))
+        document.update(self._create_catalog_fields(event))
         image = event.after or event.before
         if image is not None:
             document["documentKey"] = {"_id": image["_id"]}
         if event.kind == "update" and event.before is not None and event.after is not None:
-            description = update_description(event.before, event.after, event.whole, self.state.version)
+            description = describe_update(event.before, event.after, event.whole_paths, self.state.version)
             if self.options.get("showExpandedEvents") and self.state.version >= (6, 1):
-                description["disambiguatedPaths"] = disambiguated_paths(event.before, event.after, description)
+                description["disambiguatedPaths"] = disambiguate_paths(event.before, event.after, description)
             document["updateDescription"] = description
         if event.kind in ("update", "replace", "delete"):
-            document.update(self._pre_image(event))
+            document.update(self._create_pre_image(event))
         return document
 
-    def _catalog_fields(self, event: Event) -> Document:
+    def _create_catalog_fields(self, event: Event) -> Document:
         fields = dict(event.extra)
         if event.kind == "rename" and self.options.get("showExpandedEvents"):
             dropped = fields.pop("dropTarget", None)
@@ -57,41 +57,41 @@ class Presentation:
             del fields["nsType"]
         return fields
 
-    def _post_image(self, event: Event) -> Document:
+    def _create_post_image(self, event: Event) -> Document:
         mode = self.options.get("fullDocument", "default")
         if mode == "default":
             return {}
         if mode == "updateLookup":
-            return {"fullDocument": _current_document(self.state, event)}
+            return {"fullDocument": _find_current_document(self.state, event)}
         if event.pre_images:
             return {"fullDocument": event.after}
         if mode == "required":
-            raise _image_missing("post-image")
+            raise _create_image_error("post-image")
         return {"fullDocument": None}
 
-    def _pre_image(self, event: Event) -> Document:
+    def _create_pre_image(self, event: Event) -> Document:
         mode = self.options.get("fullDocumentBeforeChange", "off")
         if mode == "off":
             return {}
         if event.pre_images:
             return {"fullDocumentBeforeChange": event.before}
         if mode == "required":
-            raise _image_missing("pre-image")
+            raise _create_image_error("pre-image")
         return {"fullDocumentBeforeChange": None}
 
 
-def _common_fields(
+def _create_common_fields(
     position: Position, kind: str, event: Event, version: tuple[int, int], uuid: Binary | None = None
 ) -> Document:
-    head: Document = {"_id": position.token(), "operationType": kind, "clusterTime": event.position.time}
+    fields: Document = {"_id": position.token(), "operationType": kind, "clusterTime": event.position.time}
     if uuid is not None:
-        head["collectionUUID"] = uuid
+        fields["collectionUUID"] = uuid
     if version >= (6, 0):
-        head["wallTime"] = event.wall_time
-    return head
+        fields["wallTime"] = event.wall_time
+    return fields
 
 
-def _current_document(state: State, event: Event) -> Document | None:
+def _find_current_document(state: State, event: Event) -> Document | None:
     collection = state.catalog.get((event.database, event.collection or ""))
     if collection is None or event.after is None or collection.uuid != event.uuid:
         return None
@@ -99,6 +99,6 @@ def _current_document(state: State, event: Event) -> Document | None:
     return record.document if record is not None else None
 
 
-def _image_missing(name: str) -> CommandError:
+def _create_image_error(name: str) -> CommandError:
     return error(47, f"Change stream was configured to require a {name} for all update "
                         f"events, but the {name} was not found")  # fmt: skip

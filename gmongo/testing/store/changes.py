@@ -15,28 +15,28 @@ from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.cursors import MAX_BATCH_BYTES, Cursor
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import illegal_operation, invalid_namespace, malformed
-from gmongo.testing.store.oplog import INVALIDATE, Event, Position, mark, position_of
+from gmongo.testing.store.oplog import AFTER_INVALIDATION, Event, Position, create_mark, parse_token
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.selection import environment
-from gmongo.testing.store.stages import compile_pipeline, stage_name
+from gmongo.testing.store.selection import create_env
+from gmongo.testing.store.stages import compile_pipeline, parse_stage
 from gmongo.testing.store.state import State
-from gmongo.testing.store.values import identical
+from gmongo.testing.store.values import are_identical
 from gmongo.testing.unsupported import not_supported
 
-_OPTIONS = frozenset({
+_SUPPORTED_OPTIONS = frozenset({
     "allChangesForCluster", "fullDocument", "fullDocumentBeforeChange", "resumeAfter", "showExpandedEvents",
     "startAfter", "startAtOperationTime"
 })  # fmt: skip
-_REFUSED = frozenset(
+_UNSUPPORTED_OPTIONS = frozenset(
     {"showMigrationEvents", "showRawUpdateDescription", "showSystemEvents", "matchCollectionUUIDForUpdateLookup"}
 )
-_FULL = ("default", "updateLookup", "whenAvailable", "required")
-_BEFORE = ("off", "whenAvailable", "required")
-_STAGES = frozenset({"$addFields", "$match", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"})
-_SPLIT = "$changeStreamSplitLargeEvent"
+_FULL_MODES = ("default", "updateLookup", "whenAvailable", "required")
+_BEFORE_MODES = ("off", "whenAvailable", "required")
+_ALLOWED_STAGES = frozenset({"$addFields", "$match", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"})
+_SPLIT_STAGE = "$changeStreamSplitLargeEvent"
 _SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 # The types of events that a stream shows only with the option showExpandedEvents.
-_EXPANDED = frozenset({"create", "createIndexes", "dropIndexes", "modify", "shardCollection"})
+_EXTRA_EVENTS = frozenset({"create", "createIndexes", "dropIndexes", "modify", "shardCollection"})
 # The types of events that end a change stream, by the level of the stream.
 _ENDING = {"collection": frozenset({"drop", "rename"}), "database": frozenset({"dropDatabase"}), "cluster": frozenset()}
 
@@ -58,7 +58,6 @@ class Scope:
         return self.level == "database" or self.collection in (event.collection, target)
 
     def is_ended_by(self, event: Event) -> bool:
-        """Return True if the event ends the stream."""
         return event.kind in _ENDING[self.level]
 
 
@@ -70,16 +69,16 @@ def open_change_stream(context: Context) -> ChangeStreamCursor:
     if level != "majority":
         raise error(72, f"$changeStream cannot run with a readConcern other than 'majority'. "
                            f"Current readConcern: {{ level: \"{level}\" }}")  # fmt: skip
-    first, *pipeline = context.body["pipeline"]
-    options = first["$changeStream"]
+    first_stage, *pipeline = context.body["pipeline"]
+    options = first_stage["$changeStream"]
     _check_options(options)
     for stage in pipeline:
-        if set(stage) != {_SPLIT} and stage_name(stage) not in _STAGES:
-            raise illegal_operation(f"{stage_name(stage)} is not permitted in a $changeStream pipeline")
-    scope = _scope(context, options)
-    env = environment(context.access, context.database, context.variables, context.collation(), Pace())
-    run = compile_pipeline([stage for stage in pipeline if _SPLIT not in stage], env)
-    splits = any(_SPLIT in stage for stage in pipeline)
+        if set(stage) != {_SPLIT_STAGE} and parse_stage(stage) not in _ALLOWED_STAGES:
+            raise illegal_operation(f"{parse_stage(stage)} is not permitted in a $changeStream pipeline")
+    scope = _parse_scope(context, options)
+    env = create_env(context.access, context.database, context.variables, context.collation(), Pace())
+    run = compile_pipeline([stage for stage in pipeline if _SPLIT_STAGE not in stage], env)
+    splits = any(_SPLIT_STAGE in stage for stage in pipeline)
     return ChangeStreamCursor(
         context.state, scope, options, splits, lambda document: next(iter(run([document], context.variables)), None)
     )
@@ -89,17 +88,17 @@ def _check_options(options: Any) -> None:
     if not isinstance(options, dict):
         raise malformed("$changeStream")
     for name in options:
-        if name in _REFUSED:
+        if name in _UNSUPPORTED_OPTIONS:
             raise not_supported("$changeStream options of servers", name)
-        if name not in _OPTIONS:
+        if name not in _SUPPORTED_OPTIONS:
             raise error(40415, f"BSON field '$changeStream.{name}' is an unknown field.")
-    starts = {"resumeAfter", "startAfter", "startAtOperationTime"} & set(options)
-    choices = options.get("fullDocument", "default"), options.get("fullDocumentBeforeChange", "off")
-    if len(starts) > 1 or choices[0] not in _FULL or choices[1] not in _BEFORE:
+    start_options = {"resumeAfter", "startAfter", "startAtOperationTime"} & set(options)
+    modes = options.get("fullDocument", "default"), options.get("fullDocumentBeforeChange", "off")
+    if len(start_options) > 1 or modes[0] not in _FULL_MODES or modes[1] not in _BEFORE_MODES:
         raise malformed("$changeStream")
 
 
-def _scope(context: Context, options: Document) -> Scope:
+def _parse_scope(context: Context, options: Document) -> Scope:
     target = context.body["aggregate"]
     if options.get("allChangesForCluster"):
         if target != 1 or context.database != "admin":
@@ -132,51 +131,52 @@ class ChangeStreamCursor(Cursor):
         self._presentation = Presentation(state, options)
         self._splits = splits
         self._run = run
-        self._position = start_position(state, options)
+        self._position = find_start_position(state, options)
         state.oplog.check(self._position)
 
-    def extras(self) -> Document:
+    def list_extras(self) -> Document:
         return {"postBatchResumeToken": self._position.token()}
 
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
-        found: list[Document] = []
-        size, now = 0, mark(self._state.now())  # before the loop, in which other greenlets may add events
-        for position, event in pace.through(self._pending()):
-            document = self._resulting_document(position, event)
+        documents: list[Document] = []
+        # Other greenlets may add events during the loop.
+        size, end = 0, create_mark(self._state.now())
+        for position, event in pace.iterate(self._find_pending()):
+            document = self._create_document(position, event)
             if document is not None:
                 size += len(bson.encode(document))
-                if found and size > MAX_BATCH_BYTES:
-                    return found
-                found.append(document)
+                if documents and size > MAX_BATCH_BYTES:
+                    return documents
+                documents.append(document)
             self._position = position
-            if position.kind == INVALIDATE:
+            if position.kind == AFTER_INVALIDATION:
                 self.finished = True
-                return found
-            if limit is not None and len(found) >= limit:
-                return found
-        self._position = max(self._position, now)
-        return found
+                return documents
+            if limit is not None and len(documents) >= limit:
+                return documents
+        self._position = max(self._position, end)
+        return documents
 
-    def _pending(self) -> Iterator[tuple[Position, Event]]:
-        """Yield the events after the position, and an invalidation after an event that ends the stream."""
-        last = self._state.oplog.event_at(self._position)
-        if last is not None and self._ends(last):
-            yield self._invalidation(last)
+    def _find_pending(self) -> Iterator[tuple[Position, Event]]:
+        """Yield new events, and an invalidation after each event that ends the stream."""
+        last_event = self._state.oplog.event_at(self._position)
+        if last_event is not None and self._ends(last_event):
+            yield self._create_invalidation(last_event)
         for event in self._state.oplog.after(self._position):
             yield event.position, event
             if self._ends(event):
-                yield self._invalidation(event)
+                yield self._create_invalidation(event)
 
     def _ends(self, event: Event) -> bool:
         return self._scope.covers(event) and self._scope.is_ended_by(event)
 
-    def _invalidation(self, event: Event) -> tuple[Position, Event]:
-        return Position(event.position.time, event.position.order, INVALIDATE), event
+    def _create_invalidation(self, event: Event) -> tuple[Position, Event]:
+        return Position(event.position.time, event.position.order, AFTER_INVALIDATION), event
 
-    def _resulting_document(self, position: Position, event: Event) -> Document | None:
+    def _create_document(self, position: Position, event: Event) -> Document | None:
         """Return the document that the stream shows for an event. Return None if the stream does not show the event."""
-        if position.kind == INVALIDATE:
-            document = self._presentation.invalidation(position, event)
+        if position.kind == AFTER_INVALIDATION:
+            document = self._presentation.create_invalidation(position, event)
         elif not self._is_shown(event):
             return None
         else:
@@ -189,7 +189,7 @@ class ChangeStreamCursor(Cursor):
         return result
 
     def _is_shown(self, event: Event) -> bool:
-        return self._scope.covers(event) and (self._expanded or event.kind not in _EXPANDED)
+        return self._scope.covers(event) and (self._expanded or event.kind not in _EXTRA_EVENTS)
 
     def _check_size(self, document: Document) -> None:
         if len(bson.encode(document)) > MAX_BATCH_BYTES:
@@ -198,7 +198,7 @@ class ChangeStreamCursor(Cursor):
             raise error(10334, "the change event is larger than 16 MB")
 
 
-def start_position(state: State, options: Document) -> Position:
+def find_start_position(state: State, options: Document) -> Position:
     """Return the position in the oplog after which a change stream starts."""
     if "startAtOperationTime" in options:
         time = options["startAtOperationTime"]
@@ -206,18 +206,18 @@ def start_position(state: State, options: Document) -> Position:
             raise malformed("$changeStream with startAtOperationTime")
         return Position(time, 0, -1)
     if "resumeAfter" in options:
-        position = position_of(options["resumeAfter"])
-        if position.kind == INVALIDATE:
+        position = parse_token(options["resumeAfter"])
+        if position.kind == AFTER_INVALIDATION:
             raise error(260, "Attempting to resume a change stream using 'resumeAfter' "
                                "is not allowed from an invalidate notification.")  # fmt: skip
         return position
     if "startAfter" in options:
-        return position_of(options["startAfter"])
-    return mark(state.now())
+        return parse_token(options["startAfter"])
+    return create_mark(state.now())
 
 
-def _check_token(document: Document, shown: Document) -> None:
-    if not identical(shown.get("_id"), document["_id"]):
+def _check_token(document: Document, result: Document) -> None:
+    if not are_identical(result.get("_id"), document["_id"]):
         raise error(280, "Encountered an event whose _id field, which contains the resume token, was modified by the "
                     "pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that "
                     "point. Only transformations that retain the unmodified _id field are allowed.",

@@ -13,74 +13,73 @@ from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import index_not_found, invalid_options, malformed
 from gmongo.testing.store.fields import TABLE
 from gmongo.testing.store.index import Index
-from gmongo.testing.store.indexes import indexes_of
+from gmongo.testing.store.indexes import find_indexes
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.values import long_of
+from gmongo.testing.store.values import to_long
 from gmongo.testing.unsupported import not_supported
 
-_CHANGES = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
+_INDEX_OPTIONS = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
 _MAX_SECONDS = 2**31 - 1
-# If a command changes one of these options, the collection also stores the other option with this default.
-_VALIDATION = {"validationLevel": "strict", "validationAction": "error"}
+# If `collMod` sets one validation option, the collection stores the default of the other option.
+_DEFAULTS = {"validationLevel": "strict", "validationAction": "error"}
 
 
-def collection_modify(context: Context) -> Document:
+def modify_collection(context: Context) -> Document:
     """Execute ``collMod``."""
-    collection = context.existing_collection()
+    collection = context.require_collection()
     requested = {
         name: value for name, value in context.body.items() if name in TABLE["collMod"].fields and value is not None
     }
     del requested["collMod"]
-    refused = {"cappedSize", "cappedMax", "dryRun", "expireAfterSeconds", "pipeline", "timeseries", "viewOn"}
-    if collection.is_view or not refused.isdisjoint(requested):
+    other_options = {"cappedSize", "cappedMax", "dryRun", "expireAfterSeconds", "pipeline", "timeseries", "viewOn"}
+    if collection.is_view or not other_options.isdisjoint(requested):
         raise not_supported("other options of collMod")
     index = requested.pop("index", None)
-    options = _changed_options(collection, requested)
+    options = _complete_options(collection, requested)
     check_contents(requested)
     reply = _modify_index(collection, index, context.pace) if index is not None else {}
-    kept = {name: value for name, value in {**collection.options, **options}.items() if not is_default(name, value)}
-    collection.options = {name: kept[name] for name in sorted(kept, key=ORDER.split().index)}
+    result = {name: value for name, value in {**collection.options, **options}.items() if not is_default(name, value)}
+    collection.options = {name: result[name] for name in sorted(result, key=ORDER.split().index)}
     context.state.tick()
-    extra = {"operationDescription": dict(requested) if index is None else {"index": index}}
-    context.state.publish("modify", collection.database, collection.name, uuid=collection.uuid, extra=extra)
+    fields = {"operationDescription": dict(requested) if index is None else {"index": index}}
+    context.state.publish("modify", collection.database, collection.name, uuid=collection.uuid, extra=fields)
     return reply
 
 
-def _changed_options(collection: Collection, requested: Document) -> Document:
-    """Return the changed options."""
-    if not {"validator", *_VALIDATION} & set(requested):
+def _complete_options(collection: Collection, requested: Document) -> Document:
+    """Return the requested options, completed with the defaults of the validation options."""
+    if not {"validator", *_DEFAULTS} & set(requested):
         return requested
-    defaults = {name: requested.get(name) or collection.options.get(name, value) for name, value in _VALIDATION.items()}
+    defaults = {name: requested.get(name) or collection.options.get(name, value) for name, value in _DEFAULTS.items()}
     return {**requested, **defaults}
 
 
 def _modify_index(collection: Collection, spec: Document, pace: Pace) -> Document:
-    """Change the one option of an index that the command names. Return the fields of the reply."""
-    names = {name for name, value in spec.items() if value is not None} & set(_CHANGES)
+    names = {name for name, value in spec.items() if value is not None} & set(_INDEX_OPTIONS)
     if len(names) != 1 or ("name" in spec) == ("keyPattern" in spec):
         raise malformed("the index of collMod")
     requested = spec.get("name", spec.get("keyPattern"))
-    index = next(iter(indexes_of(collection, requested)), None)
+    index = next(iter(find_indexes(collection, requested)), None)
     if index is None:
         raise index_not_found(f"cannot find index {requested} for ns {collection.namespace}")
     (name,) = names
-    value, old = spec[name], index.options.get(name)
+    value, old_value = spec[name], index.options.get(name)
     reply: Document = {}
     if name == "expireAfterSeconds":
-        value = long_of(value)
-        if not 0 <= value <= _MAX_SECONDS or (old is None and (index.is_identity or len(index.keys) > 1)):
+        value = to_long(value)
+        if not 0 <= value <= _MAX_SECONDS or (old_value is None and (index.is_identity or len(index.keys) > 1)):
             raise malformed("the expiry of an index")
-        reply = {} if old is None else {"expireAfterSeconds_old": Int64(old)}
+        reply = {} if old_value is None else {"expireAfterSeconds_old": Int64(old_value)}
         reply["expireAfterSeconds_new"] = Int64(value)
-    elif name == "unique" and value and not old:
+    elif name == "unique" and value and not old_value:
         if not index.options.get("prepareUnique"):
             raise invalid_options("Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
         _check_values_unique(collection, index, pace)
         reply = {"unique_new": True}
         index.options = {**index.options, "prepareUnique": False}
-    elif bool(old) != bool(value):
+    elif bool(old_value) != bool(value):
         value = bool(value)
-        if name == "unique" or index.is_identity or (name == "prepareUnique" and index.unique and not old):
+        if name == "unique" or index.is_identity or (name == "prepareUnique" and index.unique and not old_value):
             raise malformed("the index of collMod")
         reply = {f"{name}_old": not value, f"{name}_new": value}
     options = {**index.options, name: value}
@@ -89,12 +88,11 @@ def _modify_index(collection: Collection, spec: Document, pace: Pace) -> Documen
 
 
 def _check_values_unique(collection: Collection, index: Index, pace: Pace) -> None:
-    """Check that the documents have unique values for the index."""
     ids_by_entry: dict[Any, list[Any]] = {}
-    for record in pace.through(list(collection.records.values())):
+    for record in pace.iterate(list(collection.records.values())):
         for entry, _ in index.entries(record.document):
             ids_by_entry.setdefault(entry, []).append(record.document["_id"])
-    violations = [{"ids": ids} for ids in pace.through(ids_by_entry.values()) if len(ids) > 1]
+    violations = [{"ids": ids} for ids in pace.iterate(ids_by_entry.values()) if len(ids) > 1]
     if violations:
         raise error(359, "Cannot convert the index to unique. Please resolve conflicting documents before running "
                     "collMod again.", violations=violations)  # fmt: skip

@@ -1,7 +1,7 @@
 """Collations, which compare strings under the rules of a language.
 
-The module contains the root order of Unicode for Latin letters, digits and ASCII punctuation. Several languages use
-the root order. A comparison of all other characters raises an error.
+The module contains the root order of Unicode for Latin letters, digits and ASCII punctuation.
+Several languages use the root order. The comparison of other characters raises an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from gmongo.testing.command import error
 from gmongo.testing.store.errors import type_mismatch
 from gmongo.testing.store.fields import check_body
-from gmongo.testing.store.values import is_number, long_of, type_name
+from gmongo.testing.store.values import is_number, to_long, type_name
 from gmongo.testing.unsupported import not_supported
 
 Fold = Callable[[str], str]
@@ -23,20 +23,20 @@ _DEFAULTS: Mapping[str, Any] = {
     "caseLevel": False, "caseFirst": "off", "strength": 3, "numericOrdering": False, "alternate": "non-ignorable",
     "maxVariable": "punct", "normalization": False, "backwards": False
 }  # fmt: skip
-_MOST_STRENGTH = 5
+_MAX_STRENGTH = 5
 # The version of ICU that servers contain.
 _VERSION = "57.1"
 # The languages that sort Latin letters in the root order of Unicode.
-_OF_ROOT_ORDER = frozenset({"de", "en", "fr", "ga", "id", "it", "ms", "nl", "pt", "sw", "zu"})
-_OTHER_ORDERS = frozenset({"en_US_POSIX", "fr_CA"})
+_LANGUAGES = frozenset({"de", "en", "fr", "ga", "id", "it", "ms", "nl", "pt", "sw", "zu"})
+_OTHER_LOCALES = frozenset({"en_US_POSIX", "fr_CA"})
 # The ASCII characters except letters, in the root order.
-_ORDER = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
+_ORDERED_CHARACTERS = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
 # The combining characters of accents, in the root order.
 _ACCENTS = "\u0301\u0300\u0306\u0302\u030c\u030a\u0308\u030b\u0303\u0307\u0327\u0328\u0304"
-_PRIMARY = {letter: chr(number) for number, letter in enumerate(_ORDER, 16)} | {
+_BASE_KEYS = {letter: chr(number) for number, letter in enumerate(_ORDERED_CHARACTERS, 16)} | {
     letter: chr(200 + ord(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"
 }
-_SECONDARY = {accent: chr(number) for number, accent in enumerate(_ACCENTS, 16)}
+_ACCENT_KEYS = {accent: chr(number) for number, accent in enumerate(_ACCENTS, 16)}
 
 
 @dataclass(frozen=True)
@@ -57,28 +57,28 @@ class Collation:
         _check_spec(spec)
         if spec["locale"] == "simple":
             return BINARY
-        given = {name: value for name, value in spec.items() if name != "version" and value is not None}
-        full = {**_DEFAULTS, **given}
-        full["strength"] = long_of(full["strength"])
-        return _compiled(tuple(sorted(full.items())))
+        fields = {name: value for name, value in spec.items() if name != "version" and value is not None}
+        completed_fields = {**_DEFAULTS, **fields}
+        completed_fields["strength"] = to_long(completed_fields["strength"])
+        return _compile_collation(tuple(sorted(completed_fields.items())))
 
-    def description(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Return the collation document that ``listIndexes`` shows. The document of the binary order is empty."""
         spec = dict(self.spec)
         names = ("locale", "caseLevel", "caseFirst", "strength", "numericOrdering", "alternate", "maxVariable",
                  "normalization", "backwards")  # fmt: skip
         return {**{name: spec[name] for name in names}, "version": _VERSION} if spec else {}
 
-    def folded(self, value: Any) -> Any:
+    def apply(self, value: Any) -> Any:
         """Return a copy of a value in which sort keys of the collation replace all strings."""
         if self.fold is None:
             return value
         if type(value) is str:
             return self.fold(value)
         if isinstance(value, dict):
-            return {name: self.folded(part) for name, part in value.items()}
+            return {name: self.apply(part) for name, part in value.items()}
         if isinstance(value, list):
-            return [self.folded(part) for part in value]
+            return [self.apply(part) for part in value]
         return value
 
 
@@ -86,47 +86,49 @@ def _check_spec(spec: Any) -> None:
     if not isinstance(spec, dict):
         raise type_mismatch(f"BSON field 'collation' is the wrong type '{type_name(spec)}', expected type 'object'")
     strength = spec.get("strength")
-    if is_number(strength) and not 0 <= long_of(strength) <= _MOST_STRENGTH:
+    if is_number(strength) and not 0 <= to_long(strength) <= _MAX_STRENGTH:
         raise error(51024, f"BSON field 'strength' value must be >= 0 and <= 5, actual value '{strength}'")
     check_body("create.collation", spec, (6, 0))
     if spec.get("version", _VERSION) != _VERSION:
         raise error(161, f"Requested collation version {spec['version']}, and only {_VERSION} is available")
-    refused = {name for name, value in spec.items() if value not in (None, _DEFAULTS.get(name, value))} - {"strength"}
+    other_options = {name for name, value in spec.items() if value not in (None, _DEFAULTS.get(name, value))} - {
+        "strength"
+    }
     locale = spec["locale"]
-    is_known = locale == "simple" or (locale.partition("_")[0] in _OF_ROOT_ORDER and locale not in _OTHER_ORDERS)
-    if refused or "@" in locale or not is_known or (is_number(strength) and not 1 <= long_of(strength) <= 3):
+    is_known = locale == "simple" or (locale.partition("_")[0] in _LANGUAGES and locale not in _OTHER_LOCALES)
+    if other_options or "@" in locale or not is_known or (is_number(strength) and not 1 <= to_long(strength) <= 3):
         raise not_supported("another collation", str(spec))
 
 
 @lru_cache(maxsize=64)
-def _compiled(items: tuple[tuple[str, Any], ...]) -> Collation:
+def _compile_collation(items: tuple[tuple[str, Any], ...]) -> Collation:
     strength = dict(items)["strength"]
 
     def fold(text: str) -> str:
-        return _sort_key(unicodedata.normalize("NFD", text), strength)
+        return _create_sort_key(unicodedata.normalize("NFD", text), strength)
 
     return Collation(fold, items)
 
 
-def _sort_key(text: str, strength: int) -> str:
+def _create_sort_key(text: str, strength: int) -> str:
     """Return the sort key of a string: the base letters, the accents and the letter cases.
 
-    A level affects the order of two strings only if all previous levels are equal. A letter sorts before the same
-    letter with an accent.
+    Accents affect the order only if the base letters are equal. Letter cases affect the order only
+    if the accents are equal. A letter sorts before the same letter with an accent.
     """
     bases: list[str] = []
     accents: list[str] = []
     cases = ""
-    for piece in text:
-        if piece in _SECONDARY and bases:
-            accents[-1] += _SECONDARY[piece]
+    for character in text:
+        if character in _ACCENT_KEYS and bases:
+            accents[-1] += _ACCENT_KEYS[character]
             continue
-        lower = piece.lower()
-        if lower not in _PRIMARY:
-            raise not_supported("another collation", f"letter {lower!r}")
-        bases.append(_PRIMARY[lower])
+        lowercase = character.lower()
+        if lowercase not in _BASE_KEYS:
+            raise not_supported("another collation", f"letter {lowercase!r}")
+        bases.append(_BASE_KEYS[lowercase])
         accents.append("")
-        cases += "\1" if piece == lower else "\2"
+        cases += "\1" if character == lowercase else "\2"
     return "\0".join(["".join(bases), "\1".join(accents), cases][:strength])
 
 

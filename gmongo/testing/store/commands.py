@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gmongo.testing.store import catalog, coll_mod, diagnostics, end_transactions, indexes, reads, writes
-from gmongo.testing.store.aggregation import aggregate, search_index_command
+from gmongo.testing.store.aggregation import aggregate, refuse_search_index_command
 from gmongo.testing.store.bulk import bulk_write
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.explaining import explain, explain_command
+from gmongo.testing.store.explaining import describe_plan, explain
 from gmongo.testing.store.find_and_modify import find_and_modify
 from gmongo.testing.store.replies import get_more, kill_cursors
 
@@ -22,55 +22,55 @@ class Command:
     name: str  # the name of the command
     run: Callable[[Context], Document]  # the function that executes the command
     in_transactions: bool = False  # True if a transaction accepts the command
-    retryable: bool = False  # True if the command can be a retryable write, which has a transaction number
-    reads: bool = False  # True if the command accepts all levels of read concerns, except `snapshot`
-    snapshots: bool = False  # True if the command accepts the read concern level `snapshot` outside of transactions
+    is_retryable: bool = False  # True if the command can be a retryable write, which has a transaction number
+    is_read: bool = False  # True if the command accepts all read concern levels except `snapshot`
+    accepts_snapshot: bool = False  # True if the command accepts `snapshot` outside of transactions
 
 
 def _aggregate(context: Context) -> Document:
     if context.body.get("explain"):
         body = {name: value for name, value in context.body.items() if name not in ("explain", "cursor")}
-        return explain_command(context, body, "queryPlanner")
+        return describe_plan(context, body, "queryPlanner")
     return aggregate(context)
 
 
 _COMMANDS = (
-    Command("abortTransaction", end_transactions.not_in_transaction, in_transactions=True),
-    Command("aggregate", _aggregate, in_transactions=True, reads=True, snapshots=True),
-    Command("bulkWrite", bulk_write, in_transactions=True, retryable=True),
-    Command("collMod", coll_mod.collection_modify),
-    Command("collStats", diagnostics.collection_stats),
-    Command("commitTransaction", end_transactions.not_in_transaction, in_transactions=True),
-    Command("count", reads.count, reads=True),
+    Command("abortTransaction", end_transactions.refuse_outside_transaction, in_transactions=True),
+    Command("aggregate", _aggregate, in_transactions=True, is_read=True, accepts_snapshot=True),
+    Command("bulkWrite", bulk_write, in_transactions=True, is_retryable=True),
+    Command("collMod", coll_mod.modify_collection),
+    Command("collStats", diagnostics.compute_collection_stats),
+    Command("commitTransaction", end_transactions.refuse_outside_transaction, in_transactions=True),
+    Command("count", reads.count, is_read=True),
     Command("create", catalog.create, in_transactions=True),
     Command("createIndexes", indexes.create_indexes, in_transactions=True),
-    Command("createSearchIndexes", search_index_command),
-    Command("dbStats", diagnostics.database_stats),
-    Command("delete", writes.delete, in_transactions=True, retryable=True),
-    Command("distinct", reads.distinct, in_transactions=True, reads=True, snapshots=True),
+    Command("createSearchIndexes", refuse_search_index_command),
+    Command("dbStats", diagnostics.compute_database_stats),
+    Command("delete", writes.delete, in_transactions=True, is_retryable=True),
+    Command("distinct", reads.distinct, in_transactions=True, is_read=True, accepts_snapshot=True),
     Command("drop", catalog.drop),
     Command("dropDatabase", catalog.drop_database),
     Command("dropIndexes", indexes.drop_indexes),
-    Command("dropSearchIndex", search_index_command),
+    Command("dropSearchIndex", refuse_search_index_command),
     Command("endSessions", end_transactions.end_sessions),
-    Command("explain", explain, reads=True),
-    Command("find", reads.find, in_transactions=True, reads=True, snapshots=True),
-    Command("findAndModify", find_and_modify, in_transactions=True, retryable=True),
-    Command("getMore", get_more, in_transactions=True, reads=True, snapshots=True),
-    Command("insert", writes.insert, in_transactions=True, retryable=True),
+    Command("explain", explain, is_read=True),
+    Command("find", reads.find, in_transactions=True, is_read=True, accepts_snapshot=True),
+    Command("findAndModify", find_and_modify, in_transactions=True, is_retryable=True),
+    Command("getMore", get_more, in_transactions=True, is_read=True, accepts_snapshot=True),
+    Command("insert", writes.insert, in_transactions=True, is_retryable=True),
     Command("killAllSessions", end_transactions.kill_all_sessions),
     Command("killAllSessionsByPattern", end_transactions.kill_all_sessions),
-    Command("killCursors", kill_cursors, in_transactions=True, reads=True, snapshots=True),
+    Command("killCursors", kill_cursors, in_transactions=True, is_read=True, accepts_snapshot=True),
     Command("killSessions", end_transactions.kill_sessions),
     Command("listCollections", catalog.list_collections),
     Command("listDatabases", catalog.list_databases),
     Command("listIndexes", indexes.list_indexes),
-    Command("listSearchIndexes", search_index_command),
+    Command("listSearchIndexes", refuse_search_index_command),
     Command("refreshSessions", end_transactions.refresh_sessions),
     Command("renameCollection", catalog.rename_collection),
     Command("startSession", end_transactions.start_session),
-    Command("update", writes.update, in_transactions=True, retryable=True),
-    Command("updateSearchIndex", search_index_command),
+    Command("update", writes.update, in_transactions=True, is_retryable=True),
+    Command("updateSearchIndex", refuse_search_index_command),
     Command("validate", diagnostics.validate),
 )
 

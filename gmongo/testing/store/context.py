@@ -21,7 +21,7 @@ from gmongo.testing.store.values import type_name
 from gmongo.testing.unsupported import not_supported
 
 # The maximum length in bytes of a namespace: the name of the database, a dot, and the name of the collection.
-_LONGEST = 255
+_MAX_NAMESPACE_BYTES = 255
 
 
 @dataclass
@@ -30,8 +30,8 @@ class Context:
 
     state: State  # the state of the deployment
     request: Request  # the received command
-    access: Access  # the access to the current state, to a past state, or to the state of a transaction
-    # The logical time of a read with the level `snapshot` outside of transactions, or None.
+    access: Access  # the access to current data, to past data, or to the data of a transaction
+    # The logical time of a snapshot read outside of transactions, or None for other commands.
     snapshot: Timestamp | None = None
 
     @property
@@ -44,11 +44,10 @@ class Context:
 
     @cached_property
     def collection_name(self) -> str:
-        """The name of the collection in the command."""
         name = self.body[self.request.name]
         if type(name) is not str:
             raise failed_to_parse(f"collection name has invalid type {type_name(name)}")
-        check_name(self.database, name, self.request.name in _WRITES)
+        check_name(self.database, name, self.request.name in _WRITE_COMMANDS)
         return name
 
     @property
@@ -58,20 +57,20 @@ class Context:
     @cached_property
     def variables(self) -> Document:
         """The variables that expressions can read: the variables of ``let``, ``NOW`` and ``CLUSTER_TIME``."""
-        found: Document = {"NOW": now_in_milliseconds()}
+        values: Document = {"NOW": truncate_current_time()}
         if self.state.has_oplog:
-            found["CLUSTER_TIME"] = self.state.now()
+            values["CLUSTER_TIME"] = self.state.now()
         for name, expression in (self.body.get("let") or {}).items():
-            found[name] = evaluate(expression, {}, found)
-        return found
+            values[name] = evaluate(expression, {}, values)
+        return values
 
     @cached_property
     def pace(self) -> Pace:
         losses, member = self.state.losses, self.request.member
-        before = losses[member]
+        initial_losses = losses[member]
         # The maxTimeMS of a getMore is not a time limit, but the longest wait for new documents.
         limit = None if self.request.name == "getMore" else self.body.get("maxTimeMS")
-        return Pace(limit, lambda: losses[member] != before, lambda: self.request.is_killed)
+        return Pace(limit, lambda: losses[member] != initial_losses, lambda: self.request.is_killed)
 
     def collation(self, collection: Collection | None = None) -> Collation:
         """Return the collation of the command. If the command has no collation, return the collection's collation."""
@@ -83,18 +82,17 @@ class Context:
     def collection(self) -> Collection | None:
         """Return the collection or view of the command. Return None if the collection does not exist."""
         collection = self.access.find(self.database, self.collection_name)
-        if collection is not None and collection.kind == "timeseries" and self.request.name not in _OF_TIME_SERIES:
+        if collection is not None and collection.kind == "timeseries" and self.request.name not in _SERIES_COMMANDS:
             raise not_supported("a time series", self.request.name)
         return collection
 
-    def existing_collection(self) -> Collection:
-        """Return the collection or view of the command."""
+    def require_collection(self) -> Collection:
         collection = self.collection()
         if collection is None:
             raise namespace_not_found(f"ns does not exist: {self.namespace}")
         return collection
 
-    def writable_collection(self) -> Collection:
+    def ensure_collection(self) -> Collection:
         """Return the collection to which the command writes. Create a missing collection."""
         collection = self.collection()
         if collection is None:
@@ -103,13 +101,13 @@ class Context:
         return collection
 
 
-BUILT_IN = dict.fromkeys(("NOW", "CLUSTER_TIME"))
-_OF_TIME_SERIES = frozenset({"create", "drop", "find", "getMore", "insert"})
-_WRITES = frozenset({"create", "createIndexes", "delete", "findAndModify", "findandmodify", "insert", "update"})
-# Users can write to a collection `system.NAME` only if NAME is one of these names. The rule does not apply to the
-# databases admin, config and local.
-_WRITTEN_BY_USERS = frozenset({"buckets", "js", "profile", "users", "views"})
-_INTERNAL = frozenset({("local", "oplog.rs"), ("config", "transactions")})
+BUILT_IN_VARIABLES = dict.fromkeys(("NOW", "CLUSTER_TIME"))
+_SERIES_COMMANDS = frozenset({"create", "drop", "find", "getMore", "insert"})
+_WRITE_COMMANDS = frozenset({"create", "createIndexes", "delete", "findAndModify", "findandmodify", "insert", "update"})
+# The values of NAME for which users can write to a collection `system.NAME`. The databases admin,
+# config and local accept all values.
+_WRITABLE_NAMES = frozenset({"buckets", "js", "profile", "users", "views"})
+_INTERNAL_COLLECTIONS = frozenset({("local", "oplog.rs"), ("config", "transactions")})
 
 
 def check_writable(collection: Collection) -> None:
@@ -118,19 +116,20 @@ def check_writable(collection: Collection) -> None:
         raise error(166, f"Namespace {collection.namespace} is a view, not a collection")
 
 
-def check_name(database: str, name: str, to_write: bool = False) -> None:
+def check_name(database: str, name: str, for_write: bool = False) -> None:
     """Check the name of a collection."""
-    too_long = len(f"{database}.{name}".encode()) > _LONGEST
-    if not name or name.startswith(".") or "\0" in name or "$" in name or too_long:
+    is_too_long = len(f"{database}.{name}".encode()) > _MAX_NAMESPACE_BYTES
+    if not name or name.startswith(".") or "\0" in name or "$" in name or is_too_long:
         raise invalid_namespace(f"Invalid namespace specified '{database}.{name}'")
-    of_server = name.startswith("system.") and name.split(".")[1]
-    if of_server and to_write and of_server not in _WRITTEN_BY_USERS and database not in ("admin", "config", "local"):
+    system_name = name.startswith("system.") and name.split(".")[1]
+    is_writable = system_name in _WRITABLE_NAMES or database in ("admin", "config", "local")
+    if system_name and for_write and not is_writable:
         raise invalid_namespace(f"cannot write to '{database}.{name}'")
-    if name.startswith("system.") or (database, name) in _INTERNAL:
+    if name.startswith("system.") or (database, name) in _INTERNAL_COLLECTIONS:
         raise not_supported("a collection of the server", f"{database}.{name}")
 
 
-def now_in_milliseconds() -> Any:
+def truncate_current_time() -> Any:
     """Return the current time, rounded down to milliseconds like a BSON date."""
     now = clock.utc_now().replace(tzinfo=None)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)

@@ -8,16 +8,16 @@ from typing import Any
 from gmongo.testing import clock
 from gmongo.testing.command import error
 from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.context import BUILT_IN
+from gmongo.testing.store.context import BUILT_IN_VARIABLES
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import bad_value, malformed
 from gmongo.testing.store.fields import TABLE
 from gmongo.testing.store.index_specs import same_keys
-from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
+from gmongo.testing.store.matching import RESTRICTED_OPERATORS, check_allowed, compile_filter
 from gmongo.testing.store.output import OUTPUTS
 from gmongo.testing.store.stages import compile_pipeline
-from gmongo.testing.store.values import MISSING, is_number, is_true, long_of, type_name
+from gmongo.testing.store.values import MISSING, is_number, is_true, to_long, type_name
 from gmongo.testing.unsupported import not_supported
 
 _ACTIONS = ("error", "warn", "errorAndLog")
@@ -25,8 +25,8 @@ _LEVELS = ("strict", "off", "moderate")
 _MAX_CAPPED_SIZE = 2**50
 _MAX_COUNT = 2**31
 # The order of options in `listCollections`.
-ORDER = """capped size max changeStreamPreAndPostImages validator validationLevel validationAction viewOn pipeline
-    collation clusteredIndex expireAfterSeconds timeseries encryptedFields"""
+ORDER = """capped size max changeStreamPreAndPostImages validator validationLevel validationAction viewOn
+    pipeline collation clusteredIndex expireAfterSeconds timeseries encryptedFields"""
 
 
 _SECONDS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
@@ -34,22 +34,22 @@ _MAX_SECONDS = 365 * 86400
 # The maximum time in seconds that a bucket covers, by granularity.
 _SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
 # The options of `create` that a time series accepts.
-ACCEPTED = frozenset({"create", "collation", "expireAfterSeconds", "timeseries"})
+TIME_SERIES_OPTIONS = frozenset({"create", "collation", "expireAfterSeconds", "timeseries"})
 
 
-def completed_series(options: Mapping[str, Any]) -> Document:
+def complete_series(options: Mapping[str, Any]) -> Document:
     """Check the option ``timeseries`` of a ``create``, and return the option with its defaults."""
     options = {name: value for name, value in options.items() if value is not None}
     names: Document = {name: options[name] for name in ("timeField", "metaField") if name in options}
     is_wrong = names.get("metaField") in ("_id", names["timeField"])
     if is_wrong or any("\0" in value or "." in value for value in names.values()):
         raise malformed("the fields of a time series")
-    return {**names, **_bucketing(options)}
+    return {**names, **_complete_bucketing(options)}
 
 
-def _bucketing(options: Mapping[str, Any]) -> Document:
-    """Return the options that determine the buckets: a granularity, or the numbers of seconds in ``_SECONDS``."""
-    span, rounding = (long_of(options[name]) if name in options else None for name in _SECONDS)
+def _complete_bucketing(options: Mapping[str, Any]) -> Document:
+    """Return the bucket options: a granularity, or the options in ``_SECONDS``."""
+    span, rounding = (to_long(options[name]) if name in options else None for name in _SECONDS)
     if "granularity" not in options and rounding is not None:
         if span != rounding or not 1 <= rounding <= _MAX_SECONDS:
             raise malformed("the seconds of a time series")
@@ -60,27 +60,27 @@ def _bucketing(options: Mapping[str, Any]) -> Document:
     return {"granularity": granularity, "bucketMaxSpanSeconds": _SPANS[granularity]}
 
 
-def measurement(series: Mapping[str, Any], document: Document) -> Document:
-    """Return the form in which a time series stores a document: the time and the metadata are the first fields."""
-    first = [name for name in (series["timeField"], series.get("metaField")) if name in document]
+def create_measurement(series: Mapping[str, Any], document: Document) -> Document:
+    """Return a document whose first fields are the time and the metadata, as in a time series."""
+    names = [name for name in (series["timeField"], series.get("metaField")) if name in document]
     if type_name(document.get(series["timeField"], MISSING)) != "date":
         raise not_supported("a time series", "a measurement without a time")
-    return {**{name: document[name] for name in first}, **document}
+    return {**{name: document[name] for name in names}, **document}
 
 
-def created_options(body: Mapping[str, Any]) -> Document:
+def parse_options(body: Mapping[str, Any]) -> Document:
     """Check the options of a ``create`` command. Return the options in the order and form of ``listCollections``."""
     options = {name: value for name, value in body.items() if name in TABLE["create"].fields and value is not None}
-    refused = options.keys() - {"create", "flags", *ORDER.split()}
-    if refused:
-        raise not_supported("other options of create", min(refused))
-    options.update({name: long_of(options[name]) for name in ("size", "max") if is_number(options.get(name))})
+    other_options = options.keys() - {"create", "flags", *ORDER.split()}
+    if other_options:
+        raise not_supported("other options of create", min(other_options))
+    options.update({name: to_long(options[name]) for name in ("size", "max") if is_number(options.get(name))})
     _check_choices(options)
-    series = completed_series(options["timeseries"]) if "timeseries" in options else None
+    series = complete_series(options["timeseries"]) if "timeseries" in options else None
     _check_combination(options)
     collation = Collation.from_spec(options["collation"], required=True) if "collation" in options else Collation()
     check_contents(options)
-    completed = {**options, "timeseries": series, "collation": collation.description()}
+    completed = {**options, "timeseries": series, "collation": collation.describe()}
     if "viewOn" in options:
         completed = {name: completed.get(name, []) for name in ("viewOn", "pipeline", "collation")}
     return {
@@ -91,7 +91,7 @@ def created_options(body: Mapping[str, Any]) -> Document:
 
 
 def is_default(name: str, value: Any) -> bool:
-    """Return True if the value of an option is the default. A server does not store such a value."""
+    """Return True if the value of an option is the default, which a server does not store."""
     if name in ("capped", "max", "clusteredIndex", "collation", "validator"):
         return not value or not is_true(value)
     return name == "changeStreamPreAndPostImages" and not is_true(value["enabled"])
@@ -107,8 +107,8 @@ def _check_combination(options: Mapping[str, Any]) -> None:
         or not 1 <= options.get("size", 1) <= _MAX_CAPPED_SIZE
         or options.get("max", 0) >= _MAX_COUNT
         or ("expireAfterSeconds" in options and "timeseries" not in options and not is_clustered)
-        or not 0 <= long_of(options.get("expireAfterSeconds", 0)) <= clock.seconds()
-        or ("timeseries" in options and not set(options) <= ACCEPTED)
+        or not 0 <= to_long(options.get("expireAfterSeconds", 0)) <= clock.seconds()
+        or ("timeseries" in options and not set(options) <= TIME_SERIES_OPTIONS)
         or ("viewOn" in options and options.get("changeStreamPreAndPostImages", {}).get("enabled"))
         or (is_clustered and not _is_clustered_index(options["clusteredIndex"]))
     ):
@@ -134,25 +134,25 @@ def check_contents(options: Mapping[str, Any]) -> None:
         for stage in options["pipeline"]:
             if isinstance(stage, dict) and OUTPUTS & set(stage):
                 raise error(167, "a view cannot write, as $out and $merge do")
-        compile_pipeline(options["pipeline"], Environment.for_variables(BUILT_IN))
+        compile_pipeline(options["pipeline"], Environment.from_variables(BUILT_IN_VARIABLES))
     if options.get("validator"):
-        check_allowed(options["validator"], SPECIAL - {"$expr", "$jsonSchema"})
+        check_allowed(options["validator"], RESTRICTED_OPERATORS - {"$expr", "$jsonSchema"})
         compile_filter(options["validator"])
 
 
 def check_view(views: list[Collection], name: str, options: Document) -> None:
-    """Check that the new view is not in a cycle of views, and has the collation of the views that the view reads."""
+    """Check that a new view is in no cycle of views, and has the collation of its source views."""
     if "viewOn" in options:
-        own = repr(options)
-        if any(repr(name) in text for text in (own, *(repr(view.options) for view in views))):
+        own_text = repr(options)
+        if any(repr(name) in text for text in (own_text, *(repr(view.options) for view in views))):
             raise not_supported("a view whose name is in a view")
         collation = Collation.from_spec(options.get("collation"))
-        if any(repr(view.name) in own and view.collation != collation for view in views):
+        if any(repr(view.name) in own_text and view.collation != collation for view in views):
             raise malformed("a view with another collation")
 
 
 def check_find_of_view(body: Document) -> None:
-    """Check that an aggregation supports the options of a ``find`` of a view."""
+    """Check that an aggregation supports the options of a ``find`` on a view."""
     projection = body.get("projection") or {}
     operators = [value for value in projection.values() if isinstance(value, dict)]
     if (

@@ -15,7 +15,7 @@ from gmongo import _random
 from gmongo.testing import clock
 from gmongo.testing.command import error
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.errors import cursor_not_found
+from gmongo.testing.store.errors import create_cursor_error
 from gmongo.testing.store.matching import Match
 from gmongo.testing.store.pacing import Pace
 
@@ -50,22 +50,22 @@ class Cursor:
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         """Return the next results: at most `limit` documents, and only as many as fit into a message."""
         end = len(self._documents) if limit is None else min(len(self._documents), self._next + limit)
-        batch = documents_of_one_message(pace.through(itertools.islice(self._documents, self._next, end)))
+        batch = limit_to_one_message(pace.iterate(itertools.islice(self._documents, self._next, end)))
         self._next += len(batch)
         if self._next == len(self._documents):
             is_below_limit = limit is None or len(batch) < limit
             self.finished = is_below_limit or self._limit_reached
         return batch
 
-    def belongs_to(self, namespace: str) -> bool:
-        """Return True if a ``killCursors`` for the namespace kills the cursor. A cursor of a list has no namespace."""
+    def matches_namespace(self, namespace: str) -> bool:
+        """Return True if ``killCursors`` may kill the cursor. List cursors match any namespace."""
         return self.namespace == namespace or not {"listCollections", "listIndexes"}.isdisjoint(self.command)
 
-    def extras(self) -> Document:
+    def list_extras(self) -> Document:
         return {}
 
 
-_number = attrgetter("number")
+_get_number = attrgetter("number")
 
 
 class TailingCursor(Cursor):
@@ -95,29 +95,29 @@ class TailingCursor(Cursor):
             raise error(136, "CollectionScan died due to position in capped collection being deleted.")
         if self._left is not None:
             limit = self._left if limit is None else min(limit, self._left)
-        found: list[Document] = []
-        for record in pace.through(records[bisect_right(records, self._last, key=_number) :]):
-            if limit is not None and len(found) >= limit:
+        documents: list[Document] = []
+        for record in pace.iterate(records[bisect_right(records, self._last, key=_get_number) :]):
+            if limit is not None and len(documents) >= limit:
                 break
             self._last = record.number
             if self._match(record.document):
-                found.append(self._project(record.document))
+                documents.append(self._project(record.document))
         if self._left is not None:
-            self._left -= len(found)
+            self._left -= len(documents)
         self.finished = not records and not self._last
-        return found
+        return documents
 
 
-def documents_of_one_message(documents: Iterator[Document]) -> list[Document]:
-    """Return the first documents, as many as fit into a message. Return at least one document."""
-    found: list[Document] = []
+def limit_to_one_message(documents: Iterator[Document]) -> list[Document]:
+    """Return the first documents that fit into one message together, and at least one document."""
+    batch: list[Document] = []
     size = 0
     for document in documents:
         size += len(bson.encode(document))
-        if found and size > MAX_BATCH_BYTES:
+        if batch and size > MAX_BATCH_BYTES:
             break
-        found.append(document)
-    return found
+        batch.append(document)
+    return batch
 
 
 class Cursors:
@@ -137,7 +137,7 @@ class Cursors:
         self._expire()
         cursor = self._open.get(cursor_id)
         if cursor is None or cursor.member != member:
-            raise cursor_not_found(cursor_id)
+            raise create_cursor_error(cursor_id)
         cursor.used = clock.monotonic()
         return cursor
 
@@ -152,37 +152,37 @@ class Cursors:
         killed, missing = [], []
         for cursor_id in cursor_ids:
             cursor = self._open.get(cursor_id)
-            if cursor is None or cursor.member != member or not cursor.belongs_to(namespace):
+            if cursor is None or cursor.member != member or not cursor.matches_namespace(namespace):
                 missing.append(Int64(cursor_id))
             else:
                 del self._open[cursor_id]
                 killed.append(Int64(cursor_id))
         return {"cursorsKilled": killed, "cursorsNotFound": missing, "cursorsAlive": [], "cursorsUnknown": []}
 
-    def kill_of_collection(self, namespace: str) -> None:
-        """Kill the tailable cursors of a dropped collection. For others, the next ``getMore`` reports the drop."""
+    def kill_for_collection(self, namespace: str) -> None:
+        """Kill the tailable cursors of a dropped collection. Other cursors fail at the next use."""
         self.kill_where(lambda cursor: cursor.namespace == namespace and cursor.capped)
         for cursor in self._open.values():
             cursor.is_lost = cursor.is_lost or (cursor.namespace == namespace and "find" in cursor.command)
 
     def expire(self) -> None:
-        """Kill all cursors that have a timeout, without waiting for the timeout."""
+        """Immediately kill all cursors that have an idle timeout."""
         self.kill_where(lambda cursor: not cursor.no_timeout)
 
     def count(self) -> int:
         return len(self._open)
 
     def _expire(self) -> None:
-        oldest = clock.monotonic() - IDLE_SECONDS
-        self.kill_where(lambda cursor: cursor.used < oldest and not cursor.no_timeout)
+        oldest_use = clock.monotonic() - IDLE_SECONDS
+        self.kill_where(lambda cursor: cursor.used < oldest_use and not cursor.no_timeout)
 
     def kill_where(self, condition: Callable[[Cursor], bool]) -> None:
-        for cursor in [one for one in self._open.values() if condition(one)]:
+        for cursor in [candidate for candidate in self._open.values() if condition(candidate)]:
             del self._open[cursor.id]
 
 
 def check_owner(cursor: Cursor, namespace: str, session: bytes | None, transaction: int | None) -> None:
-    """Check that a ``getMore`` has the collection, session and transaction of the cursor, which no other one uses."""
+    """Check that an unused cursor has the collection, session and transaction of a ``getMore``."""
     if cursor.in_use:
         raise error(12051, f"cursor id {cursor.id} is already in use")
     if cursor.namespace != namespace:

@@ -13,12 +13,12 @@ from bson.timestamp import Timestamp
 from gmongo import _random
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.index import Index
-from gmongo.testing.store.values import Key, key_of
+from gmongo.testing.store.values import Key, make_key
 
 Document = dict[str, Any]
 BEGINNING = Timestamp(0, 0)
-# The number of changes that each collection records, for reads of a past state.
-HISTORY = 20_000
+# The number of changes that each collection records, for reads at a past time.
+MAX_HISTORY = 20_000
 
 
 class Record(NamedTuple):
@@ -29,7 +29,7 @@ class Record(NamedTuple):
 
 
 class Change(NamedTuple):
-    """An entry of the history of a collection."""
+    """A change in the history of a collection."""
 
     time: Timestamp  # the logical time of the change
     key: Key  # the key of the changed record
@@ -53,11 +53,11 @@ class Collection:
     entry_locks: dict[tuple[str, Key], object] = field(default_factory=dict)
     # The logical time of the last change, by the key of the record.
     changed: dict[Key, Timestamp] = field(default_factory=dict)
-    # The last changes, for reads of a past state.
-    history: deque[Change] = field(default_factory=lambda: deque(maxlen=HISTORY))
-    horizon: Timestamp = BEGINNING  # the oldest logical time whose state can be read
-    last_number: int = 0  # the highest number of a record
-    stored: int = 0  # the size in bytes of all documents of a capped collection
+    # The last changes, for reads at a past time.
+    history: deque[Change] = field(default_factory=lambda: deque(maxlen=MAX_HISTORY))
+    oldest_time: Timestamp = BEGINNING  # the oldest logical time at which the records can be read
+    last_number: int = 0  # the highest record number
+    stored_bytes: int = 0  # the size in bytes of all documents of a capped collection
 
     @property
     def namespace(self) -> str:
@@ -69,7 +69,7 @@ class Collection:
         return Collation.from_spec(self.options.get("collation"))
 
     def key(self, identity: Any) -> Key:
-        return key_of(self.collation.folded(identity))
+        return make_key(self.collation.apply(identity))
 
     @property
     def is_view(self) -> bool:
@@ -96,7 +96,7 @@ class Collection:
         self._remove_from_indexes(key)
         self.records[key] = record
         if self.is_capped:
-            self.stored += len(bson.encode(record.document))
+            self.stored_bytes += len(bson.encode(record.document))
         for index in self.indexes.values():
             index.add(key, record.document)
 
@@ -107,28 +107,28 @@ class Collection:
 
     def shrink(self, time: Timestamp) -> None:
         """Remove the oldest documents of a capped collection while a limit of the collection is exceeded."""
-        most, size = self.options.get("max"), self.options.get("size")
-        while most and len(self.records) > most:
+        max_count, size = self.options.get("max"), self.options.get("size")
+        while max_count and len(self.records) > max_count:
             self.remove(next(iter(self.records)), time)
-        while size and self.stored > size and len(self.records) > 1:
+        while size and self.stored_bytes > size and len(self.records) > 1:
             self.remove(next(iter(self.records)), time)
 
-    def as_of(self, time: Timestamp) -> dict[Key, Record]:
+    def read_at(self, time: Timestamp) -> dict[Key, Record]:
         """Return the records at a past logical time, in natural order."""
-        records, in_order = dict(self.records), True
+        records, is_in_order = dict(self.records), True
         for change in reversed(self.history):
             if change.time <= time:
                 break
             if change.before is None:
                 records.pop(change.key, None)
             else:
-                in_order = in_order and change.key in records
+                is_in_order = is_in_order and change.key in records
                 records[change.key] = change.before
-        return records if in_order else dict(sorted(records.items(), key=lambda item: item[1].number))
+        return records if is_in_order else dict(sorted(records.items(), key=lambda item: item[1].number))
 
     def _add_to_history(self, key: Key, time: Timestamp) -> None:
-        if len(self.history) == HISTORY:
-            self.horizon = self.history[0].time
+        if len(self.history) == MAX_HISTORY:
+            self.oldest_time = self.history[0].time
         self.history.append(Change(time, key, self.records.get(key)))
         self.changed[key] = time
 
@@ -137,15 +137,14 @@ class Collection:
             return
         document = self.records[key].document
         if self.is_capped:
-            self.stored -= len(bson.encode(document))
+            self.stored_bytes -= len(bson.encode(document))
         for index in self.indexes.values():
             index.discard(key, document)
 
-    def changed_since(self, time: Timestamp) -> set[Key]:
-        """Return the keys of the records that changed after a logical time."""
-        found = set()
+    def find_changed_keys(self, time: Timestamp) -> set[Key]:
+        keys = set()
         for change in reversed(self.history):
             if change.time <= time:
                 break
-            found.add(change.key)
-        return found
+            keys.add(change.key)
+        return keys

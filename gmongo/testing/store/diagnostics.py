@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gmongo.testing.store.catalog import size_of
+from gmongo.testing.store.catalog import compute_size
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import invalid_options, namespace_not_found
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.values import is_number, is_true, long_of
+from gmongo.testing.store.values import is_number, is_true, to_long
 from gmongo.testing.unsupported import not_supported
 
 
@@ -23,34 +23,34 @@ def validate(context: Context) -> Document:
         raise namespace_not_found(f"Collection '{context.namespace}' does not exist to validate.")
     check_writable(collection)
     details = {name: {"valid": True} for name in collection.indexes}
-    keys = dict.fromkeys(collection.indexes, len(collection.records))
+    key_counts = dict.fromkeys(collection.indexes, len(collection.records))
     lists = ("warnings", "errors", "extraIndexEntries", "missingIndexEntries", "corruptRecords")
     return {
         "ns": collection.namespace, "uuid": collection.uuid, "nInvalidDocuments": 0, "nNonCompliantDocuments": 0,
-        "nrecords": len(collection.records), "nIndexes": len(collection.indexes), "keysPerIndex": keys,
+        "nrecords": len(collection.records), "nIndexes": len(collection.indexes), "keysPerIndex": key_counts,
         "indexDetails": details, "valid": True, "repaired": False, **{name: [] for name in lists}
     }  # fmt: skip
 
 
-def collection_stats(context: Context) -> Document:
+def compute_collection_stats(context: Context) -> Document:
     """Execute ``collStats``."""
-    scale = _scale(context)
+    scale = _parse_scale(context)
     collection = context.collection()
     if collection is None:
         return {"ns": context.namespace, "size": 0, "count": 0, "storageSize": 0, "totalSize": 0, "nindexes": 0,
                 "totalIndexSize": 0, "indexSizes": {}, "scaleFactor": scale}  # fmt: skip
     check_writable(collection)
-    return {"ns": collection.namespace, **storage_stats(collection, scale, context.pace)}
+    return {"ns": collection.namespace, **find_storage_stats(collection, scale, context.pace)}
 
 
-def _scale(context: Context) -> int:
-    scale = long_of(context.body["scale"]) if is_number(context.body.get("scale")) else 1
+def _parse_scale(context: Context) -> int:
+    scale = to_long(context.body["scale"]) if is_number(context.body.get("scale")) else 1
     return max(1, scale)
 
 
-def storage_stats(collection: Collection, scale: int, pace: Pace) -> Document:
-    """Return the sizes of a collection as ``collStats`` shows the sizes, in units of `scale` bytes."""
-    size, count = size_of(collection, pace), len(collection.records)
+def find_storage_stats(collection: Collection, scale: int, pace: Pace) -> Document:
+    """Return the fields of ``collStats``, with sizes in units of `scale` bytes."""
+    size, count = compute_size(collection, pace), len(collection.records)
     average = {"avgObjSize": size // count} if count else {}
     options = collection.options
     names = [name for name in collection.indexes if name != "_id_" or "clusteredIndex" not in options]
@@ -70,22 +70,22 @@ def storage_stats(collection: Collection, scale: int, pace: Pace) -> Document:
     }
 
 
-def database_stats(context: Context) -> Document:
+def compute_database_stats(context: Context) -> Document:
     """Execute ``dbStats``."""
-    scale = _scale(context)
-    found = context.state.collections_of(context.database)
-    collections = [one for one in found if not one.is_view]
-    objects = sum(len(one.records) for one in collections)
-    size = sum(size_of(one, context.pace) for one in collections)
+    scale = _parse_scale(context)
+    all_collections = context.state.find_collections(context.database)
+    collections = [collection for collection in all_collections if not collection.is_view]
+    document_count = sum(len(collection.records) for collection in collections)
+    size = sum(compute_size(collection, context.pace) for collection in collections)
     return {
         "db": context.database,
         "collections": len(collections),
-        "views": len(found) - len(collections),
-        "objects": objects,
-        "avgObjSize": size / objects if objects else 0.0,
+        "views": len(all_collections) - len(collections),
+        "objects": document_count,
+        "avgObjSize": size / document_count if document_count else 0.0,
         "dataSize": float(size // scale),
         "storageSize": float(size // scale),
-        "indexes": sum(len(one.indexes) for one in collections),
+        "indexes": sum(len(collection.indexes) for collection in collections),
         "indexSize": 0.0,
         "totalSize": float(size // scale),
         "scaleFactor": float(scale),

@@ -9,7 +9,7 @@ from gmongo.testing.store.access import Access, PastAccess
 from gmongo.testing.store.commands import COMMANDS, Command
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.end_transactions import abort, end_transaction, recovery_token
+from gmongo.testing.store.end_transactions import abort, create_recovery_token, end_transaction
 from gmongo.testing.store.errors import (
     TRANSIENT,
     bad_value,
@@ -22,9 +22,9 @@ from gmongo.testing.store.sessions import Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction
 
-# Commands of cursors have no new snapshot, because a cursor reads the state of the command that opened the cursor.
-_OF_CURSORS = frozenset({"getMore", "killCursors"})
-_LEVELS = frozenset({"local", "majority", "linearizable", "available", "snapshot"})
+# The commands of cursors need no new snapshot, because each cursor keeps its snapshot.
+_CURSOR_COMMANDS = frozenset({"getMore", "killCursors"})
+_READ_CONCERN_LEVELS = frozenset({"local", "majority", "linearizable", "available", "snapshot"})
 # The error codes LockTimeout, WriteConflict, SnapshotUnavailable, NoSuchTransaction and SnapshotTooOld. After these
 # errors, a client may retry the whole transaction.
 _TRANSIENT_CODES = frozenset({24, 112, 246, 251, 239})
@@ -33,7 +33,7 @@ _TRANSIENT_CODES = frozenset({24, 112, 246, 251, 239})
 def execute(state: State, request: Request) -> Document:
     """Execute a command, and return the reply."""
     command = COMMANDS[request.name]
-    check(state, request, command)
+    check_concerns(state, request, command)
     session = state.sessions.use(request.session) if request.session is not None else None
     if request.transaction_number is None:
         return _run_without_number(state, request, command)
@@ -56,27 +56,27 @@ def _check_out_session(session: Session) -> None:
     session.idle.clear()
 
 
-def check(state: State, request: Request, command: Command) -> None:
+def check_concerns(state: State, request: Request, command: Command) -> None:
     """Check the read concern, the write concern and the transaction fields of a command."""
-    concern = request.body.get("readConcern") or {}
-    level = concern.get("level")
-    if level is not None and level not in _LEVELS:
+    read_concern = request.body.get("readConcern") or {}
+    level = read_concern.get("level")
+    if level is not None and level not in _READ_CONCERN_LEVELS:
         raise bad_value(f"Enumeration value '{level}' for field 'readConcern.level' is not a valid value.")
-    if "atClusterTime" in concern and level != "snapshot":
+    if "atClusterTime" in read_concern and level != "snapshot":
         raise invalid_options("readConcern level must be 'snapshot' to use atClusterTime")
     if request.in_transaction and request.transaction_number is not None:
-        ends = request.name in ("commitTransaction", "abortTransaction")
-        if request.body.get("startTransaction") if ends else not command.in_transactions:
+        is_end = request.name in ("commitTransaction", "abortTransaction")
+        if request.body.get("startTransaction") if is_end else not command.in_transactions:
             raise error(263, f"Cannot run '{request.name}' in a multi-document transaction.")
-        if "writeConcern" in request.body and not ends:
+        if "writeConcern" in request.body and not is_end:
             raise invalid_options("writeConcern is not allowed within a multi-statement transaction")
-        if concern and not request.body.get("startTransaction"):
+        if read_concern and not request.body.get("startTransaction"):
             raise invalid_options("Only the first command in a transaction may specify a readConcern")
         if level not in (None, "local", "majority", "snapshot"):
             raise invalid_options("The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in "
                                   "order to run in a transaction")  # fmt: skip
         return
-    if level not in (None, "local", "available") and not command.reads:
+    if level not in (None, "local", "available") and not command.is_read:
         raise invalid_options(f'Command {request.name} does not support {{ readConcern: {{ level: "{level}" }} }}')
     if level == "snapshot":
         _check_snapshot(state, request, command)
@@ -85,15 +85,16 @@ def check(state: State, request: Request, command: Command) -> None:
 def _check_snapshot(state: State, request: Request, command: Command) -> None:
     if not state.has_oplog:
         raise error(123, "Cannot specify 'snapshot' readConcern on a standalone node")
-    if state.version < (5, 0) or not command.snapshots:
+    if state.version < (5, 0) or not command.accepts_snapshot:
         raise invalid_options(f"readConcern level snapshot is not supported by {request.name} outside of "
                               "multi-document transactions")  # fmt: skip
 
 
 def _run_without_number(state: State, request: Request, command: Command) -> Document:
-    concern = request.body.get("readConcern") or {}
-    if command.snapshots and concern.get("level") == "snapshot" and request.name not in _OF_CURSORS:
-        time = concern.get("atClusterTime", state.now())
+    read_concern = request.body.get("readConcern") or {}
+    is_snapshot_read = command.accepts_snapshot and read_concern.get("level") == "snapshot"
+    if is_snapshot_read and request.name not in _CURSOR_COMMANDS:
+        time = read_concern.get("atClusterTime", state.now())
         return command.run(Context(state, request, PastAccess(state, time), time))
     return command.run(Context(state, request, Access(state)))
 
@@ -101,7 +102,7 @@ def _run_without_number(state: State, request: Request, command: Command) -> Doc
 def _run_retryable_write(state: State, request: Request, command: Command, session: Session) -> Document:
     number = request.transaction_number
     assert number is not None
-    if not command.retryable:
+    if not command.is_retryable:
         raise error(
             50768,
             "txnNumber may only be provided for multi-document transactions and retryable write commands. "
@@ -120,33 +121,33 @@ def _run_retryable_write(state: State, request: Request, command: Command, sessi
     if number > session.number:
         _use_new_number(state, session, number)
     reply = command.run(Context(state, request, Access(state)))
-    session.reply = {**reply, **_retried_statement_fields(request)}
+    session.reply = {**reply, **_create_retry_fields(request)}
     return reply
 
 
-def _retried_statement_fields(request: Request) -> Document:
-    """Return the reply fields that show that a retryable write was executed before."""
+def _create_retry_fields(request: Request) -> Document:
+    """Return the fields with which a server marks the reply to a retried write."""
     if request.name.lower() == "findandmodify":
         return {"retriedStmtId": request.body.get("stmtId", 0)}
-    return {"retriedStmtIds": list(range(len(_statements(request))))}
+    return {"retriedStmtIds": list(range(len(_find_statements(request))))}
 
 
-def _statements(request: Request) -> list[Any]:
+def _find_statements(request: Request) -> list[Any]:
     for name in ("documents", "updates", "deletes", "ops"):
         if name in request.body:
-            found: list[Any] = request.body[name]
-            return found
+            statements: list[Any] = request.body[name]
+            return statements
     return [request.body]
 
 
 def _check_single_document_writes(request: Request) -> None:
-    for statement in _statements(request):
-        many = (
+    for statement in _find_statements(request):
+        writes_many = (
             isinstance(statement, dict)
             and "documents" not in request.body
             and (statement.get("multi") or ("deletes" in request.body and not statement.get("limit")))
         )
-        if many:
+        if writes_many:
             raise invalid_options("Cannot use retryable writes with multi=true or limit=0")
 
 
@@ -167,7 +168,7 @@ def _run_in_transaction(state: State, request: Request, command: Command, sessio
     transaction = (
         _begin_transaction(state, request, session)
         if request.body.get("startTransaction")
-        else _current_transaction(state, request, session)
+        else _find_transaction(state, request, session)
     )
     level = (request.body.get("readConcern") or {}).get("level")
     if level not in (None, "local") and request.name in ("create", "createIndexes"):
@@ -182,14 +183,14 @@ def _begin_transaction(state: State, request: Request, session: Session) -> Tran
     if number == session.number:
         message = f"Only servers in a sharded cluster can start a new transaction at the active number {number}"
         raise error(117, message)
-    start = (request.body.get("readConcern") or {}).get("atClusterTime", state.now())
+    start_time = (request.body.get("readConcern") or {}).get("atClusterTime", state.now())
     _use_new_number(state, session, number)
-    transaction = Transaction(state, request.body["lsid"], number, request.member, request.connection, start)
+    transaction = Transaction(state, request.body["lsid"], number, request.member, request.connection, start_time)
     session.transaction = transaction
     return transaction
 
 
-def _current_transaction(state: State, request: Request, session: Session) -> Transaction:
+def _find_transaction(state: State, request: Request, session: Session) -> Transaction:
     number, transaction = request.transaction_number, session.transaction
     if transaction is None or number != session.number:
         raise no_such_transaction(f"Given transaction number {number} does not match any in-progress transactions. The "
@@ -215,4 +216,4 @@ def _run_statement(
         raise
     if reply.get("writeErrors") or reply.get("nErrors"):
         abort(state, session)
-    return {**reply, **recovery_token(state)}
+    return {**reply, **create_recovery_token(state)}

@@ -1,4 +1,4 @@
-"""Find duplicate values of unique indexes, and create the errors of duplicate values."""
+"""Find duplicate values of unique indexes, and create duplicate key errors."""
 
 from __future__ import annotations
 
@@ -19,42 +19,45 @@ from gmongo.testing.store.values import EMPTY_ARRAY, MISSING, Key
 _UUID_LENGTH = 16
 
 
-def new_entries(collection: Collection, document: Document, before: Document | None) -> Iterator[tuple[str, Key]]:
-    """Yield the entries that a write of a document would add to unique indexes, each with the name of the index."""
+def find_new_entries(collection: Collection, document: Document, old: Document | None) -> Iterator[tuple[str, Key]]:
+    """Yield the entries that a write adds to unique indexes, as pairs of index name and entry."""
     for index in collection.indexes.values():
         if index.needs_duplicate_check:
-            known = {entry for entry, _ in index.entries(before)} if before is not None else ()
-            yield from ((index.name, entry) for entry, _ in index.entries(document) if entry not in known)
+            old_entries = {entry for entry, _ in index.entries(old)} if old is not None else ()
+            yield from ((index.name, entry) for entry, _ in index.entries(document) if entry not in old_entries)
 
 
 def check_unique(
-    collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], written: Iterable[Key] = ()
+    collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], new_keys: Iterable[Key] = ()
 ) -> None:
-    """Check that no other record in `records` has the key of `document` in a unique index, except ``_id``."""
+    """Check that no other record in `records` has a value of `document` in a unique index except
+    ``_id``.
+    """
     for index in collection.indexes.values():
         if not index.needs_duplicate_check:
             continue
         entries = dict(index.entries(document))
-        others = {*written, *(other for entry in entries for other in index.record_keys(entry))} - {key}
-        for other in others & records.keys():
-            for entry, _ in index.entries(records[other].document):
+        entry_keys = (other_key for entry in entries for other_key in index.find_record_keys(entry))
+        other_keys = {*new_keys, *entry_keys} - {key}
+        for other_key in other_keys & records.keys():
+            for entry, _ in index.entries(records[other_key].document):
                 if entry in entries:
-                    raise duplicate_key(collection, index, entries[entry])
+                    raise create_duplicate_error(collection, index, entries[entry])
 
 
-def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:
+def create_duplicate_error(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:
     """Return the error of a write that would store a duplicate value in a unique index."""
-    found = {path: _none_if_missing(value) for path, value in zip(index.keys, values, strict=True)}
-    shown = ", ".join(f"{path}: {_as_text(value)}" for path, value in found.items())
+    values_by_path = dict(zip(index.keys, map(_convert_missing_to_none, values), strict=True))
+    text = ", ".join(f"{path}: {_format(value)}" for path, value in values_by_path.items())
     return error(11000, f"E11000 duplicate key error collection: {collection.namespace} index: {index.name} dup key: "
-                 f"{{ {shown} }}", keyPattern=dict(index.keys), keyValue=found)  # fmt: skip
+                 f"{{ {text} }}", keyPattern=dict(index.keys), keyValue=values_by_path)  # fmt: skip
 
 
-def _none_if_missing(value: Any) -> Any:
+def _convert_missing_to_none(value: Any) -> Any:
     return None if value is MISSING or value is EMPTY_ARRAY else value
 
 
-def _as_text(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, str):
@@ -68,7 +71,7 @@ def _as_text(value: Any) -> str:
     if isinstance(value, datetime):
         return f"new Date({int(DatetimeMS(value))})"
     if isinstance(value, list):
-        return "[ " + ", ".join(map(_as_text, value)) + " ]"
+        return "[ " + ", ".join(map(_format, value)) + " ]"
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name}: {_as_text(part)}" for name, part in value.items()) + " }"
+        return "{ " + ", ".join(f"{name}: {_format(item)}" for name, item in value.items()) + " }"
     return str(value)

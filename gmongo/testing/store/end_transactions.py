@@ -15,7 +15,7 @@ from gmongo.testing.store.transactions import Transaction
 from gmongo.testing.unsupported import not_supported
 
 
-def recovery_token(state: State) -> Document:
+def create_recovery_token(state: State) -> Document:
     """Return the recovery token that a mongos adds to replies in a transaction."""
     return {"recoveryToken": {"recoveryShardId": "shard0"}} if state.sharded else {}
 
@@ -28,28 +28,28 @@ def abort(state: State, session: Session) -> None:
 
 
 def _kill_cursors(state: State, session: Session, transaction: Transaction) -> None:
-    pair = session.id, transaction.number
-    state.cursors.kill_where(lambda cursor: (cursor.session, cursor.transaction) == pair)
+    owner = session.id, transaction.number
+    state.cursors.kill_where(lambda cursor: (cursor.session, cursor.transaction) == owner)
 
 
 def end_transaction(state: State, request: Request, session: Session) -> Document:
     """Execute ``commitTransaction`` or ``abortTransaction``."""
     if request.database != "admin":
         raise error(13, f"{request.name} may only be run against the admin database.")
-    transaction = _transaction(state, request, session)
-    commits = request.name == "commitTransaction"
+    transaction = _find_transaction(state, request, session)
+    is_commit = request.name == "commitTransaction"
     if transaction.status == "aborted":
         raise no_such_transaction(f"Transaction with {{ txnNumber: {transaction.number} }} has been aborted.")
-    if commits:
-        _commit(state, session, transaction)
+    if is_commit:
+        _commit_transaction(state, session, transaction)
     elif transaction.status == "committed":
         raise error(256, f"Transaction {transaction.number} has been committed.")
     else:
         abort(state, session)
-    return recovery_token(state)
+    return create_recovery_token(state)
 
 
-def _commit(state: State, session: Session, transaction: Transaction) -> None:
+def _commit_transaction(state: State, session: Session, transaction: Transaction) -> None:
     try:
         transaction.commit()
     except CommandError as error:
@@ -59,7 +59,7 @@ def _commit(state: State, session: Session, transaction: Transaction) -> None:
         _kill_cursors(state, session, transaction)
 
 
-def _transaction(state: State, request: Request, session: Session) -> Transaction:
+def _find_transaction(state: State, request: Request, session: Session) -> Transaction:
     number, transaction = request.transaction_number, session.transaction
     if number is not None and number < session.number:
         raise transaction_too_old(f"Transaction {number} is older than {session.number}")
@@ -75,7 +75,7 @@ def _transaction(state: State, request: Request, session: Session) -> Transactio
     return transaction
 
 
-def not_in_transaction(context: Context) -> Document:
+def refuse_outside_transaction(context: Context) -> Document:
     """Raise the error of a ``commitTransaction`` or ``abortTransaction`` without transaction number."""
     if not context.state.has_oplog:
         raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
@@ -84,21 +84,21 @@ def not_in_transaction(context: Context) -> Document:
 
 def end_sessions(context: Context) -> Document:
     """Execute ``endSessions``."""
-    for lsid in _session_ids(context):
+    for lsid in _parse_session_ids(context):
         end_session(context.state, lsid)
     return {}
 
 
 def refresh_sessions(context: Context) -> Document:
     """Execute ``refreshSessions``."""
-    for lsid in _session_ids(context):
+    for lsid in _parse_session_ids(context):
         context.state.sessions.use(lsid)
     return {}
 
 
 def kill_sessions(context: Context) -> Document:
     """Execute ``killSessions``. If the command contains an empty list, kill all sessions."""
-    for lsid in _session_ids(context) or [session.id for session in context.state.sessions]:
+    for lsid in _parse_session_ids(context) or [session.id for session in context.state.sessions]:
         kill_session(context.state, lsid)
     context.state.wake()
     return {}
@@ -130,12 +130,12 @@ def end_session(state: State, lsid: bytes) -> None:
 
 
 def kill_session(state: State, lsid: bytes) -> None:
-    """Abort the transaction and close the cursors of a session. The session remains."""
+    """Abort the transaction and close the cursors of a session, but keep the session."""
     session = state.sessions.get(lsid)
     if session is not None:
         abort(state, session)
     state.cursors.kill_where(lambda cursor: cursor.session == lsid)
 
 
-def _session_ids(context: Context) -> list[bytes]:
+def _parse_session_ids(context: Context) -> list[bytes]:
     return [bytes(session["id"]) for session in context.body[context.request.name] if session]

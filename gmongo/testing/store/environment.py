@@ -17,7 +17,7 @@ Documents = Iterable[Document]
 Stage = Callable[[Documents, Variables], Documents]
 
 
-def _no_collection(name: str) -> list[Document]:
+def _refuse_collection(name: str) -> list[Document]:
     raise not_supported("a collection of the server", name)
 
 
@@ -27,7 +27,7 @@ class Environment:
 
     scope: Scope = field(default_factory=Scope)  # the names of the variables, the collation and the pace
     # A function that returns the documents of another collection of the database by name.
-    read: Callable[[str], list[Document]] = _no_collection
+    read: Callable[[str], list[Document]] = _refuse_collection
 
     @property
     def pace(self) -> Pace:
@@ -37,30 +37,30 @@ class Environment:
     def collation(self) -> Collation:
         return self.scope.collation
 
-    def within(self, names: Iterable[str]) -> Environment:
-        return replace(self, scope=self.scope.within(names))
+    def add_names(self, names: Iterable[str]) -> Environment:
+        return replace(self, scope=self.scope.add_names(names))
 
     @classmethod
-    def for_variables(
-        cls, variables: Mapping[str, Any], collation: Collation = BINARY, pace: Pace | None = None, **more: Any
+    def from_variables(
+        cls, variables: Mapping[str, Any], collation: Collation = BINARY, pace: Pace | None = None, **fields: Any
     ) -> Environment:
         """Return a context in which expressions can use the names of `variables`."""
-        return cls(Scope(frozenset(variables), collation, pace or Pace()), **more)
+        return cls(Scope(frozenset(variables), collation, pace or Pace()), **fields)
 
 
-def with_value(document: Document, parts: list[str], value: Any) -> Document:
+def set_value(document: Document, parts: list[str], value: Any) -> Document:
     """Return a copy of a document with another value at a path. The value MISSING removes the field."""
     if len(parts) > 1:
         child = document.get(parts[0], {})
-        return {**document, parts[0]: with_value(child if isinstance(child, dict) else {}, parts[1:], value)}
+        return {**document, parts[0]: set_value(child if isinstance(child, dict) else {}, parts[1:], value)}
     if value is MISSING:
-        return {name: part for name, part in document.items() if name != parts[0]}
+        return {name: field_value for name, field_value in document.items() if name != parts[0]}
     return {**document, parts[0]: value}
 
 
-def with_last(document: Document, parts: list[str], value: Any) -> Document:
+def set_last_value(document: Document, parts: list[str], value: Any) -> Document:
     """Return a copy of a document with another value at a path. The field at this path becomes the last field."""
-    return with_value(with_value(document, parts, MISSING) if has_path(document, parts) else document, parts, value)
+    return set_value(set_value(document, parts, MISSING) if has_path(document, parts) else document, parts, value)
 
 
 def has_path(document: Any, parts: list[str]) -> bool:

@@ -23,21 +23,21 @@ no_such_transaction = partial(error, 251, labels=[TRANSIENT])  # an unknown or a
 transaction_too_old = partial(error, 225)  # a transaction number below the last number of the session
 
 
-def write_conflict() -> CommandError:
+def create_write_conflict() -> CommandError:
     """Return the error of a write to a document that a concurrent transaction has written."""
     return error(112, "Write conflict during plan execution and yielding is disabled. Please retry your operation.")
 
 
 def failed_expression(detail: str) -> CommandError:
-    """Return the refusal of an expression that is malformed or fails."""
+    """Return the error of an expression that is malformed or fails."""
     return not_supported("an error of an expression", detail)
 
 
 def malformed(detail: str) -> CommandError:
-    """Return the refusal of a malformed part of a command."""
+    """Return the error of a malformed part of a command."""
     return not_supported("a malformed part of a command", detail)
 
 
-def cursor_not_found(cursor_id: int) -> CommandError:
+def create_cursor_error(cursor_id: int) -> CommandError:
     """Return the error of an unknown, killed or finished cursor."""
     return error(43, f"cursor id {cursor_id} not found")

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from gmongo.testing.command import Request, error
-from gmongo.testing.store.aggregation import pipeline_results
+from gmongo.testing.store.aggregation import run_pipeline, select_namespace
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.fields import check_body
 from gmongo.testing.store.index import Index
-from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.reads import find_results, used_index
+from gmongo.testing.store.operators import has_operators
+from gmongo.testing.store.reads import find_used_index, run_find
 from gmongo.testing.unsupported import not_supported
 
 _VERBOSITIES = ("queryPlanner", "executionStats", "allPlansExecution")
@@ -28,10 +28,10 @@ def explain(context: Context) -> Document:
     command = context.body["explain"]
     if not command:
         raise error(59, "Explain failed due to unknown command: ")
-    return explain_command(context, command, verbosity)
+    return describe_plan(context, command, verbosity)
 
 
-def explain_command(context: Context, command: Document, verbosity: str) -> Document:
+def describe_plan(context: Context, command: Document, verbosity: str) -> Document:
     """Return the reply to ``explain`` for a ``find`` or ``aggregate``."""
     name = next(iter(command))
     if name not in ("find", "aggregate"):
@@ -41,48 +41,48 @@ def explain_command(context: Context, command: Document, verbosity: str) -> Docu
     if options:
         raise not_supported("explain of another command", f"find with {options[0]}")
     request = Request(name, command, context.database, context.request.member, context.request.connection)
-    inner = replace(context, request=request)
+    inner_context = replace(context, request=request)
     query: Any = command.get("filter") or {}
     if name == "find":
-        returned = len(find_results(inner, inner.collection())[0])
+        result_count = len(run_find(inner_context, inner_context.collection())[0])
     else:
         pipeline = command["pipeline"]
         if pipeline and {"$changeStream", "$out", "$merge"} & {*pipeline[0], *pipeline[-1]}:
             raise not_supported("explain of another command", next(iter(pipeline[-1])))
-        returned = len(pipeline_results(inner, pipeline))
+        result_count = len(run_pipeline(inner_context, pipeline))
         query = pipeline[0].get("$match", {}) if pipeline else {}
-    planner = {
-        "namespace": f"{inner.database}.{inner.collection_name if command[name] != 1 else '$cmd.aggregate'}",
-        "winningPlan": _plan_stage(inner, query),
+    planner_fields = {
+        "namespace": select_namespace(inner_context),
+        "winningPlan": _describe_stage(inner_context, query),
         "rejectedPlans": [],
     }
     major, minor = context.state.version
     server = {"host": context.request.member.rpartition(":")[0], "version": f"{major}.{minor}.0"}
-    reply: Document = {"explainVersion": "1", "queryPlanner": planner}
+    reply: Document = {"explainVersion": "1", "queryPlanner": planner_fields}
     if verbosity != "queryPlanner":
-        reply["executionStats"] = {"executionSuccess": True, "nReturned": returned}
+        reply["executionStats"] = {"executionSuccess": True, "nReturned": result_count}
     return {**reply, "command": {**command, "$db": context.database}, "serverInfo": server}
 
 
-def _plan_stage(context: Context, query: Document) -> Document:
+def _describe_stage(context: Context, query: Document) -> Document:
     collection = None if context.body[context.request.name] == 1 else context.collection()
     if collection is None or collection.is_view:
         return {"stage": "EOF" if collection is None else "COLLSCAN"}
     identity = query.get("_id")
-    if len(query) == 1 and identity is not None and not context.body.get("hint") and not is_operators(identity):
+    if len(query) == 1 and identity is not None and not context.body.get("hint") and not has_operators(identity):
         return {"stage": "IDHACK"}
-    index = used_index(context, collection, query)
+    index = find_used_index(context, collection, query)
     if index is None:
         return {"stage": "COLLSCAN", "direction": "forward"}
-    return {"stage": "FETCH", "inputStage": _index_scan(index)}
+    return {"stage": "FETCH", "inputStage": _describe_index_scan(index)}
 
 
-def _index_scan(index: Index) -> Document:
+def _describe_index_scan(index: Index) -> Document:
     return {
         "stage": "IXSCAN",
         "keyPattern": dict(index.keys),
         "indexName": index.name,
-        "isMultiKey": index.multikey,
+        "isMultiKey": index.is_multikey,
         "isUnique": index.unique and not index.is_identity,
         "isSparse": bool(index.options.get("sparse")),
         "isPartial": "partialFilterExpression" in index.options,

@@ -17,12 +17,12 @@ from gmongo.testing.store.expressions.compiling import (
     Variables,
     check_field_name,
     compile_expression,
-    none_if_missing,
+    missing_to_none,
 )
-from gmongo.testing.store.expressions.objects import merged
+from gmongo.testing.store.expressions.objects import merge
 from gmongo.testing.store.expressions.summaries import SUMMARIES
-from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.values import MISSING, is_number, key_of
+from gmongo.testing.store.operators import has_operators
+from gmongo.testing.store.values import MISSING, is_number, make_key
 from gmongo.testing.unsupported import not_supported
 
 
@@ -35,14 +35,14 @@ class Accumulator:
     result: Callable[[list[Any]], Any]
 
 
-Make = Callable[[str, Any, Scope], Accumulator]
+AccumulatorCompiler = Callable[[str, Any, Scope], Accumulator]
 
 
-def _without_missing(values: Iterable[Any]) -> list[Any]:
+def _remove_missing(values: Iterable[Any]) -> list[Any]:
     return [value for value in values if value is not MISSING]
 
 
-def _with_one_operand(result: Callable[[list[Any], Scope], Any]) -> Make:
+def _create_compiler(result: Callable[[list[Any], Scope], Any]) -> AccumulatorCompiler:
     """Return a function that compiles an accumulator whose operand is one expression."""
 
     def make(name: str, operand: Any, scope: Scope) -> Accumulator:
@@ -53,28 +53,28 @@ def _with_one_operand(result: Callable[[list[Any], Scope], Any]) -> Make:
     return make
 
 
-def _count(_name: str, operand: Any, scope: Scope) -> Accumulator:
+def _compile_count(_name: str, operand: Any, scope: Scope) -> Accumulator:
     if operand != {}:
         raise malformed("$count")
     return Accumulator(compile_expression(None, scope), len)
 
 
-def _distinct_values(values: list[Any], scope: Scope) -> list[Any]:
-    found: dict[Any, Any] = {}
-    for value in scope.pace.through(values):
+def _find_distinct_values(values: list[Any], scope: Scope) -> list[Any]:
+    values_by_key: dict[Any, Any] = {}
+    for value in scope.pace.iterate(values):
         if value is not MISSING:
-            found.setdefault(key_of(scope.collation.folded(value)), value)
-    return list(found.values())
+            values_by_key.setdefault(make_key(scope.collation.apply(value)), value)
+    return list(values_by_key.values())
 
 
-ACCUMULATORS: Mapping[str, Make] = {
-    **{name: _with_one_operand(summary) for name, summary in SUMMARIES.items()},
-    "$addToSet": _with_one_operand(_distinct_values),
-    "$count": _count,
-    "$first": _with_one_operand(lambda values, scope: none_if_missing(values[0])),
-    "$last": _with_one_operand(lambda values, scope: none_if_missing(values[-1])),
-    "$mergeObjects": _with_one_operand(lambda values, scope: merged(scope.pace.through(values))),
-    "$push": _with_one_operand(lambda values, scope: _without_missing(scope.pace.through(values))),
+ACCUMULATORS: Mapping[str, AccumulatorCompiler] = {
+    **{name: _create_compiler(summary) for name, summary in SUMMARIES.items()},
+    "$addToSet": _create_compiler(_find_distinct_values),
+    "$count": _compile_count,
+    "$first": _create_compiler(lambda values, scope: missing_to_none(values[0])),
+    "$last": _create_compiler(lambda values, scope: missing_to_none(values[-1])),
+    "$mergeObjects": _create_compiler(lambda values, scope: merge(scope.pace.iterate(values))),
+    "$push": _create_compiler(lambda values, scope: _remove_missing(scope.pace.iterate(values))),
 }
 
 
@@ -83,36 +83,39 @@ def compile_group(spec: Any, env: Environment) -> Stage:
     if not isinstance(spec, dict) or "_id" not in spec:
         raise malformed("$group")
     scope = env.scope
-    fields = spec["_id"] if isinstance(spec["_id"], dict) and not is_operators(spec["_id"]) else {}
+    fields = spec["_id"] if isinstance(spec["_id"], dict) and not has_operators(spec["_id"]) else {}
     if any(isinstance(value, bool) or is_number(value) for value in fields.values()):
         raise malformed("$group with a number")
-    identity = compile_expression(spec["_id"], scope)
+    compute_group = compile_expression(spec["_id"], scope)
     # If the group key is a document of one field, a missing value becomes null. If the group key is a document of
     # several fields, the key omits a missing field.
-    alone = fields if len(fields) == 1 else {}
-    accumulators = {name: _accumulator(name, value, scope) for name, value in spec.items() if name != "_id"}
+    single_field = fields if len(fields) == 1 else {}
+    accumulators = {name: _compile_accumulator(name, value, scope) for name, value in spec.items() if name != "_id"}
 
     def run(documents: Documents, variables: Variables) -> Documents:
         groups: dict[Any, tuple[Any, Mapping[str, list[Any]]]] = {}
         for document in documents:
-            values = with_document(variables, document)
-            found = none_if_missing(identity(values))
-            if found == {} and alone:
-                found = dict.fromkeys(alone)
-            key = key_of(scope.collation.folded(found))
+            document_variables = with_document(variables, document)
+            group = missing_to_none(compute_group(document_variables))
+            if group == {} and single_field:
+                group = dict.fromkeys(single_field)
+            key = make_key(scope.collation.apply(group))
             if key not in groups:
-                groups[key] = found, {name: [] for name in accumulators}
-            members = groups[key][1]
+                groups[key] = group, {name: [] for name in accumulators}
+            values_by_name = groups[key][1]
             for name, accumulator in accumulators.items():
-                members[name].append(accumulator.value(values))
+                values_by_name[name].append(accumulator.value(document_variables))
         for key in list(groups):
-            found, members = groups.pop(key)
-            yield {"_id": found, **{name: one.result(members[name]) for name, one in accumulators.items()}}
+            group, values_by_name = groups.pop(key)
+            yield {
+                "_id": group,
+                **{name: compiled.result(values_by_name[name]) for name, compiled in accumulators.items()},
+            }
 
     return run
 
 
-def _accumulator(name: str, spec: Any, scope: Scope) -> Accumulator:
+def _compile_accumulator(name: str, spec: Any, scope: Scope) -> Accumulator:
     check_field_name(name)
     if not isinstance(spec, dict) or len(spec) != 1:
         raise malformed("$group")

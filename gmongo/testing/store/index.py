@@ -12,16 +12,16 @@ from gmongo.testing.command import error
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.optional_deps import SortedDict
-from gmongo.testing.store.paths import ParallelArrays, leaves_at, values_at
-from gmongo.testing.store.values import MISSING, Key, is_number, key_of
+from gmongo.testing.store.paths import ParallelArrays, find_leaves, find_values
+from gmongo.testing.store.values import MISSING, Key, is_number, make_key
 from gmongo.testing.unsupported import not_supported
 
 Document = dict[str, Any]
 # An entry of an index: the sort key, and the values of the indexed fields.
 Entry = tuple[Key, tuple[Any, ...]]
 # A key that sorts after the keys of all values.
-TOP = (1000,)
-_PIECE = 512  # the number of entries that an iteration reads in one step
+HIGHEST_KEY = (1000,)
+_BATCH = 512  # the number of entries that an iteration reads in one step
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Index:
     # The other fields of the index specification, such as `unique`.
     options: Mapping[str, Any] = field(default_factory=dict)
     tree: Any = field(default_factory=SortedDict)  # the keys of records by entry
-    multikey: bool = False  # True if a document has had several entries since the creation of the index
+    is_multikey: bool = False  # True if a document has had several entries since the creation of the index
 
     @property
     def unique(self) -> bool:
@@ -46,7 +46,10 @@ class Index:
 
     @property
     def needs_duplicate_check(self) -> bool:
-        """True if writes must check the entries for duplicates. The keys of records are the entries of ``_id``."""
+        """True if writes must check the index for duplicates.
+
+        For ``_id``, the keys of records are unique.
+        """
         return self.unique and not self.is_identity
 
     @cached_property
@@ -59,7 +62,7 @@ class Index:
         return Collation.from_spec(self.options.get("collation"))
 
     @cached_property
-    def _partial(self) -> Match | None:
+    def _partial_filter(self) -> Match | None:
         condition = self.options.get("partialFilterExpression")
         return None if condition is None else compile_filter(condition, collation=self.collation)
 
@@ -71,23 +74,22 @@ class Index:
     def _paths(self) -> list[str]:
         return list(self.keys)
 
-    def description(self) -> Document:
+    def describe(self) -> Document:
         return {"v": 2, "key": dict(self.keys), "name": self.name, **self.options}
 
     def entries(self, document: Document) -> list[Entry]:
-        """Return the entries that the index has for a document."""
-        if self._partial is not None and not self._partial(document):
+        if self._partial_filter is not None and not self._partial_filter(document):
             return []
         if not self.is_ordered:
             self._check_kinds(document)
             return []
         try:
-            found = leaves_at(document, self._paths)
+            leaves = find_leaves(document, self._paths)
         except ParallelArrays:
             raise error(171, f"cannot index parallel arrays {self._paths}") from None
-        if self.options.get("sparse") and all(value is MISSING for values in found for value in values):
+        if self.options.get("sparse") and all(value is MISSING for values in leaves for value in values):
             return []
-        return [(tuple(map(self._key, values)), values) for values in found]
+        return [(tuple(map(self._key, values)), values) for values in leaves]
 
     def _check_kinds(self, document: Document) -> None:
         """Check the values of text, hashed and geospatial fields."""
@@ -97,7 +99,7 @@ class Index:
             if kind == "hashed":
                 self._check_no_array(document)
             elif kind in ("2d", "2dsphere") and any(
-                value is not None and value is not MISSING for value in values_at(document, path.split("."))
+                value is not None and value is not MISSING for value in find_values(document, path.split("."))
             ):
                 raise not_supported("a document in a geospatial index", self.name)
 
@@ -110,16 +112,19 @@ class Index:
                     raise error(16766, f"Error: hashed indexes do not currently support array values: {path}")
 
     def _key(self, value: Any) -> Key:
-        return key_of(None if value is MISSING else self.collation.folded(value))
+        return make_key(None if value is MISSING else self.collation.apply(value))
 
     def contains(self, document: Document) -> bool:
-        """Return True if the index contains the document. A sparse or partial index may not contain the document."""
-        sparse = self.options.get("sparse") or "partialFilterExpression" in self.options
-        return not sparse or not self.is_ordered or bool(self.entries(document))
+        """Return True if the index contains the document.
+
+        A sparse or partial index omits some documents.
+        """
+        is_partial = self.options.get("sparse") or "partialFilterExpression" in self.options
+        return not is_partial or not self.is_ordered or bool(self.entries(document))
 
     def add(self, key: Key, document: Document) -> None:
         entries = self.entries(document)
-        self.multikey = self.multikey or len(entries) > 1
+        self.is_multikey = self.is_multikey or len(entries) > 1
         for entry, _ in entries:
             self.tree.setdefault(entry, {})[key] = None
 
@@ -131,21 +136,20 @@ class Index:
                 if not keys:
                     del self.tree[entry]
 
-    def record_keys(self, entry: Key) -> Iterable[Key]:
-        """Return the keys of the records that have this entry in the index."""
+    def find_record_keys(self, entry: Key) -> Iterable[Key]:
         keys: Iterable[Key] = self.tree.get(entry, ())
         return keys
 
-    def between(self, prefix: Key, low: Key = (), high: Key = (TOP,)) -> Iterator[Key]:
+    def find_between(self, prefix: Key, low: Key = (), high: Key = (HIGHEST_KEY,)) -> Iterator[Key]:
         """Yield the keys of the records in a range of entries. The index may change during the iteration."""
         if len(prefix) == len(self.keys):
-            yield from list(self.record_keys(prefix))
+            yield from list(self.find_record_keys(prefix))
             return
-        first, last, included = (*prefix, *low), (*prefix, *high), True
-        while entries := list(islice(self.tree.irange(first, last, (included, False)), _PIECE)):
+        lowest, end, is_inclusive = (*prefix, *low), (*prefix, *high), True
+        while entries := list(islice(self.tree.irange(lowest, end, (is_inclusive, False)), _BATCH)):
             for entry in entries:
-                yield from list(self.record_keys(entry))
-            first, included = entries[-1], False
+                yield from list(self.find_record_keys(entry))
+            lowest, is_inclusive = entries[-1], False
 
 
 def _has_language(value: Any) -> bool:
@@ -153,7 +157,7 @@ def _has_language(value: Any) -> bool:
     return (isinstance(value, dict) and "language" in value) or any(map(_has_language, parts))
 
 
-def identity_index(collation: Collation) -> Index:
+def create_identity_index(collation: Collation) -> Index:
     """Return the ``_id`` index of a collection."""
-    shown = collation.description()
-    return Index("_id_", {"_id": 1}, {"collation": shown} if shown else {})
+    document = collation.describe()
+    return Index("_id_", {"_id": 1}, {"collation": document} if document else {})

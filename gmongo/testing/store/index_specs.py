@@ -10,42 +10,42 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.index import Index
-from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
-from gmongo.testing.store.operators import is_operators
+from gmongo.testing.store.matching import RESTRICTED_OPERATORS, check_allowed, compile_filter
+from gmongo.testing.store.operators import has_operators
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.values import is_nan, is_number, is_true, is_whole
+from gmongo.testing.store.values import is_integral, is_nan, is_number, is_true
 from gmongo.testing.unsupported import not_supported
 
-_OBJECTS = frozenset({"collation", "key", "partialFilterExpression", "weights"})
-_STRINGS = frozenset({"default_language", "name"})
-_NUMBERS = frozenset({"expireAfterSeconds", "v"})
+_OBJECT_OPTIONS = frozenset({"collation", "key", "partialFilterExpression", "weights"})
+_STRING_OPTIONS = frozenset({"default_language", "name"})
+_NUMBER_OPTIONS = frozenset({"expireAfterSeconds", "v"})
 _FLAGS = frozenset({"background", "hidden", "prepareUnique", "sparse", "unique"})
 # The options that servers support and the simulation refuses.
-_REFUSED = frozenset({
+_REFUSED_OPTIONS = frozenset({
     "2dsphereIndexVersion", "bits", "bucketSize", "clustered", "dropDups", "language_override", "max", "min", "ns",
     "storageEngine", "textIndexVersion", "wildcardProjection"
 })  # fmt: skip
-_KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
-# The options that `listIndexes` shows, in this order.
+_INDEX_KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
+# The options that `listIndexes` shows, in the order of `listIndexes`.
 _ORDER = (
     *("background", "unique", "hidden", "partialFilterExpression", "sparse", "expireAfterSeconds"),
     *("weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion", "collation"),
     "prepareUnique",
 )
 _SHOWN_IF_FALSE = frozenset({"background", "sparse"})
-_OF_IDENTITY = frozenset({"collation", "key", "name", "v"})
+_IDENTITY_OPTIONS = frozenset({"collation", "key", "name", "v"})
 # The operators that the filter of a partial index may have.
-_OF_PARTIAL_INDEXES = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
-_KNOWN = _OBJECTS | _STRINGS | _NUMBERS | _FLAGS | _REFUSED
+_PARTIAL_INDEX_OPERATORS = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
+_KNOWN_OPTIONS = _OBJECT_OPTIONS | _STRING_OPTIONS | _NUMBER_OPTIONS | _FLAGS | _REFUSED_OPTIONS
 _MAX_SECONDS = 2**31 - 1
-_MOST_FIELDS = 32
+_MAX_FIELDS = 32
 _MAX_WEIGHT = 99_999
 
 
-def compile_index(spec: Any, default: Document, ignore_unknown: bool = False) -> Index:
+def compile_index(spec: Any, default_collation: Document, ignores_unknown: bool = False) -> Index:
     """Check an index specification, and return a new index."""
-    if ignore_unknown:
-        spec = {name: value for name, value in spec.items() if name in _KNOWN}
+    if ignores_unknown:
+        spec = {name: value for name, value in spec.items() if name in _KNOWN_OPTIONS}
     _check_fields(spec)
     _check_keys(spec["key"])
     _check_options(spec)
@@ -55,7 +55,7 @@ def compile_index(spec: Any, default: Document, ignore_unknown: bool = False) ->
     options = {name: value for name, value in options.items() if value is not False or name in _SHOWN_IF_FALSE}
     if "expireAfterSeconds" in options:
         options["expireAfterSeconds"] = int(float(str(options["expireAfterSeconds"])))
-    collation = Collation.from_spec(spec["collation"]).description() if "collation" in spec else default
+    collation = Collation.from_spec(spec["collation"]).describe() if "collation" in spec else default_collation
     options.pop("collation", None)
     if "2dsphere" in spec["key"].values():
         options.setdefault("2dsphereIndexVersion", 3)
@@ -65,19 +65,19 @@ def compile_index(spec: Any, default: Document, ignore_unknown: bool = False) ->
         options["collation"] = collation
     keys = spec["key"]
     if "text" in keys.values():
-        given = {path: 1 for path, kind in keys.items() if kind == "text"} | options.get("weights", {})
-        options["weights"] = {path: int(given[path]) for path in sorted(given)}
+        weights = {path: 1 for path, kind in keys.items() if kind == "text"} | options.get("weights", {})
+        options["weights"] = {path: int(weights[path]) for path in sorted(weights)}
         options = {"default_language": "english", "language_override": "language", "textIndexVersion": 3, **options}
-        keys = _text_keys(keys)
+        keys = _create_text_keys(keys)
     return Index(spec["name"], keys, {name: options[name] for name in _ORDER if name in options})
 
 
-def _text_keys(keys: Mapping[str, Any]) -> Document:
+def _create_text_keys(keys: Mapping[str, Any]) -> Document:
     """Return the keys of a text index. Two internal keys replace the text fields."""
-    found: Document = {}
+    text_keys: Document = {}
     for path, kind in keys.items():
-        found.update({"_fts": "text", "_ftsx": 1} if kind == "text" else {path: kind})
-    return found
+        text_keys.update({"_fts": "text", "_ftsx": 1} if kind == "text" else {path: kind})
+    return text_keys
 
 
 def same_keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
@@ -86,58 +86,62 @@ def same_keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
 
 
 def _check_fields(spec: Mapping[str, Any]) -> None:
-    unknown = sorted(set(spec) - _KNOWN)
-    if unknown:
-        raise error(197, f"The field '{unknown[0]}' is not valid for an index specification.")
-    if not _REFUSED.isdisjoint(spec):
-        raise not_supported("other options of an index", min(_REFUSED & set(spec)))
-    has_types = all(
-        isinstance(value, dict) if name in _OBJECTS
-        else type(value) is str if name in _STRINGS
+    unknown_names = sorted(set(spec) - _KNOWN_OPTIONS)
+    if unknown_names:
+        raise error(197, f"The field '{unknown_names[0]}' is not valid for an index specification.")
+    if not _REFUSED_OPTIONS.isdisjoint(spec):
+        raise not_supported("other options of an index", min(_REFUSED_OPTIONS & set(spec)))
+    has_valid_types = all(
+        isinstance(value, dict) if name in _OBJECT_OPTIONS
+        else type(value) is str if name in _STRING_OPTIONS
         else isinstance(value, bool) if name == "hidden"
         else is_number(value) or (name in _FLAGS and isinstance(value, bool))
         for name, value in spec.items()
     )  # fmt: skip
-    if not has_types or not {"key", "name"} <= set(spec) or spec.get("collation") == {}:
+    if not has_valid_types or not {"key", "name"} <= set(spec) or spec.get("collation") == {}:
         raise malformed("an index specification")
 
 
-def _plugin(keys: Mapping[str, Any]) -> str:
+def _find_special_kind(keys: Mapping[str, Any]) -> str:
     return next((kind for kind in keys.values() if isinstance(kind, str)), "")
 
 
 def _check_keys(keys: Mapping[str, Any]) -> None:
-    plugin = _plugin(keys)
+    plugin = _find_special_kind(keys)
     if any(path.split(".")[-1] == "$**" and (path, kind) != ("$**", "text") for path, kind in keys.items()):
         raise not_supported("a wildcard index")
-    places = [place for place, kind in enumerate(keys.values()) if kind == "text"]
+    positions = [position for position, kind in enumerate(keys.values()) if kind == "text"]
     if (
-        not 1 <= len(keys) <= _MOST_FIELDS
-        or (plugin and plugin not in _KINDS)
-        or (places and places[-1] - places[0] >= len(places))
-        or not all(_is_kind(kind, plugin) for kind in keys.values())
-        or not all(path == "$**" or _is_path(path) for path in keys)
+        not 1 <= len(keys) <= _MAX_FIELDS
+        or (plugin and plugin not in _INDEX_KINDS)
+        or (positions and positions[-1] - positions[0] >= len(positions))
+        or not all(_is_valid_kind(kind, plugin) for kind in keys.values())
+        or not all(path == "$**" or _is_valid_path(path) for path in keys)
         or (list(keys) == ["_id"] and is_number(keys["_id"]) and keys["_id"] != 1)
     ):
         raise malformed("the keys of an index")
 
 
-def _is_kind(kind: Any, plugin: str) -> bool:
+def _is_valid_kind(kind: Any, plugin: str) -> bool:
     return kind == plugin != "" if isinstance(kind, str) else is_number(kind) and bool(kind) and kind == kind
 
 
-def _is_path(path: str) -> bool:
-    first, *others = path.split(".")
-    names = [first, *(part for part in others if part not in ("$db", "$id", "$ref"))]
+def _is_valid_path(path: str) -> bool:
+    first_part, *other_parts = path.split(".")
+    names = [first_part, *(part for part in other_parts if part not in ("$db", "$id", "$ref"))]
     return path != "_fts" and "" not in names and not any(part.startswith("$") for part in names)
 
 
 def _check_options(spec: Mapping[str, Any]) -> None:
-    plugin, name = _plugin(spec["key"]), spec["name"]
+    plugin, name = _find_special_kind(spec["key"]), spec["name"]
     is_identity = same_keys(spec["key"], {"_id": 1})
     if (
-        (is_identity and not set(spec) <= _OF_IDENTITY)
-        or (not is_whole(spec.get("v", 2)) or spec.get("v", 2) not in (1, 2) or (spec.get("v") == 1 and len(spec) > 3))
+        (is_identity and not set(spec) <= _IDENTITY_OPTIONS)
+        or (
+            not is_integral(spec.get("v", 2))
+            or spec.get("v", 2) not in (1, 2)
+            or (spec.get("v") == 1 and len(spec) > 3)
+        )
         or (spec.get("unique") and spec.get("prepareUnique"))
         or (plugin != "text" and not {"default_language", "weights"}.isdisjoint(spec))
         or not name
@@ -147,7 +151,7 @@ def _check_options(spec: Mapping[str, Any]) -> None:
     ):
         raise malformed("an index specification")
     if "partialFilterExpression" in spec:
-        check_allowed(spec["partialFilterExpression"], SPECIAL)
+        check_allowed(spec["partialFilterExpression"], RESTRICTED_OPERATORS)
         compile_filter(spec["partialFilterExpression"])
         _check_partial(spec["partialFilterExpression"])
         if spec.get("sparse"):
@@ -165,9 +169,9 @@ def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
     if plugin not in ("", "hashed") and spec.get("unique"):
         raise not_supported("a unique index of another kind")
     weights = spec.get("weights", {})
-    has_weights = all(type(one) is int and 0 < one < _MAX_WEIGHT for one in weights.values())
-    is_plain = has_weights and all(map(str.isalnum, weights)) and (plugin != "2d" or len(kinds) == 1)
-    if not is_plain or spec.get("default_language", "english") not in ("english", "none"):
+    has_weights = all(type(item) is int and 0 < item < _MAX_WEIGHT for item in weights.values())
+    has_valid_options = has_weights and all(map(str.isalnum, weights)) and (plugin != "2d" or len(kinds) == 1)
+    if not has_valid_options or spec.get("default_language", "english") not in ("english", "none"):
         raise not_supported("other options of an index", plugin)
 
 
@@ -180,13 +184,13 @@ def _check_expiry(spec: Mapping[str, Any]) -> None:
 
 def _check_partial(condition: Mapping[str, Any]) -> None:
     for name, operand in condition.items():
-        if name.startswith("$") or is_pattern(operand) or (is_operators(operand) and not _is_indexable(operand)):
+        if name.startswith("$") or is_pattern(operand) or (has_operators(operand) and not _is_indexable(operand)):
             raise malformed("the filter of a partial index")
 
 
 def _is_indexable(operators: Mapping[str, Any]) -> bool:
     return (
-        set(operators) <= _OF_PARTIAL_INDEXES
+        set(operators) <= _PARTIAL_INDEX_OPERATORS
         and is_true(operators.get("$exists", True))
-        and not any(is_pattern(one) or is_operators(one) for one in operators.get("$all", ()))
+        and not any(is_pattern(item) or has_operators(item) for item in operators.get("$all", ()))
     )

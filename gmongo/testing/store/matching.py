@@ -12,17 +12,17 @@ from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.expressions.compiling import Scope, Variables, compile_expression
 from gmongo.testing.store.operators import (
-    NEGATIVE,
-    OF_ELEMENTS,
-    OF_WHOLES,
+    ARRAY_OPERATORS,
+    ELEMENT_OPERATORS,
+    NEGATIONS,
     Test,
-    equality_or_pattern,
-    is_operators,
-    pattern_test,
+    compile_value,
+    has_operators,
+    test_pattern,
 )
-from gmongo.testing.store.paths import values_at
+from gmongo.testing.store.paths import find_values
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.text_search import TextSearch, search_in
+from gmongo.testing.store.text_search import TextSearch, find_search
 from gmongo.testing.store.values import MISSING, is_true
 from gmongo.testing.unsupported import not_supported
 
@@ -30,26 +30,28 @@ Match = Callable[[Any], bool]
 Clause = Callable[[Any, Variables], bool]
 
 # Operators that are not allowed in some filters, for example in filters of partial indexes.
-SPECIAL = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
+RESTRICTED_OPERATORS = frozenset(
+    {"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"},
+)
 
 
 class Predicate(NamedTuple):
     """A compiled condition on a field."""
 
-    single: Test  # a function that returns True if a single value matches
+    match_value: Test  # a function that returns True if a single value matches
     # A function that returns True if one of the values at a path matches. Some conditions also match if an element of
     # an array matches.
-    any_of: Callable[[list[Any]], bool]
+    match_values: Callable[[list[Any]], bool]
 
 
-def check_allowed(query: Any, banned: frozenset[str]) -> None:
+def check_allowed(query: Any, forbidden: frozenset[str]) -> None:
     """Check that a query has no forbidden operators."""
     for name, operand in query.items() if isinstance(query, dict) else ():
-        if name in banned:
+        if name in forbidden:
             message = f"{name} is not allowed in this context"
             raise error(224, message) if name in ("$expr", "$jsonSchema") else bad_value(message)
-        for part in operand if isinstance(operand, list) else [operand]:
-            check_allowed(part, banned)
+        for element in operand if isinstance(operand, list) else [operand]:
+            check_allowed(element, forbidden)
 
 
 def compile_filter(
@@ -75,15 +77,15 @@ def compile_query(query: Any, scope: Scope) -> Clause:
 def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
     if not name.startswith("$") or name in ("$ref", "$id", "$db"):
         return _compile_path(name, condition, scope)
-    if name in _LOGICAL:
-        return _LOGICAL[name](_compile_list(name, condition, scope))
+    if name in _LOGICAL_OPERATORS:
+        return _LOGICAL_OPERATORS[name](_compile_list(name, condition, scope))
     if name == "$comment":
         return lambda document, variables: True
     if name == "$expr":
         expression = compile_expression(condition, scope)
         return lambda document, variables: is_true(expression({**variables, "ROOT": document, "CURRENT": document}))
     if name == "$jsonSchema":
-        schema.check(condition)
+        schema.check_schema(condition)
         return lambda document, variables: schema.is_valid(condition, document)
     if name == "$text":
         search = TextSearch(condition, scope.text)
@@ -96,12 +98,12 @@ def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
 def _compile_list(name: str, queries: Any, scope: Scope) -> list[Clause]:
     if not isinstance(queries, list) or not queries:
         raise bad_value(f"{name} must be a nonempty array")
-    if name != "$and" and any(search_in(query) is not None for query in queries):
+    if name != "$and" and any(find_search(query) is not None for query in queries):
         raise not_supported("a text search beyond English words", name)
     return [compile_query(query, scope) for query in queries]
 
 
-_LOGICAL: Mapping[str, Callable[[list[Clause]], Clause]] = {
+_LOGICAL_OPERATORS: Mapping[str, Callable[[list[Clause]], Clause]] = {
     "$and": lambda tests: lambda document, variables: all(test(document, variables) for test in tests),
     "$or": lambda tests: lambda document, variables: any(test(document, variables) for test in tests),
     "$nor": lambda tests: lambda document, variables: not any(test(document, variables) for test in tests),
@@ -110,17 +112,17 @@ _LOGICAL: Mapping[str, Callable[[list[Clause]], Clause]] = {
 
 def _compile_path(path: str, condition: Any, scope: Scope) -> Clause:
     parts = path.split(".")
-    holds = _conjunction(_compile_condition(condition, scope)).any_of
-    if len(parts) == 1:  # for a path of one part, the faster code needs no generator
-        return lambda document, variables: holds(
-            [document.get(path, MISSING)] if isinstance(document, dict) else list(values_at(document, parts))
+    matches = _combine(_compile_condition(condition, scope)).match_values
+    if len(parts) == 1:  # faster code without a generator, for a path of one part
+        return lambda document, variables: matches(
+            [document.get(path, MISSING)] if isinstance(document, dict) else list(find_values(document, parts))
         )
-    return lambda document, variables: holds(list(values_at(document, parts)))
+    return lambda document, variables: matches(list(find_values(document, parts)))
 
 
 def _compile_condition(condition: Any, scope: Scope) -> list[Predicate]:
-    if not is_operators(condition):
-        return [_element_predicate(equality_or_pattern(condition, scope.collation))]
+    if not has_operators(condition):
+        return [_match_elements(compile_value(condition, scope.collation))]
     if "$options" in condition and "$regex" not in condition:
         raise bad_value("$options needs a $regex")
     return [_compile_operator(name, condition, scope) for name in condition if name != "$options"]
@@ -130,81 +132,85 @@ def _compile_operator(name: str, condition: Mapping[str, Any], scope: Scope) -> 
     operand = condition[name]
     if name in _COMPOSED:
         return _COMPOSED[name](operand, scope)
-    if name in OF_ELEMENTS:
-        return _element_predicate(OF_ELEMENTS[name](operand, condition, scope.collation))
-    if name in NEGATIVE:
-        return _negated(_element_predicate(NEGATIVE[name](operand, condition, scope.collation)))
-    if name in OF_WHOLES:
-        found = _whole_value_predicate(OF_WHOLES[name](operand, condition, scope.collation))
-        return found if name != "$exists" or is_true(operand) else _negated(found)
+    if name in ELEMENT_OPERATORS:
+        return _match_elements(ELEMENT_OPERATORS[name](operand, condition, scope.collation))
+    if name in NEGATIONS:
+        return _negate(_match_elements(NEGATIONS[name](operand, condition, scope.collation)))
+    if name in ARRAY_OPERATORS:
+        predicate = _match_array(ARRAY_OPERATORS[name](operand, condition, scope.collation))
+        return predicate if name != "$exists" or is_true(operand) else _negate(predicate)
     if name in unsupported.QUERY_OPERATORS:
         raise not_supported(name)
     raise bad_value(f"unknown operator: {name}")
 
 
-def _element_predicate(test: Test) -> Predicate:
-    def any_of(values: list[Any]) -> bool:
+def _match_elements(test: Test) -> Predicate:
+    def match_any(values: list[Any]) -> bool:
         return any(test(value) or (type(value) is list and any(map(test, value))) for value in values)
 
-    return Predicate(test, any_of)
+    return Predicate(test, match_any)
 
 
-def _whole_value_predicate(test: Test) -> Predicate:
+def _match_array(test: Test) -> Predicate:
     return Predicate(test, lambda values: any(map(test, values)))
 
 
-def _negated(predicate: Predicate) -> Predicate:
-    return Predicate(lambda value: not predicate.single(value), lambda values: not predicate.any_of(values))
+def _negate(predicate: Predicate) -> Predicate:
+    return Predicate(lambda value: not predicate.match_value(value), lambda values: not predicate.match_values(values))
 
 
-def _conjunction(predicates: list[Predicate]) -> Predicate:
+def _combine(predicates: list[Predicate]) -> Predicate:
     if len(predicates) == 1:
         return predicates[0]
     return Predicate(
-        lambda value: all(predicate.single(value) for predicate in predicates),
-        lambda values: all(predicate.any_of(values) for predicate in predicates),
+        lambda value: all(predicate.match_value(value) for predicate in predicates),
+        lambda values: all(predicate.match_values(values) for predicate in predicates),
     )
 
 
-def _not(operand: Any, scope: Scope) -> Predicate:
+def _compile_not(operand: Any, scope: Scope) -> Predicate:
     if is_pattern(operand):
-        return _negated(_element_predicate(pattern_test(operand, None)))
-    if not is_operators(operand):
+        return _negate(_match_elements(test_pattern(operand, None)))
+    if not has_operators(operand):
         raise bad_value("$not needs a regex or a document" if operand != {} else "$not cannot be empty")
-    return _negated(_conjunction(_compile_condition(operand, scope)))
+    return _negate(_combine(_compile_condition(operand, scope)))
 
 
-def _element_match(operand: Any, scope: Scope) -> Predicate:
+def _compile_elem_match(operand: Any, scope: Scope) -> Predicate:
     if not isinstance(operand, dict):
         raise bad_value("$elemMatch needs an Object")
-    if is_operators(operand) and not set(operand) <= {*_LOGICAL, "$expr", "$comment", "$jsonSchema"}:
-        one = _conjunction(_compile_condition(operand, scope)).single
-        return _whole_value_predicate(lambda value: isinstance(value, list) and any(map(one, value)))
+    if has_operators(operand) and not set(operand) <= {*_LOGICAL_OPERATORS, "$expr", "$comment", "$jsonSchema"}:
+        match_element = _combine(_compile_condition(operand, scope)).match_value
+        return _match_array(lambda value: isinstance(value, list) and any(map(match_element, value)))
     if "$expr" in operand:
         raise bad_value("$expr can only be applied to the top-level document")
     match = compile_query(operand, scope)
 
-    def holds(element: Any) -> bool:
+    def match_document(element: Any) -> bool:
         if isinstance(element, list):  # an array matches like a document whose field names are the indexes
-            element = {str(number): part for number, part in enumerate(element)}
+            element = {str(index): child for index, child in enumerate(element)}
         return isinstance(element, dict) and match(element, {})
 
-    return _whole_value_predicate(lambda value: isinstance(value, list) and any(map(holds, value)))
+    return _match_array(lambda value: isinstance(value, list) and any(map(match_document, value)))
 
 
-def _all(operand: Any, scope: Scope) -> Predicate:
+def _compile_all(operand: Any, scope: Scope) -> Predicate:
     if not isinstance(operand, list):
         raise bad_value("$all needs an array")
-    matching = [isinstance(element, dict) and next(iter(element), "") == "$elemMatch" for element in operand]
-    if any(matching) and not all(matching):
-        raise bad_value("no $ expressions in $all" if not matching[0] else "$all/$elemMatch has to be consistent")
-    if all(matching) and operand:
-        return _conjunction([_element_match(element["$elemMatch"], scope) for element in operand])
-    if any(is_operators(element) for element in operand):
+    elem_matches = [isinstance(element, dict) and next(iter(element), "") == "$elemMatch" for element in operand]
+    if any(elem_matches) and not all(elem_matches):
+        raise bad_value("no $ expressions in $all" if not elem_matches[0] else "$all/$elemMatch has to be consistent")
+    if all(elem_matches) and operand:
+        return _combine([_compile_elem_match(element["$elemMatch"], scope) for element in operand])
+    if any(has_operators(element) for element in operand):
         raise bad_value("no $ expressions in $all")
     if not operand:
         return Predicate(lambda value: False, lambda values: False)
-    return _conjunction([_element_predicate(equality_or_pattern(element, scope.collation)) for element in operand])
+    return _combine([_match_elements(compile_value(element, scope.collation)) for element in operand])
 
 
-_COMPOSED: Mapping[str, Callable[[Any, Scope], Predicate]] = {"$all": _all, "$elemMatch": _element_match, "$not": _not}
+_COMPOSED: Mapping[str, Callable[[Any, Scope], Predicate]] = {
+    "$all": _compile_all,
+    "$elemMatch": _compile_elem_match,
+    "$not": _compile_not,
+}

@@ -18,112 +18,114 @@ from gmongo.testing.store.values import (
     MISSING,
     TYPE_NAMES,
     compare,
-    flags_of,
+    find_rank,
+    is_integral,
     is_nan,
     is_number,
-    is_whole,
-    key_of,
-    rank,
+    join_flags,
+    make_key,
+    trunc,
     type_name,
-    whole,
 )
 
 Test = Callable[[Any], bool]
 # A function that compiles an operator. The arguments of the function are the operand, the document
 # that contains the operator and its sibling operators, and the collation.
-Make = Callable[[Any, Mapping[str, Any], Collation], Test]
+Compiler = Callable[[Any, Mapping[str, Any], Collation], Test]
 
-_REFERENCE = frozenset({"$ref", "$id", "$db"})
-_NUMBERS = {number: name for name, number in TYPE_NAMES}
-_ALIASES = {name for name, _ in TYPE_NAMES} | {"number"}
+_DBREF_FIELDS = frozenset({"$ref", "$id", "$db"})
+_TYPE_NAMES = {number: name for name, number in TYPE_NAMES}
+_TYPE_ALIASES = {name for name, _ in TYPE_NAMES} | {"number"}
 _INT64 = range(-(2**63), 2**63)
 
 
-def is_operators(condition: Any) -> bool:
+def has_operators(condition: Any) -> bool:
     """Return True if a condition is a document of operators. Return False if the condition is a value to compare."""
     if not isinstance(condition, dict) or not condition:
         return False
-    first = next(iter(condition))
-    return first.startswith("$") and first not in _REFERENCE
+    first_name = next(iter(condition))
+    return first_name.startswith("$") and first_name not in _DBREF_FIELDS
 
 
-def equality(operand: Any, collation: Collation) -> Test:
+def test_equality(operand: Any, collation: Collation) -> Test:
     """Return a function that returns True if a value equals the operand. The operand null equals a missing value."""
     if operand is None:
         return lambda value: value is None or value is MISSING
-    key, fold = key_of(collation.folded(operand)), collation.folded
-    kind = rank(operand)
+    key, fold = make_key(collation.apply(operand)), collation.apply
+    type_rank = find_rank(operand)
     if collation.fold is None:
-        return lambda value: rank(value) == kind and key_of(value) == key
-    return lambda value: rank(value) == kind and key_of(fold(value)) == key
+        return lambda value: find_rank(value) == type_rank and make_key(value) == key
+    return lambda value: find_rank(value) == type_rank and make_key(fold(value)) == key
 
 
-def equality_or_pattern(operand: Any, collation: Collation) -> Test:
-    """Return a test for equal values, or for the pattern if the operand is a regular expression."""
-    if isinstance(operand, dict) and next(iter(operand), "") in _REFERENCE and not {"$ref", "$id"} <= set(operand):
+def compile_value(operand: Any, collation: Collation) -> Test:
+    """Return a test for equality, or for a match if the operand is a regular expression."""
+    if isinstance(operand, dict) and next(iter(operand), "") in _DBREF_FIELDS and not {"$ref", "$id"} <= set(operand):
         raise bad_value(f"unknown operator: {next(iter(operand))}")
-    return pattern_test(operand, None) if is_pattern(operand) else equality(operand, collation)
+    return test_pattern(operand, None) if is_pattern(operand) else test_equality(operand, collation)
 
 
-def pattern_test(expression: Any, options: str | None) -> Test:
-    """Return a test that accepts strings with a matching part, and an equal regular expression."""
+def test_pattern(expression: Any, options: str | None) -> Test:
+    """Return a test that accepts matching strings and equal regular expressions."""
     pattern = compile_pattern(expression, options)
-    same = key_of(_as_stored(expression, options))
+    stored_key = make_key(_create_stored_pattern(expression, options))
 
     def test(value: Any) -> bool:
         if type(value) is str:
             return pattern.search(value) is not None
-        return is_pattern(value) and key_of(value) == same
+        return is_pattern(value) and make_key(value) == stored_key
 
     return test
 
 
-def _as_stored(expression: Any, options: str | None) -> Regex[str]:
-    text, own = (expression.pattern, flags_of(expression)) if is_pattern(expression) else (expression, "")
-    return Regex(text, own if options is None else options)
+def _create_stored_pattern(expression: Any, options: str | None) -> Regex[str]:
+    text, own_options = (expression.pattern, join_flags(expression)) if is_pattern(expression) else (expression, "")
+    return Regex(text, own_options if options is None else options)
 
 
-def _comparison(holds: Callable[[int], bool], or_equal: bool) -> Make:
+def _create_comparison(test_order: Callable[[int], bool], includes_equal: bool) -> Compiler:
     def make(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
         if is_pattern(operand):
             raise bad_value("Can't have RegEx as arg to a comparison predicate")
         if isinstance(operand, (MinKey, MaxKey)):
-            return lambda value: holds(compare(value, operand))
+            return lambda value: test_order(compare(value, operand))
         if operand is None:
-            return lambda value: or_equal and (value is None or value is MISSING)
+            return lambda value: includes_equal and (value is None or value is MISSING)
         if is_nan(operand):
-            return lambda value: or_equal and is_nan(value)
-        fold, kind, bound = collation.folded, rank(operand), collation.folded(operand)
-        return lambda value: rank(value) == kind and not is_nan(value) and holds(compare(fold(value), bound))
+            return lambda value: includes_equal and is_nan(value)
+        fold, type_rank, bound = collation.apply, find_rank(operand), collation.apply(operand)
+        return lambda value: (
+            find_rank(value) == type_rank and not is_nan(value) and test_order(compare(fold(value), bound))
+        )
 
     return make
 
 
-def _ne(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
+def _compile_ne(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
     if is_pattern(operand):
         raise bad_value("Can't have regex as arg to $ne.")
-    return equality(operand, collation)
+    return test_equality(operand, collation)
 
 
-def _in(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
+def _compile_in(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
     if not isinstance(operand, list):
         raise bad_value("$in needs an array")
-    for one in operand:
-        if is_operators(one):
+    for element in operand:
+        if has_operators(element):
             raise bad_value("cannot nest $ under $in")
-        equality_or_pattern(one, collation)
-    patterns = [pattern_test(one, None) for one in operand if is_pattern(one)]
-    keys = {key_of(collation.folded(one)) for one in operand if not is_pattern(one)}
-    null = key_of(None)
+        compile_value(element, collation)
+    patterns = [test_pattern(element, None) for element in operand if is_pattern(element)]
+    keys = {make_key(collation.apply(element)) for element in operand if not is_pattern(element)}
+    null_key = make_key(None)
 
     def test(value: Any) -> bool:
-        key = null if value is MISSING else key_of(collation.folded(value))
+        key = null_key if value is MISSING else make_key(collation.apply(value))
         return key in keys or any(pattern(value) for pattern in patterns)
 
     return test
 
 
-def _regex(operand: Any, condition: Mapping[str, Any], _collation: Collation) -> Test:
+def _compile_regex(operand: Any, condition: Mapping[str, Any], _collation: Collation) -> Test:
     options = condition.get("$options")
     if not is_pattern(operand) and type(operand) is not str:
         raise bad_value("$regex has to be a string")
@@ -131,75 +133,75 @@ def _regex(operand: Any, condition: Mapping[str, Any], _collation: Collation) ->
         raise bad_value("$options has to be a string")
     if options is not None and is_pattern(operand) and int(operand.flags):
         raise malformed("options set in both $regex and $options")
-    return pattern_test(operand, options)
+    return test_pattern(operand, options)
 
 
-def _size(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
-    if not is_whole(operand) or whole(operand) < 0:
+def _compile_size(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+    if not is_integral(operand) or trunc(operand) < 0:
         raise bad_value(f"Failed to parse $size. Expected a non-negative number in: $size: {operand!r}")
-    return lambda value: isinstance(value, list) and len(value) == whole(operand)
+    return lambda value: isinstance(value, list) and len(value) == trunc(operand)
 
 
-def _mod(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
-    parts = operand if isinstance(operand, list) else []
-    if len(parts) != 2 or not all(is_number(part) and _is_long(part) for part in parts):
+def _compile_mod(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+    numbers = operand if isinstance(operand, list) else []
+    if len(numbers) != 2 or not all(is_number(term) and _fits_long(term) for term in numbers):
         raise bad_value("malformed mod")
-    divisor, remainder = map(whole, parts)
+    divisor, remainder = map(trunc, numbers)
     if not divisor:
         raise bad_value("divisor cannot be 0")
 
     def test(value: Any) -> bool:
-        if not is_number(value) or not _is_long(value):
+        if not is_number(value) or not _fits_long(value):
             return False
-        number = whole(value)
+        number = trunc(value)
         return (abs(number) % abs(divisor)) * (1 if number >= 0 else -1) == remainder
 
     return test
 
 
-def _is_long(value: Any) -> bool:
+def _fits_long(value: Any) -> bool:
     """Return True if a number is finite, and its integral part is in the range of an int64."""
     if isinstance(value, Decimal128):
-        return bool(value.to_decimal().is_finite()) and whole(value) in _INT64
+        return bool(value.to_decimal().is_finite()) and trunc(value) in _INT64
     return math.isfinite(value) and int(value) in _INT64
 
 
-def _type(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+def _compile_type(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
     if operand == []:
         raise failed_to_parse("$type must match at least one type")
-    names = {_type_alias(one) for one in (operand if isinstance(operand, list) else [operand])}
+    names = {_parse_alias(type_) for type_ in (operand if isinstance(operand, list) else [operand])}
     if "number" in names:
         names |= {"int", "long", "double", "decimal"}
     return lambda value: type_name(value) in names
 
 
-def _type_alias(operand: Any) -> str:
-    if type(operand) is str and operand in _ALIASES:
+def _parse_alias(operand: Any) -> str:
+    if type(operand) is str and operand in _TYPE_ALIASES:
         return operand
-    if is_number(operand) and is_whole(operand) and whole(operand) in _NUMBERS:
-        return _NUMBERS[whole(operand)]
+    if is_number(operand) and is_integral(operand) and trunc(operand) in _TYPE_NAMES:
+        return _TYPE_NAMES[trunc(operand)]
     if type(operand) is not str and not is_number(operand):
         raise type_mismatch("type must be represented as a number or a string")
     raise bad_value(f"Unknown type name alias: {operand}")
 
 
-def _exists(_operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+def _compile_exists(_operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
     return lambda value: value is not MISSING
 
 
 # Operators that match an array if the array itself matches or an element matches.
-OF_ELEMENTS: Mapping[str, Make] = {
-    "$eq": lambda operand, _condition, collation: equality(operand, collation),
-    "$gt": _comparison(lambda order: order > 0, False),
-    "$gte": _comparison(lambda order: order >= 0, True),
-    "$lt": _comparison(lambda order: order < 0, False),
-    "$lte": _comparison(lambda order: order <= 0, True),
-    "$in": _in,
-    "$regex": _regex,
-    "$mod": _mod,
-    "$type": _type,
+ELEMENT_OPERATORS: Mapping[str, Compiler] = {
+    "$eq": lambda operand, _condition, collation: test_equality(operand, collation),
+    "$gt": _create_comparison(lambda order: order > 0, False),
+    "$gte": _create_comparison(lambda order: order >= 0, True),
+    "$lt": _create_comparison(lambda order: order < 0, False),
+    "$lte": _create_comparison(lambda order: order <= 0, True),
+    "$in": _compile_in,
+    "$regex": _compile_regex,
+    "$mod": _compile_mod,
+    "$type": _compile_type,
 }
 # Operators that negate another operator.
-NEGATIVE: Mapping[str, Make] = {"$ne": _ne, "$nin": _in}
+NEGATIONS: Mapping[str, Compiler] = {"$ne": _compile_ne, "$nin": _compile_in}
 # Operators that match an array only if the array itself matches.
-OF_WHOLES: Mapping[str, Make] = {"$size": _size, "$exists": _exists}
+ARRAY_OPERATORS: Mapping[str, Compiler] = {"$size": _compile_size, "$exists": _compile_exists}

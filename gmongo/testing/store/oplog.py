@@ -16,10 +16,10 @@ from gmongo.testing.command import error
 
 Document = dict[str, Any]
 # The number of events that the oplog keeps. A change stream cannot resume after an older event.
-KEPT = 100_000
-_TRIMMED = 1000  # The number of events that the oplog removes in one step.
+MAX_EVENTS = 100_000
+_REMOVED_EVENTS = 1000  # The number of events that the oplog removes in one step.
 # The kinds of positions: after all events up to a time, after an event, or after the invalidation that an event causes.
-MARK, EVENT, INVALIDATE = 0, 1, 2
+AFTER_TIME, AFTER_EVENT, AFTER_INVALIDATION = 0, 1, 2
 
 
 class Position(NamedTuple):
@@ -27,27 +27,27 @@ class Position(NamedTuple):
 
     time: Timestamp  # the logical time of an event, or the time of a position without an event
     order: int = 0  # the number of the event among the events with an equal time
-    kind: int = EVENT  # `MARK`, `EVENT` or `INVALIDATE`
+    kind: int = AFTER_EVENT  # `AFTER_TIME`, `AFTER_EVENT` or `AFTER_INVALIDATION`
 
     def token(self) -> Document:
         return {"_data": f"82{self.time.time:08X}{self.time.inc:08X}{self.order:08X}{self.kind:02X}"}
 
 
-def mark(time: Timestamp) -> Position:
+def create_mark(time: Timestamp) -> Position:
     """Return the position after all events whose time is not later than `time`."""
-    return Position(time, 0xFFFFFFFF, MARK)
+    return Position(time, 0xFFFFFFFF, AFTER_TIME)
 
 
-def position_of(token: Any) -> Position:
+def parse_token(token: Any) -> Position:
     """Return the position that a resume token contains."""
     data = token.get("_data") if isinstance(token, dict) else None
     try:
         if not isinstance(data, str) or len(data) != 28 or not data.startswith("82"):
             raise ValueError
-        time, inc, index, kind = (int(part, 16) for part in (data[2:10], data[10:18], data[18:26], data[26:]))
+        time, increment, index, kind = (int(part, 16) for part in (data[2:10], data[10:18], data[18:26], data[26:]))
     except ValueError:
         raise error(260, f"Bad resume token: {token!r}") from None
-    return Position(Timestamp(time, inc), index, kind)
+    return Position(Timestamp(time, increment), index, kind)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Event:
     wall_time: datetime.datetime = field(default_factory=lambda: clock.utc_now().replace(tzinfo=None))
     pre_images: bool = False  # True if change streams can show the document before the change
     # The paths of arrays for which change streams show the new array instead of changed elements.
-    whole: frozenset[str] | None = frozenset()
+    whole_paths: frozenset[str] | None = frozenset()
 
 
 class Oplog:
@@ -79,9 +79,9 @@ class Oplog:
 
     def append(self, event: Event) -> None:
         self._events.append(event)
-        if len(self._events) >= KEPT + _TRIMMED:
-            self._dropped = self._events[_TRIMMED - 1].position
-            del self._events[:_TRIMMED]
+        if len(self._events) >= MAX_EVENTS + _REMOVED_EVENTS:
+            self._dropped = self._events[_REMOVED_EVENTS - 1].position
+            del self._events[:_REMOVED_EVENTS]
 
     def check(self, position: Position) -> None:
         """Check that the oplog still contains all events after a position."""
@@ -90,7 +90,6 @@ class Oplog:
                                "resume point may no longer be in the oplog.")  # fmt: skip
 
     def after(self, position: Position) -> list[Event]:
-        """Return the events after a position."""
         self.check(position)
         return self._events[bisect.bisect_right(self._events, position, key=attrgetter("position")) :]
 

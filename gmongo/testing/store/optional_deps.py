@@ -1,4 +1,4 @@
-"""Import the packages that the store requires and gmongo does not require."""
+"""Import the packages that gmongo requires only for the store."""
 
 from __future__ import annotations
 

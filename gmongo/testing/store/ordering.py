@@ -8,37 +8,40 @@ from typing import Any, TypeVar
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import bad_value, malformed
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.paths import ParallelArrays, leaves_at
-from gmongo.testing.store.values import MISSING, Key, is_nan, is_number, key_of
+from gmongo.testing.store.paths import ParallelArrays, find_leaves
+from gmongo.testing.store.values import MISSING, Key, is_nan, is_number, make_key
 from gmongo.testing.unsupported import not_supported
 
 T = TypeVar("T")
 Sort = Callable[[Iterable[T], Callable[[T], Any]], Iterable[T]]
 Score = Callable[[Any], float | None]
-_MOST_KEYS = 32
+_MAX_KEYS = 32
 _BY_SCORE = 0
 
-
-_OF_REFERENCES = ("$db", "$id", "$ref")
+_DBREF_FIELDS = ("$db", "$id", "$ref")
 
 
 def compile_sort(order: Any, collation: Collation, pace: Pace | None = None, score: Score | None = None) -> Sort[Any]:
     """Return a stable function that sorts items by their documents."""
     if not isinstance(order, dict):
         raise malformed("a sort")
-    directions = {path: _direction(path, spec, score) for path, spec in order.items()}
-    if len(directions) > (1 if "$natural" in directions else _MOST_KEYS):
+    directions = {path: _parse_direction(path, spec, score) for path, spec in order.items()}
+    if len(directions) > (1 if "$natural" in directions else _MAX_KEYS):
         raise malformed("a sort")
     if "$natural" in directions:
         return lambda items, _document_of: list(items)[:: directions["$natural"]]
 
-    paced, backwards = pace or Pace(), set(directions.values()) == {-1}
+    paced, is_descending = pace or Pace(), set(directions.values()) == {-1}
     if _BY_SCORE in directions.values():
         if len(directions) > 1 or score is None:
             raise not_supported("a sort by metadata", "and by a field")
-        return lambda items, document_of: paced.in_order(items, lambda item: -(score(document_of(item)) or 0.0))
-    key = key_by_one(*directions.popitem(), collation) if len(directions) == 1 else _key_by_all(directions, collation)
-    return lambda items, document_of: paced.in_order(items, lambda item: key(document_of(item)), backwards)
+        return lambda items, document_of: paced.sort(items, lambda item: -(score(document_of(item)) or 0.0))
+    create_key = (
+        create_field_key(*directions.popitem(), collation)
+        if len(directions) == 1
+        else _create_fields_key(directions, collation)
+    )
+    return lambda items, document_of: paced.sort(items, lambda item: create_key(document_of(item)), is_descending)
 
 
 class _Descending:
@@ -58,49 +61,55 @@ class _Descending:
     __hash__ = None  # type: ignore[assignment]
 
 
-def key_by_one(path: str, direction: int, collation: Collation) -> Callable[[Any], Any]:
+def create_field_key(path: str, direction: int, collation: Collation) -> Callable[[Any], Any]:
     """Return a function that returns the sort key of a document, for a sort by one field."""
-    best = min if direction > 0 else max
+    select = min if direction > 0 else max
 
-    def key(document: Any) -> Key:
-        found = leaves_at(document, [path])
-        return _key(found[0][0], collation) if len(found) == 1 else best(_key(value, collation) for (value,) in found)
+    def create_key(document: Any) -> Key:
+        leaves = find_leaves(document, [path])
+        return (
+            _create_key(leaves[0][0], collation)
+            if len(leaves) == 1
+            else select(_create_key(value, collation) for (value,) in leaves)
+        )
 
-    return key
+    return create_key
 
 
-def _key_by_all(directions: Mapping[str, int], collation: Collation) -> Callable[[Any], Any]:
+def _create_fields_key(directions: Mapping[str, int], collation: Collation) -> Callable[[Any], Any]:
     if len(set(directions.values())) == 1:
-        return lambda document: _sort_key(document, directions, collation)
-    backwards = [direction < 0 for direction in directions.values()]
+        return lambda document: _create_sort_key(document, directions, collation)
+    are_descending = [direction < 0 for direction in directions.values()]
 
-    def key(document: Any) -> Any:
-        keys = _sort_key(document, directions, collation)
-        return tuple(_Descending(key) if back else key for key, back in zip(keys, backwards, strict=True))
+    def create_key(document: Any) -> Any:
+        keys = _create_sort_key(document, directions, collation)
+        return tuple(
+            _Descending(key) if is_descending else key for key, is_descending in zip(keys, are_descending, strict=True)
+        )
 
-    return key
+    return create_key
 
 
-def _sort_key(document: Any, directions: Mapping[str, int], collation: Collation) -> tuple[Key, ...]:
+def _create_sort_key(document: Any, directions: Mapping[str, int], collation: Collation) -> tuple[Key, ...]:
     try:
-        found = leaves_at(document, list(directions))
+        leaves = find_leaves(document, list(directions))
     except ParallelArrays:
         raise bad_value("cannot sort with keys that are parallel arrays") from None
-    keys = [tuple(_key(value, collation) for value in values) for values in found]
-    for number, direction in enumerate(directions.values()):
+    keys = [tuple(_create_key(value, collation) for value in values) for values in leaves]
+    for position, direction in enumerate(directions.values()):
         if len(keys) > 1:
-            best = (min if direction > 0 else max)(key[number] for key in keys)
-            keys = [key for key in keys if key[number] == best]
+            best_key = (min if direction > 0 else max)(key[position] for key in keys)
+            keys = [key for key in keys if key[position] == best_key]
     return keys[0]
 
 
-def _key(value: Any, collation: Collation) -> Key:
+def _create_key(value: Any, collation: Collation) -> Key:
     if value is MISSING:
-        return key_of(None)
-    return key_of(value if collation.fold is None else collation.folded(value))
+        return make_key(None)
+    return make_key(value if collation.fold is None else collation.apply(value))
 
 
-def _direction(path: str, spec: Any, score: Score | None) -> int:
+def _parse_direction(path: str, spec: Any, score: Score | None) -> int:
     """Return 1 for ascending order, -1 for descending order, and ``_BY_SCORE`` for the text score."""
     if isinstance(spec, dict):
         if spec != {"$meta": "textScore"} or score is None:
@@ -109,7 +118,7 @@ def _direction(path: str, spec: Any, score: Score | None) -> int:
     parts = path.split(".")
     if path == "$natural":
         return 1 if not is_number(spec) or float(str(spec)) >= 0 else -1
-    is_path = all(part and (not part.startswith("$") or part in _OF_REFERENCES) for part in parts)
+    is_path = all(part and (not part.startswith("$") or part in _DBREF_FIELDS) for part in parts)
     if not is_path or not is_number(spec) or is_nan(spec) or int(max(-2, min(2, float(str(spec))))) not in (1, -1):
         raise malformed("a sort")
     return int(float(str(spec)))

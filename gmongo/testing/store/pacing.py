@@ -13,7 +13,7 @@ from gmongo.testing.command import CommandError, error, interrupted
 
 T = TypeVar("T")
 _LONGEST_SLICE = 0.002  # The longest computation in seconds between two pauses.
-_CHECK_EVERY = 32  # The number of items between two checks of the time.
+_CHECK_INTERVAL = 32  # The number of items between two checks of the time.
 _PAUSE = 1e-6  # seconds
 
 
@@ -31,24 +31,24 @@ class Pace:
         self._since = clock.monotonic()
         self.deadline = self._since + limit / 1000 if limit else None
 
-    def through(self, items: Iterable[T]) -> Iterator[T]:
+    def iterate(self, items: Iterable[T]) -> Iterator[T]:
         """Yield the items. Let other greenlets run every few milliseconds."""
         for number, item in enumerate(items, 1):
             yield item
-            if not number % _CHECK_EVERY:
+            if not number % _CHECK_INTERVAL:
                 self.pause()
 
-    def in_order(self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False) -> list[T]:
-        """Return the items in the order of :func:`sorted`."""
-        keyed = [(key(item), item) for item in self.through(items)]
-        keyed.sort(key=itemgetter(0), reverse=reverse)
-        return [item for _, item in keyed]
+    def sort(self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False) -> list[T]:
+        """Sort the items like :func:`sorted`."""
+        pairs = [(key(item), item) for item in self.iterate(items)]
+        pairs.sort(key=itemgetter(0), reverse=reverse)
+        return [item for _, item in pairs]
 
     def pause(self) -> None:
         """Let other greenlets run if the last pause was more than 2 milliseconds ago."""
         now = clock.monotonic()
         if self.deadline is not None and now > self.deadline:
-            raise _time_limit_error()
+            raise _create_time_limit_error()
         if now - self._since > _LONGEST_SLICE:
             # Sleep with a timer, because the event loop may execute `sleep(0)` 50 times before the
             # loop polls the sockets.
@@ -61,15 +61,15 @@ class Pace:
             raise interrupted()
 
     def check_wait(self) -> float:
-        """Check that the command may wait. Return the remaining time until the deadline in seconds."""
+        """Raise an error if the command must end. Return the seconds until the deadline."""
         self.check_killed()
         if self._interrupted():
             raise error(11602, "operation was interrupted")
-        left = float("inf") if self.deadline is None else self.deadline - clock.monotonic()
-        if left <= 0:
-            raise _time_limit_error()
-        return left
+        remaining = float("inf") if self.deadline is None else self.deadline - clock.monotonic()
+        if remaining <= 0:
+            raise _create_time_limit_error()
+        return remaining
 
 
-def _time_limit_error() -> CommandError:
+def _create_time_limit_error() -> CommandError:
     return error(50, "operation exceeded time limit")

@@ -7,13 +7,13 @@ from typing import Any
 
 from gmongo.testing.command import error
 from gmongo.testing.store.optional_deps import pcre2
-from gmongo.testing.store.values import flags_of
+from gmongo.testing.store.values import join_flags
 
 # `\w`, `\d` and the character classes match only ASCII characters, like on a server.
-_ALWAYS = pcre2.ASCII
-_OPTIONS = {"i": pcre2.IGNORECASE, "m": pcre2.MULTILINE, "s": pcre2.DOTALL, "x": pcre2.VERBOSE}
+_DEFAULT_FLAGS = pcre2.ASCII
+_FLAGS = {"i": pcre2.IGNORECASE, "m": pcre2.MULTILINE, "s": pcre2.DOTALL, "x": pcre2.VERBOSE}
 # The options that a server accepts and ignores.
-_IGNORED = frozenset("lu")
+_IGNORED_OPTIONS = frozenset("lu")
 
 
 def is_pattern(value: Any) -> bool:
@@ -22,19 +22,19 @@ def is_pattern(value: Any) -> bool:
 
 
 def compile_pattern(expression: Any, options: str | None = None) -> Any:
-    """Compile a pattern."""
+    """Compile a regular expression with the options of a server."""
     if is_pattern(expression):
-        return _compiled(expression.pattern, flags_of(expression) if options is None else options)
-    return _compiled(expression, options or "")
+        return _compile(expression.pattern, join_flags(expression) if options is None else options)
+    return _compile(expression, options or "")
 
 
 @lru_cache(maxsize=512)
-def _compiled(text: str, options: str) -> Any:
-    flags = _ALWAYS
+def _compile(text: str, options: str) -> Any:
+    flags = _DEFAULT_FLAGS
     for letter in options:
-        if letter not in _OPTIONS and letter not in _IGNORED:
+        if letter not in _FLAGS and letter not in _IGNORED_OPTIONS:
             raise error(51108, f"invalid flag in regex options: {letter}")
-        flags |= _OPTIONS.get(letter, 0)
+        flags |= _FLAGS.get(letter, 0)
     try:
         return pcre2.compile(text, flags)
     except pcre2.PatternError as problem:

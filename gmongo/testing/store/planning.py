@@ -8,12 +8,12 @@ from itertools import takewhile
 from typing import Any
 
 from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.index import TOP, Index
-from gmongo.testing.store.operators import is_operators
+from gmongo.testing.store.index import HIGHEST_KEY, Index
+from gmongo.testing.store.operators import has_operators
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.values import Key, is_nan, is_number, key_of, rank
+from gmongo.testing.store.values import Key, find_rank, is_nan, is_number, make_key
 
-_BOUNDED = frozenset({"$gt", "$gte", "$lt", "$lte"})
+_RANGE_OPERATORS = frozenset({"$gt", "$gte", "$lt", "$lte"})
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Plan:
     index: Index  # the index that the query reads
     prefixes: list[Key]  # the sort keys of the first field, if the query compares the field for equality
     low: Key = ()  # the lower bound of the first field, if there is no prefix
-    high: Key = (TOP,)  # the upper bound of the first field, if there is no prefix
+    high: Key = (HIGHEST_KEY,)  # the upper bound of the first field, if there is no prefix
     matched: int = 0  # the number of the first fields of the index that the query compares for equality
 
     @property
@@ -34,34 +34,34 @@ class Plan:
     def keys(self) -> Iterator[Key]:
         """Yield the keys of the records in the range of the plan. A key can occur more than once."""
         for prefix in self.prefixes:
-            yield from self.index.between(prefix, self.low, self.high)
+            yield from self.index.find_between(prefix, self.low, self.high)
 
 
-def plan_of(indexes: Iterable[Index], query: Any, collation: Collation) -> Plan | None:
-    """Return the best plan that reads all documents that match the query. Return None if no index can be used."""
-    conditions = conditions_of(query)
+def select_plan(indexes: Iterable[Index], query: Any, collation: Collation) -> Plan | None:
+    """Return the best plan for a query. Return None if no index can be used."""
+    conditions = group_conditions(query)
     if not conditions:
         return None
-    plans = [_plan(index, conditions, collation) for index in indexes]
+    plans = [_create_plan(index, conditions, collation) for index in indexes]
     return max((plan for plan in plans if plan is not None), key=lambda plan: plan.preference, default=None)
 
 
-def conditions_of(query: Any) -> dict[str, list[tuple[str, Any]]]:
+def group_conditions(query: Any) -> dict[str, list[tuple[str, Any]]]:
     """Return the conditions that all matching documents satisfy, as pairs of operator and operand by path."""
     conditions: dict[str, list[tuple[str, Any]]] = {}
-    for path, name, operand in _conditions(query):
+    for path, name, operand in _find_conditions(query):
         conditions.setdefault(path, []).append((name, operand))
     return conditions
 
 
-def _conditions(query: Any) -> Iterator[tuple[str, str, Any]]:
+def _find_conditions(query: Any) -> Iterator[tuple[str, str, Any]]:
     for path, condition in query.items():
         if path == "$and":
-            for part in condition:
-                yield from _conditions(part)
+            for clause in condition:
+                yield from _find_conditions(clause)
         elif path.startswith("$"):
             continue
-        elif is_operators(condition):
+        elif has_operators(condition):
             yield from ((path, name, operand) for name, operand in condition.items())
         else:
             yield path, "$eq", condition
@@ -73,48 +73,47 @@ def is_usable(index: Index) -> bool:
     return index.is_ordered and not options.get("hidden") and "partialFilterExpression" not in options
 
 
-def sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Index | None:
-    """Return an index whose entries are in the order of `sort`, or in reverse order.
-
-    If there is no such index, return None.
-    """
-    required = list(sort.items())
-    if not required or not all(is_number(direction) for _, direction in required):
+def find_sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Index | None:
+    """Return an index whose entries are in the order of `sort` or in reverse order, or None."""
+    sort_fields = list(sort.items())
+    if not sort_fields or not all(is_number(direction) for _, direction in sort_fields):
         return None
     for index in indexes:
-        fields = list(index.keys.items())[: len(required)]
-        same = [path for path, _ in fields] == [path for path, _ in required]
-        if same and is_usable(index) and len({direction == sort[path] for path, direction in fields}) == 1:
+        fields = list(index.keys.items())[: len(sort_fields)]
+        has_same_paths = [path for path, _ in fields] == [path for path, _ in sort_fields]
+        if has_same_paths and is_usable(index) and len({direction == sort[path] for path, direction in fields}) == 1:
             return index
     return None
 
 
-def _plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collation: Collation) -> Plan | None:
-    def points(path: str) -> list[Key] | None:
-        return _points(conditions.get(path, []), index.collation, collation)
+def _create_plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collation: Collation) -> Plan | None:
+    def find_points(path: str) -> list[Key] | None:
+        return _find_points(conditions.get(path, []), index.collation, collation)
 
-    first = next(iter(index.keys))
-    if not is_usable(index) or first not in conditions:
+    first_path = next(iter(index.keys))
+    if not is_usable(index) or first_path not in conditions:
         return None
-    found = points(first)
-    if found is not None:
-        matched = len(list(takewhile(lambda path: points(path) is not None, index.keys)))
-        return Plan(index, [(key,) for key in found], matched=matched)
-    bounds = _bounds(conditions[first], index, collation)
+    keys = find_points(first_path)
+    if keys is not None:
+        matched = len(list(takewhile(lambda path: find_points(path) is not None, index.keys)))
+        return Plan(index, [(key,) for key in keys], matched=matched)
+    bounds = _find_bounds(conditions[first_path], index, collation)
     return None if bounds is None else Plan(index, [()], *bounds)
 
 
-def _points(conditions: list[tuple[str, Any]], index_collation: Collation, collation: Collation) -> list[Key] | None:
-    """Return the sort keys of the values of an equality condition or ``$in``, or None without such a condition."""
+def _find_points(
+    conditions: list[tuple[str, Any]], index_collation: Collation, collation: Collation
+) -> list[Key] | None:
+    """Return the sort keys of the values of an equality condition or ``$in``, or None."""
     for name, operand in conditions:
-        required = [operand] if name == "$eq" else operand if name == "$in" and isinstance(operand, list) else None
-        if required is not None and all(is_point(value, index_collation, collation) for value in required):
-            return list(dict.fromkeys(key_of(collation.folded(value)) for value in required))
+        values = [operand] if name == "$eq" else operand if name == "$in" and isinstance(operand, list) else None
+        if values is not None and all(is_point(value, index_collation, collation) for value in values):
+            return list(dict.fromkeys(make_key(collation.apply(value)) for value in values))
     return None
 
 
 def is_point(value: Any, index_collation: Collation, collation: Collation) -> bool:
-    """Return True if all documents that have the value have equal sort keys in an index."""
+    """Return True if all occurrences of the value have one sort key in an index."""
     if value is None or isinstance(value, list) or is_pattern(value):
         return False
     return index_collation == collation or not _may_contain_strings(value)
@@ -126,7 +125,7 @@ def _may_contain_strings(value: Any) -> bool:
     return isinstance(value, (str, list))
 
 
-def _bounds(conditions: list[tuple[str, Any]], index: Index, collation: Collation) -> tuple[Key, Key] | None:
+def _find_bounds(conditions: list[tuple[str, Any]], index: Index, collation: Collation) -> tuple[Key, Key] | None:
     """Return the lower and upper bounds of a field. Return None if no condition has a bound.
 
     A comparison matches only values of the type of its operand. Therefore one condition determines both bounds.
@@ -134,14 +133,16 @@ def _bounds(conditions: list[tuple[str, Any]], index: Index, collation: Collatio
     low: Key | None = None
     high: Key | None = None
     for name, operand in conditions:
-        if name not in _BOUNDED or not is_point(operand, index.collation, collation) or is_nan(operand):
+        if name not in _RANGE_OPERATORS or not is_point(operand, index.collation, collation) or is_nan(operand):
             continue
-        kind, key = rank(operand), key_of(collation.folded(operand))
-        if kind in (0, 127):
+        type_rank, key = find_rank(operand), make_key(collation.apply(operand))
+        if type_rank in (0, 127):
             continue
-        if index.multikey and low is not None:
+        if index.is_multikey and low is not None:
             continue  # different elements of an array may match the two conditions
-        first, last = (((kind,),), ((kind + 0.5,),)) if low is None or high is None else (low, high)
-        tail = (key, TOP) if name in ("$gt", "$lte") else (key,)
-        low, high = (max(first, tail), last) if name in ("$gt", "$gte") else (first, min(last, tail))
+        lowest, highest = low, high
+        if lowest is None or highest is None:
+            lowest, highest = ((type_rank,),), ((type_rank + 0.5,),)
+        bound = (key, HIGHEST_KEY) if name in ("$gt", "$lte") else (key,)
+        low, high = (max(lowest, bound), highest) if name in ("$gt", "$gte") else (lowest, min(highest, bound))
     return None if low is None or high is None else (low, high)

@@ -8,47 +8,53 @@ from typing import Any
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import malformed
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.paths import value_at
+from gmongo.testing.store.paths import find_value
 
 
-def positional_index(
+def find_matched_index(
     document: dict[str, Any],
     array_path: Sequence[str],
     query: Mapping[str, Any],
     variables: Mapping[str, Any],
     collation: Collation = BINARY,
 ) -> int | None:
-    """Return the index of the first array element that matches the last condition of the query on it, or None."""
+    """Return the index of the first array element that matches the last condition on the array, or
+    None.
+    """
     path = ".".join(array_path)
-    array = value_at(document, array_path)
-    for name, condition in reversed(list(_conditions(query))) if isinstance(array, list) else ():
-        if name == path or name.startswith(path + "."):
-            match = compile_filter({name: condition}, variables, collation)
+    array = find_value(document, array_path)
+    conditions = list(_find_conditions(query)) if isinstance(array, list) else []
+    for condition_path, condition in reversed(conditions):
+        if condition_path == path or condition_path.startswith(path + "."):
+            match = compile_filter({condition_path: condition}, variables, collation)
             for index, element in enumerate(array):
-                if match(_with(document, list(array_path), [element])):
+                if match(_replace_value(document, list(array_path), [element])):
                     return index
-    for name, _ in _conditions(query):
-        parts = name.split(".")
-        if any(isinstance(value_at(document, parts[:length]), list) for length in range(1, len(parts) + 1)):
+    for condition_path, _ in _find_conditions(query):
+        parts = condition_path.split(".")
+        if any(isinstance(find_value(document, parts[:length]), list) for length in range(1, len(parts) + 1)):
             raise malformed(f"a positional operator for {path} with a condition on an array without a match there")
     return None
 
 
-def _conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _find_conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the conditions of the query by path. The last condition on an array determines the index."""
     for name, condition in query.items():
         if name == "$or" and len(condition) > 1:
             raise malformed("a positional operator with an $or of several clauses")
         elif name in ("$and", "$or"):
-            for part in condition:
-                yield from _conditions(part)
+            for clause in condition:
+                yield from _find_conditions(clause)
         elif not name.startswith("$"):
             yield name, condition
 
 
-def _with(document: Any, path: list[str], value: Any) -> Any:
+def _replace_value(document: Any, path: list[str], value: Any) -> Any:
     if not path:
         return value
     if isinstance(document, list):
-        return [_with(part, path[1:], value) if str(i) == path[0] else part for i, part in enumerate(document)]
-    return {**document, path[0]: _with(document[path[0]], path[1:], value)}
+        return [
+            _replace_value(element, path[1:], value) if str(i) == path[0] else element
+            for i, element in enumerate(document)
+        ]
+    return {**document, path[0]: _replace_value(document[path[0]], path[1:], value)}

@@ -18,32 +18,32 @@ from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import bad_value, failed_to_parse, malformed
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.paths import leaves_at, step
-from gmongo.testing.store.planning import plan_of, sorting_index
+from gmongo.testing.store.paths import find_leaves, select_child
+from gmongo.testing.store.planning import find_sorting_index, select_plan
 from gmongo.testing.store.projection import compile_projection
-from gmongo.testing.store.replies import batch_size, first_reply
-from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, select, text_score_function
-from gmongo.testing.store.values import MISSING, compare, key_of, long_of
+from gmongo.testing.store.replies import open_cursor, parse_batch_size
+from gmongo.testing.store.selection import Matches, create_scorer, find_hint_index, read_documents, select, sort_records
+from gmongo.testing.store.values import MISSING, compare, make_key, to_long
 from gmongo.testing.unsupported import not_supported
 
 
 def find(context: Context) -> Document:
     """Execute ``find``."""
     body, collection = context.body, context.collection()
-    size = batch_size(body)
+    size = parse_batch_size(body)
     if body.get("awaitData") and not body.get("tailable"):
         raise failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'")
     if body.get("tailable") and collection is not None:
-        return first_reply(context, _tailing_cursor(context, collection), size)
+        return open_cursor(context, _create_tailing_cursor(context, collection), size)
     if collection is not None and collection.kind == "timeseries" and not body.get("sort"):
         raise not_supported("a time series", "find without sort")
-    documents, limit_reached = find_results(context, collection)
+    documents, limit_reached = run_find(context, collection)
     cursor = Cursor(context.namespace, documents, limit_reached)
     cursor.no_timeout = bool(body.get("noCursorTimeout"))
-    return first_reply(context, cursor, size, single=bool(body.get("singleBatch")) or collection is None)
+    return open_cursor(context, cursor, size, is_single=bool(body.get("singleBatch")) or collection is None)
 
 
-def _tailing_cursor(context: Context, collection: Collection) -> TailingCursor:
+def _create_tailing_cursor(context: Context, collection: Collection) -> TailingCursor:
     if collection.is_view:
         check_find_of_view(context.body)
     if not collection.is_capped:
@@ -58,91 +58,91 @@ def _tailing_cursor(context: Context, collection: Collection) -> TailingCursor:
     return TailingCursor(collection, match, project, bool(body.get("awaitData")), abs(int(body.get("limit") or 0)))
 
 
-def find_results(context: Context, collection: Collection | None) -> tuple[list[Document], bool]:
+def run_find(context: Context, collection: Collection | None) -> tuple[list[Document], bool]:
     """Return the results of a ``find``, and True if the number of results equals the limit."""
     body, variables = context.body, context.variables
     query = body.get("filter") or {}
     if collection is not None and collection.is_view:
         check_find_of_view(body)
-    score = text_score_function(collection, query)
+    score = create_scorer(collection, query)
     if score is not None and (body.get("hint") or "$natural" in (body.get("sort") or {})):
         raise bad_value("text expression not allowed with a hint or a natural order")
     if score is not None and not body.get("sort"):
         raise not_supported("a text search beyond English words", "without a sort")
     project = compile_projection(body.get("projection"), query, variables, score)
     collation = context.collation(collection)
-    records = matching_records(context, collection, query, collation)
-    skip, limit = long_of(body.get("skip") or 0), abs(long_of(body.get("limit") or 0))
-    most = skip + limit if limit else None
+    records = find_matches(context, collection, query, collation)
+    skip, limit = to_long(body.get("skip") or 0), abs(to_long(body.get("limit") or 0))
+    max_count = skip + limit if limit else None
     if collection is not None and (body.get("min") or body.get("max")):
-        index = _bounded_index(collection, body)
-        records = in_order(_within_bounds(index, records, body), index.keys, index.collation, context.pace)
-    records = in_order(records, body.get("sort"), collation, context.pace, score)
-    chosen = islice(records, skip, None if most is None else min(most, sys.maxsize))
-    documents = [_result_of_record(context, collection, record, project) for _, record in context.pace.through(chosen)]
+        index = _find_bounded_index(collection, body)
+        records = sort_records(_select_within_bounds(index, records, body), index.keys, index.collation, context.pace)
+    records = sort_records(records, body.get("sort"), collation, context.pace, score)
+    selected = islice(records, skip, None if max_count is None else min(max_count, sys.maxsize))
+    documents = [_create_result(context, collection, record, project) for _, record in context.pace.iterate(selected)]
     return documents, bool(limit) and len(documents) == limit
 
 
-def matching_records(context: Context, collection: Collection | None, query: Any, collation: Collation) -> Found:
+def find_matches(context: Context, collection: Collection | None, query: Any, collation: Collation) -> Matches:
     """Return the records of a collection that match a query, or new records of the matching documents of a view."""
     variables = context.variables
     if collection is not None and not collection.is_view:
         return select(context.access, collection, query, collation, variables, context.body.get("hint"), context.pace)
     match = compile_filter(query, variables, collation)
-    documents = documents_of(context.access, context.database, context.collection_name, variables, context.pace)
-    numbered = enumerate(context.pace.through(documents), 1)
-    return [((number,), Record(number, one)) for number, one in numbered if match(one)]
+    documents = read_documents(context.access, context.database, context.collection_name, variables, context.pace)
+    numbered = enumerate(context.pace.iterate(documents), 1)
+    return [((number,), Record(number, item)) for number, item in numbered if match(item)]
 
 
-def _result_of_record(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
+def _create_result(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
     body = context.body
     if body.get("returnKey"):
-        return _indexed_values(context, collection, record)  # the projection has no effect with returnKey
+        return _find_key_values(context, collection, record)  # the projection has no effect with returnKey
     document: Document = project(record.document)
     if body.get("showRecordId"):
         document = {**document, "$recordId": Int64(record.number)}
     return document
 
 
-def _indexed_values(context: Context, collection: Collection | None, record: Record) -> Document:
+def _find_key_values(context: Context, collection: Collection | None, record: Record) -> Document:
     """Return the result of a ``find`` with ``returnKey``: the values of the used index, or an empty document."""
-    index, order = used_index(context, collection, context.body.get("filter") or {}), context.body.get("sort")
-    if order and (collection is None or sorting_index(collection.indexes.values(), order) is not index):
+    index, order = find_used_index(context, collection, context.body.get("filter") or {}), context.body.get("sort")
+    if order and (collection is None or find_sorting_index(collection.indexes.values(), order) is not index):
         raise not_supported("a sort with returnKey")
     if index is None:
         return {}
-    values = leaves_at(record.document, list(index.keys))[0]
+    values = find_leaves(record.document, list(index.keys))[0]
     return {path: None if value is MISSING else value for path, value in zip(index.keys, values, strict=True)}
 
 
-def used_index(context: Context, collection: Collection | None, query: Any) -> Index | None:
+def find_used_index(context: Context, collection: Collection | None, query: Any) -> Index | None:
     """Return the index that a query uses. Return None if the query scans the collection."""
     hint = context.body.get("hint")
     if collection is None or collection.is_view or (isinstance(hint, dict) and "$natural" in hint):
         return None
-    hinted = hinted_index(collection, hint)
-    if hinted is not None:
-        return hinted
-    plan = plan_of(collection.indexes.values(), query, context.collation(collection))
+    chosen_index = find_hint_index(collection, hint)
+    if chosen_index is not None:
+        return chosen_index
+    plan = select_plan(collection.indexes.values(), query, context.collation(collection))
     if plan is not None:
         return plan.index
-    return sorting_index(collection.indexes.values(), context.body.get("sort") or {})
+    return find_sorting_index(collection.indexes.values(), context.body.get("sort") or {})
 
 
-def _bounded_index(collection: Collection | None, body: Document) -> Index:
+def _find_bounded_index(collection: Collection | None, body: Document) -> Index:
     """Return the index that a ``find`` with ``min`` or ``max`` uses. The command must have a hint for the index."""
-    index = hinted_index(collection, body.get("hint")) if collection else None
+    index = find_hint_index(collection, body.get("hint")) if collection else None
     bounds = [bound for bound in (body.get("min"), body.get("max")) if bound]
     if index is None or any(list(bound) != list(index.keys) for bound in bounds):
         raise malformed("min or max")
     return index
 
 
-def _within_bounds(index: Index, found: Found, body: Document) -> Found:
+def _select_within_bounds(index: Index, records: Matches, body: Document) -> Matches:
     low, high = body.get("min"), body.get("max")
     return [
         (key, record)
-        for key, record in found
+        for key, record in records
         if (not low or _compare_with_bound(record.document, low, index.keys) >= 0)
         and (not high or _compare_with_bound(record.document, high, index.keys) < 0)
     ]
@@ -150,7 +150,7 @@ def _within_bounds(index: Index, found: Found, body: Document) -> Found:
 
 def _compare_with_bound(document: Document, bound: Document, keys: Any) -> int:
     for path, value in bound.items():
-        order = compare(leaves_at(document, [path])[0][0], value) * (1 if keys[path] == 1 else -1)
+        order = compare(find_leaves(document, [path])[0][0], value) * (1 if keys[path] == 1 else -1)
         if order:
             return order
     return 0
@@ -159,11 +159,11 @@ def _compare_with_bound(document: Document, bound: Document, keys: Any) -> int:
 def count(context: Context) -> Document:
     """Execute ``count``."""
     body, collection = context.body, context.collection()
-    found = matching_records(context, collection, body.get("query") or {}, context.collation(collection))
-    skip, limit = min(long_of(body.get("skip") or 0), sys.maxsize), abs(long_of(body.get("limit") or 0))
-    most = min(skip + limit, sys.maxsize) if limit else None
-    reply: Document = {"n": sum(1 for _ in islice(found, skip, most))}
-    return _reply_for_view(reply) if collection is not None and collection.is_view else reply
+    matches = find_matches(context, collection, body.get("query") or {}, context.collation(collection))
+    skip, limit = min(to_long(body.get("skip") or 0), sys.maxsize), abs(to_long(body.get("limit") or 0))
+    max_count = min(skip + limit, sys.maxsize) if limit else None
+    reply: Document = {"n": sum(1 for _ in islice(matches, skip, max_count))}
+    return _adapt_reply_to_view(reply) if collection is not None and collection.is_view else reply
 
 
 def distinct(context: Context) -> Document:
@@ -174,27 +174,27 @@ def distinct(context: Context) -> Document:
     if any(part.startswith("$") for part in parts):
         raise error(16410, "FieldPath field names may not start with '$'.")
     values: dict[Any, Any] = {}
-    for _, record in matching_records(context, collection, body.get("query") or {}, collation):
-        for value in _distinct_values(record.document, parts):
-            values.setdefault(key_of(collation.folded(value)), value)
-    reply: Document = {"values": [values[key] for key in context.pace.in_order(values, lambda key: key)]}
+    for _, record in find_matches(context, collection, body.get("query") or {}, collation):
+        for value in _find_distinct_values(record.document, parts):
+            values.setdefault(make_key(collation.apply(value)), value)
+    reply: Document = {"values": [values[key] for key in context.pace.sort(values, lambda key: key)]}
     if context.snapshot is not None:
         reply["atClusterTime"] = context.snapshot
-    return _reply_for_view(reply) if collection is not None and collection.is_view else reply
+    return _adapt_reply_to_view(reply) if collection is not None and collection.is_view else reply
 
 
-def _distinct_values(value: Any, parts: Sequence[str]) -> Iterator[Any]:
+def _find_distinct_values(value: Any, parts: Sequence[str]) -> Iterator[Any]:
     """Yield the values at a path. A number in the path selects an element of an array."""
     if not parts:
         yield from value if isinstance(value, list) else () if value is MISSING else (value,)
     elif isinstance(value, list) and not parts[0].isdigit():
         for element in value:
             if isinstance(element, dict):
-                yield from _distinct_values(element, parts)
+                yield from _find_distinct_values(element, parts)
     else:
-        yield from _distinct_values(step(value, parts[0]), parts[1:])
+        yield from _find_distinct_values(select_child(value, parts[0]), parts[1:])
 
 
-def _reply_for_view(reply: Document) -> Document:
+def _adapt_reply_to_view(reply: Document) -> Document:
     """Add the field ``ok`` as an integer, because a server executes a command on a view as an aggregation."""
     return {**reply, "ok": 1}

@@ -9,22 +9,22 @@ from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import DEFAULT_BATCH, Cursor, check_owner
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import bad_value, cursor_not_found
-from gmongo.testing.store.values import long_of
+from gmongo.testing.store.errors import bad_value, create_cursor_error
+from gmongo.testing.store.values import to_long
 
 AWAIT_SECONDS = 1.0
 
 
-def batch_size(body: Document) -> int | None:
+def parse_batch_size(body: Document) -> int | None:
     """Return the field ``batchSize`` of a command or of its field ``cursor``, or None."""
     value = (body.get("cursor") or body).get("batchSize")
-    return None if value is None else long_of(value)
+    return None if value is None else to_long(value)
 
 
-def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool = False) -> Document:
+def open_cursor(context: Context, cursor: Cursor, size: int | None, is_single: bool = False) -> Document:
     """Return the reply with the first batch of a cursor. If results remain, open the cursor."""
     documents = cursor.batch(DEFAULT_BATCH if size is None else size, context.pace)
-    if single:
+    if is_single:
         cursor.finished = True
     if not cursor.finished:
         cursor.session = context.request.session
@@ -32,15 +32,15 @@ def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool
             cursor.transaction = context.request.transaction_number
         cursor.command, cursor.snapshot = context.body, context.snapshot
         context.state.cursors.open(cursor, context.request.member)
-    reply: Document = {"firstBatch": documents, **cursor.extras(), "id": Int64(cursor.id), "ns": cursor.namespace}
+    reply: Document = {"firstBatch": documents, **cursor.list_extras(), "id": Int64(cursor.id), "ns": cursor.namespace}
     if context.snapshot is not None:
         reply["atClusterTime"] = context.snapshot
     return {"cursor": reply}
 
 
-def listing_reply(context: Context, cursor: Cursor) -> Document:
+def create_list_reply(context: Context, cursor: Cursor) -> Document:
     """Return the reply to ``listCollections`` or ``listIndexes``, with the first batch of a cursor."""
-    reply = first_reply(context, cursor, batch_size(context.body))
+    reply = open_cursor(context, cursor, parse_batch_size(context.body))
     return {"cursor": {name: reply["cursor"][name] for name in ("id", "ns", "firstBatch")}}
 
 
@@ -55,10 +55,10 @@ def get_more(context: Context) -> Document:
         raise error(175, f"collection dropped. {cursor.namespace}")
     if "maxTimeMS" in body and not cursor.awaits and not request.in_transaction:
         raise bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor")
-    size = batch_size(body)
+    size = parse_batch_size(body)
     cursor.in_use = True
     try:
-        documents = _batch(context, cursor, size or None)
+        documents = _await_batch(context, cursor, size or None)
     except CommandError:
         state.cursors.close(cursor.id)
         raise
@@ -67,32 +67,32 @@ def get_more(context: Context) -> Document:
     if cursor.finished:
         state.cursors.close(cursor.id)
     cursor_id = 0 if cursor.finished else cursor.id
-    reply = {"nextBatch": documents, **cursor.extras(), "id": Int64(cursor_id), "ns": cursor.namespace}
+    reply = {"nextBatch": documents, **cursor.list_extras(), "id": Int64(cursor_id), "ns": cursor.namespace}
     if cursor.snapshot is not None:
         reply["atClusterTime"] = cursor.snapshot
     return {"cursor": reply}
 
 
-def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]:
+def _await_batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]:
     """Return the next batch. If there are no results, an ``awaitData`` cursor waits until ``maxTimeMS``."""
-    limit = context.body.get("maxTimeMS")
-    deadline = clock.monotonic() + (AWAIT_SECONDS if limit is None else limit / 1000)
+    time_limit = context.body.get("maxTimeMS")
+    deadline = clock.monotonic() + (AWAIT_SECONDS if time_limit is None else time_limit / 1000)
     documents = cursor.batch(size, context.pace)
     while cursor.awaits and not documents and not cursor.finished:
-        left = deadline - clock.monotonic()
-        if left <= 0:
+        remaining = deadline - clock.monotonic()
+        if remaining <= 0:
             break
-        context.state.wait(left)
+        context.state.wait(remaining)
         context.pace.check_killed()
         if not context.state.cursors.is_open(cursor):
-            raise cursor_not_found(cursor.id)
+            raise create_cursor_error(cursor.id)
         documents = cursor.batch(size, context.pace)
     return documents
 
 
 def kill_cursors(context: Context) -> Document:
     """Execute ``killCursors``."""
-    ids = [each for each in context.body["cursors"] if each is not None]
+    ids = [cursor_id for cursor_id in context.body["cursors"] if cursor_id is not None]
     reply = context.state.cursors.kill(ids, f"{context.database}.{context.body['killCursors']}", context.request.member)
     context.state.wake()
     return reply

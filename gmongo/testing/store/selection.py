@@ -13,16 +13,16 @@ from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.operators import is_operators
+from gmongo.testing.store.operators import has_operators
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.planning import is_point, plan_of
+from gmongo.testing.store.planning import is_point, select_plan
 from gmongo.testing.store.stages import compile_pipeline
-from gmongo.testing.store.text_search import Score, TextSearch, search_in
+from gmongo.testing.store.text_search import Score, TextSearch, find_search
 from gmongo.testing.store.values import Key
 from gmongo.testing.unsupported import not_supported
 
-Found = Iterable[tuple[Key, Record]]
+Matches = Iterable[tuple[Key, Record]]
 MAX_VIEW_DEPTH = 20
 
 
@@ -34,55 +34,55 @@ def select(
     variables: Mapping[str, Any],
     hint: Any = None,
     pace: Pace | None = None,
-    to_write: bool = False,
+    for_write: bool = False,
 ) -> Iterator[tuple[Key, Record]]:
     """Return an iterator of the records that match a query, in natural order, with their keys.
 
-    The function checks the query before the function returns the iterator. During the iteration,
-    other greenlets can run and change records.
+    A malformed query raises an error before the iteration starts. During the iteration, other
+    greenlets can run and change records.
 
-    :param to_write: True to wait for the transactions that have locked matching records.
+    :param for_write: True to wait for the transactions that have locked matching records.
     """
-    match = compile_filter(query, variables, collation, text_index(collection))
-    index = hinted_index(collection, hint)
+    match = compile_filter(query, variables, collation, find_text_index(collection))
+    index = find_hint_index(collection, hint)
     records = access.records(collection)
-    paced = pace or Pace()
+    pauses = pace or Pace()
 
-    def matching_record(key: Key) -> Record | None:
+    def find_match(key: Key) -> Record | None:
         record = records.get(key)
         if record is None or not match(record.document) or (index is not None and not index.contains(record.document)):
             return None
         return record
 
-    def run() -> Iterator[tuple[Key, Record]]:
-        for key in paced.through(_keys(access, collection, query, collation, paced)):
-            record = matching_record(key)
-            if record is not None and to_write and access.await_free(collection, key, paced):
-                record = matching_record(key)  # the transaction may have changed the record
+    def find_matches() -> Iterator[tuple[Key, Record]]:
+        for key in pauses.iterate(_find_keys(access, collection, query, collation, pauses)):
+            record = find_match(key)
+            if record is not None and for_write and access.await_unlocked(collection, key, pauses):
+                record = find_match(key)  # the transaction may have changed the record
             if record is not None:
                 yield key, record
 
-    return run()
+    return find_matches()
 
 
-def _keys(access: Access, collection: Collection, query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
-    """Return the keys of all records that may match the query, in natural order. Some of the records may not match."""
-    identity = query.get("_id")
-    if is_point(identity, collection.collation, collation) and not is_operators(identity):
-        return (collection.key(identity),)  # a fast path for the most frequent query
-    records, plan = access.records(collection), plan_of(collection.indexes.values(), query, collation)
+def _find_keys(access: Access, collection: Collection, query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
+    """Return the keys of all records that may match the query, in natural order."""
+    id_condition = query.get("_id")
+    if is_point(id_condition, collection.collation, collation) and not has_operators(id_condition):
+        return (collection.key(id_condition),)  # a fast path for queries by _id
+    records, plan = access.records(collection), select_plan(collection.indexes.values(), query, collation)
     if plan is None:
         return list(records)
-    found = dict.fromkeys(pace.through(plan.keys()))
-    for key in access.unindexed(collection):
-        found[key] = None
-    if len(found) < 2:
-        return list(found)
-    return pace.in_order((key for key in found if key in records), lambda key: records[key].number)
+    keys = dict.fromkeys(pace.iterate(plan.keys()))
+    for key in access.find_unindexed_keys(collection):
+        keys[key] = None
+    if len(keys) < 2:
+        return list(keys)
+    return pace.sort((key for key in keys if key in records), lambda key: records[key].number)
 
 
-def text_index(collection: Collection | None) -> Document | None:
-    """Return the options and the other fields of the text index of a collection, or None without a text index."""
+def find_text_index(collection: Collection | None) -> Document | None:
+    """Return the options and the other fields of the text index, or None without a text index."""
     indexes = () if collection is None else collection.indexes.values()
     index = next((index for index in indexes if "_fts" in index.keys), None)
     if index is None:
@@ -90,13 +90,13 @@ def text_index(collection: Collection | None) -> Document | None:
     return {**index.options, **{path: kind for path, kind in index.keys.items() if path not in ("_fts", "_ftsx")}}
 
 
-def text_score_function(collection: Collection | None, query: Any) -> Score | None:
+def create_scorer(collection: Collection | None, query: Any) -> Score | None:
     """Return a function that returns the text score of a document. Return None if the query has no ``$text``."""
-    spec = search_in(query)
-    return None if spec is None else TextSearch(spec, text_index(collection)).score
+    spec = find_search(query)
+    return None if spec is None else TextSearch(spec, find_text_index(collection)).score
 
 
-def hinted_index(collection: Collection, hint: Any) -> Index | None:
+def find_hint_index(collection: Collection, hint: Any) -> Index | None:
     """Return the index that the hint names, or None if there is no hint or the hint is `$natural`."""
     if hint is None or hint == {}:
         return None
@@ -111,20 +111,20 @@ def hinted_index(collection: Collection, hint: Any) -> Index | None:
                     "provided does not correspond to an existing index")  # fmt: skip
 
 
-def in_order(
-    found: Found,
+def sort_records(
+    records: Matches,
     order: Mapping[str, Any] | None,
     collation: Collation,
     pace: Pace,
     score: Score | None = None,
-) -> Found:
+) -> Matches:
     """Return the records in the order of a sort specification."""
     if not order:
-        return found
-    return compile_sort(order, collation, pace, score)(found, lambda item: item[1].document)
+        return records
+    return compile_sort(order, collation, pace, score)(records, lambda item: item[1].document)
 
 
-def documents_of(
+def read_documents(
     access: Access, database: str, name: str, variables: Mapping[str, Any], pace: Pace, depth: int = 0
 ) -> list[Document]:
     """Return all documents of a collection or view. The caller must not change the documents."""
@@ -137,16 +137,19 @@ def documents_of(
         return [record.document for record in access.records(collection).values()]
     if depth >= MAX_VIEW_DEPTH:
         raise error(165, f"View depth limit exceeded by {collection.namespace}")
-    documents = documents_of(access, database, collection.options["viewOn"], variables, pace, depth + 1)
-    env = environment(access, database, variables, collection.collation, pace, depth + 1)
+    documents = read_documents(access, database, collection.options["viewOn"], variables, pace, depth + 1)
+    env = create_env(access, database, variables, collection.collation, pace, depth + 1)
     run = compile_pipeline(collection.options.get("pipeline", []), env)
     return list(run(documents, variables))
 
 
-def environment(
+def create_env(
     access: Access, database: str, variables: Mapping[str, Any], collation: Collation, pace: Pace, depth: int = 0
 ) -> Environment:
     """Return the context in which the stages of a pipeline are compiled."""
-    return Environment.for_variables(
-        variables, collation, read=lambda name: documents_of(access, database, name, variables, pace, depth), pace=pace
+    return Environment.from_variables(
+        variables,
+        collation,
+        read=lambda name: read_documents(access, database, name, variables, pace, depth),
+        pace=pace,
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 30 * 60
 
 
-def _idle() -> Event:
+def _create_idle_event() -> Event:
     event = Event()
     event.set()
     return event
@@ -27,14 +27,13 @@ class Session:
     """A server session."""
 
     id: bytes  # the ID of the session
-    number: int = (
-        -1
-    )  # the highest transaction number that the session has used, or -1 if the session has used no number
-    transaction: Transaction | None = None  # the transaction with this number, or None if there is no such transaction
-    # The reply to the retryable write with this number, or None if the write has not completed.
+    # The highest transaction number that the session has used, or -1 without a transaction number.
+    number: int = -1
+    transaction: Transaction | None = None  # the transaction `number`, or None for a retryable write
+    # The reply to the retryable write `number`, or None if the write has not completed.
     reply: dict[str, Any] | None = None
     # An event that is set while no command with a transaction number runs in the session.
-    idle: Event = field(default_factory=_idle)
+    idle: Event = field(default_factory=_create_idle_event)
     # The monotonic time in seconds at which a command last used the session.
     used: float = field(default_factory=clock.monotonic)
 
@@ -61,8 +60,8 @@ class Sessions:
 
     def idle(self) -> list[bytes]:
         """Return the IDs of the sessions that no command has used for 30 minutes."""
-        oldest = clock.monotonic() - TIMEOUT_SECONDS
-        return [session.id for session in self._sessions.values() if session.used < oldest]
+        oldest_use = clock.monotonic() - TIMEOUT_SECONDS
+        return [session.id for session in self._sessions.values() if session.used < oldest_use]
 
     def __iter__(self) -> Iterator[Session]:
         return iter(list(self._sessions.values()))

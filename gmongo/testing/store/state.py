@@ -11,12 +11,12 @@ from gevent.event import Event as Signal
 from gmongo.testing import clock
 from gmongo.testing.store.cursors import Cursors
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.index import identity_index
+from gmongo.testing.store.index import create_identity_index
 from gmongo.testing.store.oplog import Event, Oplog, Position
 from gmongo.testing.store.sessions import Sessions
 
-VIEWS = "system.views"
-"""The name of the collection that exists beside the views of a database."""
+VIEWS_COLLECTION = "system.views"
+"""The name of the collection that each database with views contains."""
 
 
 class State:
@@ -38,7 +38,9 @@ class State:
 
     @property
     def has_oplog(self) -> bool:
-        """True if the deployment has transactions, retryable writes, snapshots and change streams."""
+        """True if the deployment supports transactions, retryable writes, snapshots and change
+        streams.
+        """
         return self.replicated or self.sharded
 
     def now(self) -> Timestamp:
@@ -69,25 +71,25 @@ class State:
     def add(self, collection: Collection) -> None:
         self.catalog[collection.database, collection.name] = collection
         if not collection.is_view and not collection.indexes:
-            index = identity_index(collection.collation)
+            index = create_identity_index(collection.collation)
             collection.indexes[index.name] = index
 
-    def collections_of(self, database: str) -> list[Collection]:
-        return [one for (name, _), one in sorted(self.catalog.items()) if name == database]
+    def find_collections(self, database: str) -> list[Collection]:
+        return [item for (name, _), item in sorted(self.catalog.items()) if name == database]
 
     def create(self, database: str, name: str, options: Document) -> Collection:
         collection = Collection(database, name, options, created=self.tick())
         self.add(collection)
-        if collection.is_view and (database, VIEWS) not in self.catalog:
-            self.add(Collection(database, VIEWS, {}, created=self.tick()))
+        if collection.is_view and (database, VIEWS_COLLECTION) not in self.catalog:
+            self.add(Collection(database, VIEWS_COLLECTION, {}, created=self.tick()))
+        id_index = create_identity_index(collection.collation)
         self.publish(
             "create",
             database,
             name,
             uuid=collection.uuid,
-            extra={"operationDescription": {**options, "idIndex": identity_index(collection.collation).description()},
-                   "nsType": collection.kind}
-        )  # fmt: skip
+            extra={"operationDescription": {**options, "idIndex": id_index.describe()}, "nsType": collection.kind},
+        )
         return collection
 
 
@@ -97,24 +99,24 @@ def drop_collection(state: State, collection: Collection) -> None:
         if session.transaction is not None and session.transaction.touches(collection):
             session.transaction.abort()
     del state.catalog[collection.database, collection.name]
-    state.cursors.kill_of_collection(collection.namespace)
+    state.cursors.kill_for_collection(collection.namespace)
     state.tick()
-    if not collection.is_view and collection.name != VIEWS:
+    if not collection.is_view and collection.name != VIEWS_COLLECTION:
         state.publish("drop", collection.database, collection.name, uuid=collection.uuid)
 
 
 def move_collection(state: State, collection: Collection, name: str) -> None:
     """Rename a collection within its database. Drop the collection or view that has the new name."""
-    database, source = collection.database, collection.name
-    replaced = state.catalog.get((database, name))
-    if replaced is not None:
-        drop_collection(state, replaced)
-    del state.catalog[database, source]
-    state.cursors.kill_of_collection(collection.namespace)
+    database, old_name = collection.database, collection.name
+    target_collection = state.catalog.get((database, name))
+    if target_collection is not None:
+        drop_collection(state, target_collection)
+    del state.catalog[database, old_name]
+    state.cursors.kill_for_collection(collection.namespace)
     collection.name = name
     state.catalog[database, name] = collection
     collection.created = state.tick()
-    extra: Document = {"to": {"db": database, "coll": name}}
-    if replaced is not None:
-        extra["dropTarget"] = replaced.uuid
-    state.publish("rename", database, source, uuid=collection.uuid, extra=extra)
+    event_fields: Document = {"to": {"db": database, "coll": name}}
+    if target_collection is not None:
+        event_fields["dropTarget"] = target_collection.uuid
+    state.publish("rename", database, old_name, uuid=collection.uuid, extra=event_fields)

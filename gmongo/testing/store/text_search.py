@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.store.errors import bad_value, index_not_found
-from gmongo.testing.store.paths import values_at
+from gmongo.testing.store.paths import find_values
 from gmongo.testing.unsupported import not_supported
 
 # The English words that a server ignores in a text search.
@@ -17,14 +17,14 @@ _STOP_WORDS = """a about above after again against all am an and any are as at b
     only or other ought our ours ourselves out over own same she should so some such than that the their theirs them
     themselves then there these they this those through to too under until up very was we were what when where which
     while who whom why with would you your yours yourself yourselves"""
-_STOPPED = frozenset(_STOP_WORDS.split())
-_PLAIN = re.compile("[A-Za-z ]*")
+_IGNORED_WORDS = frozenset(_STOP_WORDS.split())
+_PLAIN_TEXT = re.compile("[A-Za-z ]*")
 _WORD = re.compile(r"\w+")
 # The last letters of words that equal their stem, except words that end with "ism".
-_LETTERS_OF_STEMS = frozenset("abfhjkmopquvwxz")
-_OF_PLAIN_INDEXES = frozenset({"weights", "default_language", "language_override", "textIndexVersion"})
+_FINAL_STEM_LETTERS = frozenset("abfhjkmopquvwxz")
+_PLAIN_INDEX_OPTIONS = frozenset({"weights", "default_language", "language_override", "textIndexVersion"})
 # Words whose stem begins with other letters than the word.
-_IRREGULAR = frozenset({"dying", "lying", "tying"})
+_IRREGULAR_WORDS = frozenset({"dying", "lying", "tying"})
 Score = Callable[[Any], float | None]
 
 
@@ -33,26 +33,26 @@ class TextSearch:
 
     def __init__(self, spec: Any, index: Mapping[str, Any] | None) -> None:
         search = spec.get("$search") if isinstance(spec, dict) and len(spec) == 1 else None
-        if type(search) is not str or not _PLAIN.fullmatch(search):
+        if type(search) is not str or not _PLAIN_TEXT.fullmatch(search):
             raise not_supported("a text search beyond English words", repr(spec))
         if index is None:
             raise index_not_found("text index required for $text query")
-        others = set(index) - _OF_PLAIN_INDEXES
+        other_options = set(index) - _PLAIN_INDEX_OPTIONS
         is_plain = index["default_language"] == "english" and set(index["weights"].values()) == {1}
-        if others or not is_plain or "$**" in index["weights"]:
+        if other_options or not is_plain or "$**" in index["weights"]:
             raise not_supported("a text search beyond English words", "options of the text index")
         self._paths = [path.split(".") for path in index["weights"]]
-        self._words = {word for word in search.lower().split() if word not in _STOPPED}
+        self._words = {word for word in search.lower().split() if word not in _IGNORED_WORDS}
         for word in self._words:
-            if word[-1] not in _LETTERS_OF_STEMS or word.endswith("ism"):
+            if word[-1] not in _FINAL_STEM_LETTERS or word.endswith("ism"):
                 raise not_supported("a text search beyond English words", f"the stem of {word}")
 
     def score(self, document: Any) -> float | None:
         """Return the score of a document. Return None if the document contains no search word."""
         if "language" in document:
             raise not_supported("a text search beyond English words", "field language")
-        values = [value for path in self._paths for value in values_at(document, path)]
-        texts = [part for value in values for part in (value if isinstance(value, list) else [value])]
+        values = [value for path in self._paths for value in find_values(document, path)]
+        texts = [item for value in values for item in (value if isinstance(value, list) else [value])]
         scores = [score for text in texts if type(text) is str for score in self._scores(text)]
         return sum(scores) if scores else None
 
@@ -60,7 +60,7 @@ class TextSearch:
         """Return the scores of the search words that the text contains."""
         if "'" in text:
             raise not_supported("a text search beyond English words", "an apostrophe")
-        words = [word for word in _WORD.findall(text.lower()) if word not in _STOPPED]
+        words = [word for word in _WORD.findall(text.lower()) if word not in _IGNORED_WORDS]
         for word in self._words:
             if any(other != word and _may_share_stem(word, other) for other in words):
                 raise not_supported("a text search beyond English words", f"the stem of {word}")
@@ -72,17 +72,19 @@ class TextSearch:
 
 
 def _may_share_stem(word: str, other: str) -> bool:
-    return word[0] == other[0] and (word[:2] == other[:2] or bool({word, other} & _IRREGULAR))
+    return word[0] == other[0] and (word[:2] == other[:2] or bool({word, other} & _IRREGULAR_WORDS))
 
 
-def search_in(query: Any) -> Any:
-    """Return the operand of the ``$text`` of a query, which may be in an ``$and``, or None."""
+def find_search(query: Any) -> Any:
+    """Return the operand of ``$text`` in a query or in its ``$and``, or None."""
     if not isinstance(query, dict):
         return None
     if "$text" in query:
         return query["$text"]
-    parts = query.get("$and")
-    found = [one for one in map(search_in, parts if isinstance(parts, list) else ()) if one is not None]
-    if len(found) > 1:
+    clauses = query.get("$and")
+    searches = [
+        search for search in map(find_search, clauses if isinstance(clauses, list) else ()) if search is not None
+    ]
+    if len(searches) > 1:
         raise bad_value("Too many text expressions")
-    return found[0] if found else None
+    return searches[0] if searches else None

@@ -9,11 +9,11 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
 from gmongo.testing.command import error
-from gmongo.testing.store.access import Access, snapshot_unavailable, store_insert, store_remove, store_replace
+from gmongo.testing.store.access import Access, create_snapshot_error, store_insert, store_remove, store_replace
 from gmongo.testing.store.data import BEGINNING, Collection, Document, Record
-from gmongo.testing.store.duplicates import check_unique, duplicate_key, new_entries
-from gmongo.testing.store.errors import no_such_transaction, write_conflict
-from gmongo.testing.store.index import identity_index
+from gmongo.testing.store.duplicates import check_unique, create_duplicate_error, find_new_entries
+from gmongo.testing.store.errors import create_write_conflict, no_such_transaction
+from gmongo.testing.store.index import create_identity_index
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import Key
@@ -29,7 +29,7 @@ class Write:
     kind: str  # the type of the event: `insert`, `update`, `replace` or `delete`
     document: Document | None = None  # the new document, or None if the write removes the document
     # The paths of arrays for which change streams show the new array instead of changed elements.
-    whole: frozenset[str] | None = frozenset()
+    whole_paths: frozenset[str] | None = frozenset()
 
 
 class Transaction(Access):
@@ -38,14 +38,14 @@ class Transaction(Access):
     in_transaction = True
 
     def __init__(
-        self, state: State, lsid: Document, number: int, member: str, connection: int, start: Timestamp
+        self, state: State, lsid: Document, number: int, member: str, connection: int, snapshot_time: Timestamp
     ) -> None:
         super().__init__(state)
         self.lsid = lsid
         self.number = number
         self.member = member
         self.connection = connection
-        self.start = start
+        self.start = snapshot_time
         self.status = "in progress"
         self._end = clock.monotonic() + state.transaction_lifetime
         self._writes: list[Write] = []
@@ -57,19 +57,21 @@ class Transaction(Access):
             return self._created[database, name]
         collection = super().find(database, name)
         if collection is not None and collection.created > self.start:
-            raise snapshot_unavailable(collection)
+            raise create_snapshot_error(collection)
         return collection
 
-    def unindexed(self, collection: Collection) -> Iterable[Key]:
+    def find_unindexed_keys(self, collection: Collection) -> Iterable[Key]:
         """Return the keys of records that other commands changed after the snapshot, or that the transaction wrote."""
         written = {write.key for write in self._writes if write.collection is collection}
-        return collection.changed_since(self.start) | written
+        return collection.find_changed_keys(self.start) | written
 
-    def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
+    def await_unlocked(self, collection: Collection, key: Key, pace: Pace) -> bool:
         """Return False immediately. If another transaction has locked the record, the write raises a write conflict."""
         return False
 
-    def await_entries(self, collection: Collection, document: Document, before: Document | None, pace: Pace) -> bool:
+    def await_unlocked_entries(
+        self, collection: Collection, document: Document, old: Document | None, pace: Pace
+    ) -> bool:
         return False
 
     def seconds_left(self) -> float:
@@ -79,16 +81,16 @@ class Transaction(Access):
     def records(self, collection: Collection) -> dict[Key, Record]:
         """Return the records of the snapshot, changed by the writes of the transaction."""
         if collection not in self._working:
-            self._working[collection] = collection.as_of(self.start)
+            self._working[collection] = collection.read_at(self.start)
         return self._working[collection]
 
     def create(self, database: str, name: str, options: Document) -> Collection:
         if (database, name) in self.state.catalog:
-            raise write_conflict()
+            raise create_write_conflict()
         if "viewOn" in options:
             raise not_supported("a view made in a transaction")
         collection = Collection(database, name, options, created=BEGINNING)
-        collection.indexes["_id_"] = identity_index(collection.collation)
+        collection.indexes["_id_"] = create_identity_index(collection.collation)
         self._created[database, name] = collection
         return collection
 
@@ -96,7 +98,7 @@ class Transaction(Access):
         key = collection.key(document["_id"])
         records = self.records(collection)
         if key in records:
-            raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))
+            raise create_duplicate_error(collection, collection.indexes["_id_"], (document["_id"],))
         self._lock(collection, key)
         self._lock_entries(collection, key, document, None)
         records[key] = Record(collection.next_number(), document)
@@ -108,13 +110,13 @@ class Transaction(Access):
         key: Key,
         document: Document,
         kind: str,
-        whole: frozenset[str] | None = frozenset(),
+        whole_paths: frozenset[str] | None = frozenset(),
     ) -> None:
         records = self.records(collection)
         self._lock(collection, key)
         self._lock_entries(collection, key, document, records[key].document)
         records[key] = Record(records[key].number, document)
-        self._writes.append(Write(collection, key, kind, document, whole))
+        self._writes.append(Write(collection, key, kind, document, whole_paths))
 
     def remove(self, collection: Collection, key: Key) -> None:
         self._lock(collection, key)
@@ -122,7 +124,6 @@ class Transaction(Access):
         self._writes.append(Write(collection, key, "delete"))
 
     def _lock(self, collection: Collection, key: Key) -> None:
-        """Lock a record."""
         if collection.is_capped:
             raise error(263, f"Collection '{collection.namespace}' is a capped collection. Writes in transactions "
                                "are not allowed on capped collections.")  # fmt: skip
@@ -130,26 +131,26 @@ class Transaction(Access):
             raise no_such_transaction(f"Transaction with {{ txnNumber: {self.number} }} has been aborted.")
         owner = collection.record_locks.get(key, self)
         if owner is not self or collection.changed.get(key, BEGINNING) > self.start:
-            raise write_conflict()
+            raise create_write_conflict()
         collection.record_locks[key] = self
 
-    def _lock_entries(self, collection: Collection, key: Key, document: Document, before: Document | None) -> None:
+    def _lock_entries(self, collection: Collection, key: Key, document: Document, old: Document | None) -> None:
         """Lock the entries that the write adds to unique indexes.
 
-        :raises CommandError: the snapshot has a duplicate value (code 11000). A duplicate value was stored after the
-            snapshot, or another transaction has locked an entry (code 112).
+        :raises CommandError: code 11000 if the snapshot has a duplicate value; code 112 if a
+            duplicate value is newer than the snapshot, or another transaction has locked an entry.
         """
         if not any(index.needs_duplicate_check for index in collection.indexes.values()):
             return
         records = self.records(collection)
-        check_unique(collection, key, document, records, self.unindexed(collection))
-        entries = list(new_entries(collection, document, before))
+        check_unique(collection, key, document, records, self.find_unindexed_keys(collection))
+        entries = list(find_new_entries(collection, document, old))
         for name, entry in entries:
             if collection.entry_locks.get((name, entry), self) is not self:
-                raise write_conflict()
-            for other in collection.indexes[name].record_keys(entry):
-                if other != key and collection.changed.get(other, BEGINNING) > self.start:
-                    raise write_conflict()
+                raise create_write_conflict()
+            for other_key in collection.indexes[name].find_record_keys(entry):
+                if other_key != key and collection.changed.get(other_key, BEGINNING) > self.start:
+                    raise create_write_conflict()
         collection.entry_locks.update(dict.fromkeys(entries, self))
 
     def touches(self, collection: Collection) -> bool:
@@ -161,7 +162,7 @@ class Transaction(Access):
             return
         if not self._created.keys().isdisjoint(self.state.catalog):
             self.abort()
-            raise write_conflict()
+            raise create_write_conflict()
         self.status = "committed"
         self._apply()
         self._release()
@@ -186,7 +187,15 @@ class Transaction(Access):
             store_insert(self.state, collection, key, write.document, now, index, session=session)
         else:
             store_replace(
-                self.state, collection, key, write.document, write.kind, now, index, session=session, whole=write.whole
+                self.state,
+                collection,
+                key,
+                write.document,
+                write.kind,
+                now,
+                index,
+                session=session,
+                whole_paths=write.whole_paths,
             )
 
     def abort(self) -> None:

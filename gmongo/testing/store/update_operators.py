@@ -13,156 +13,156 @@ from gmongo.testing.store import arithmetic
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import bad_value, malformed, type_mismatch
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.operators import is_operators
+from gmongo.testing.store.operators import has_operators
 from gmongo.testing.store.ordering import compile_sort
-from gmongo.testing.store.paths import step, value_at
+from gmongo.testing.store.paths import find_value, select_child
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import (
     MISSING,
+    are_equal,
     compare,
     copy_value,
-    equal,
+    is_integral,
     is_number,
-    is_whole,
-    key_of,
+    make_key,
+    trunc,
     type_name,
-    whole,
 )
 
 Edit = Callable[[dict[str, Any], list[str]], None]
 Edits = Iterable[tuple[str, Edit]]
-Change = Callable[[Any, Any, Collation], Any]
-Make = Callable[[str, Any, Collation], Edits]
+ValueFunction = Callable[[Any, Any, Collation], Any]
+Compiler = Callable[[str, Any, Collation], Edits]
 
 
-def put(document: Any, parts: list[str], value: Any) -> None:
+def set_path(document: Any, parts: list[str], value: Any) -> None:
     """Set the value at the path. Create the missing documents to which the path leads."""
-    for number, part in enumerate(parts[:-1]):
-        if step(document, part) is MISSING:
-            _set_child(document, part, {}, parts[number - 1 : number])
-        document = step(document, part)
-    _set_child(document, parts[-1], value, parts[-2:-1])
+    for position, part in enumerate(parts[:-1]):
+        if select_child(document, part) is MISSING:
+            _set_child_value(document, part, {}, parts[position - 1 : position])
+        document = select_child(document, part)
+    _set_child_value(document, parts[-1], value, parts[-2:-1])
 
 
-def _set_child(container: Any, part: str, value: Any, owner: list[str]) -> None:
+def _set_child_value(container: Any, part: str, value: Any, parent: list[str]) -> None:
     if isinstance(container, dict):
         container[part] = value
     elif isinstance(container, list) and part.isdigit():
         container.extend([None] * (int(part) + 1 - len(container)))
         container[int(part)] = value
     else:
-        where = owner[0] if owner else "the document"
-        raise error(28, f"Cannot create field '{part}' in element {{{where}: {container!r}}}")
+        parent_name = parent[0] if parent else "the document"
+        raise error(28, f"Cannot create field '{part}' in element {{{parent_name}: {container!r}}}")
 
 
-def _remove(document: Any, parts: list[str]) -> None:
-    container = value_at(document, parts[:-1])
+def _remove_path(document: Any, parts: list[str]) -> None:
+    container = find_value(document, parts[:-1])
     if isinstance(container, dict):
         container.pop(parts[-1], None)
-    elif isinstance(container, list) and value_at(container, parts[-1:]) is not MISSING:
+    elif isinstance(container, list) and find_value(container, parts[-1:]) is not MISSING:
         container[int(parts[-1])] = None
 
 
-def _removing_elements(change: Change) -> Make:
+def _create_removal(change: ValueFunction) -> Compiler:
     """Return an operator that removes elements of an existing array."""
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
-            current = value_at(document, parts)
+            current = find_value(document, parts)
             if current is MISSING:
                 _check_can_exist(document, parts)
             else:
-                put(document, parts, change(current, operand, collation))
+                set_path(document, parts, change(current, operand, collation))
 
         return [(path, edit)]
 
     return make
 
 
-def _changing(change: Change) -> Make:
+def _create_change(change: ValueFunction) -> Compiler:
     """Return an operator that computes the new value of a field. MISSING means no change."""
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
-            value = change(value_at(document, parts), operand, collation)
+            value = change(find_value(document, parts), operand, collation)
             if value is not MISSING:
-                put(document, parts, value)
+                set_path(document, parts, value)
 
         return [(path, edit)]
 
     return make
 
 
-def _set(_current: Any, operand: Any, _collation: Collation) -> Any:
+def _compute_set(_current: Any, operand: Any, _collation: Collation) -> Any:
     return copy_value(operand)
 
 
-def _arithmetic(name: str, function: Callable[[Any, Any], Any], start: int) -> Make:
+def _create_arithmetic(name: str, function: Callable[[Any, Any], Any], start: int) -> Compiler:
     def change(current: Any, operand: Any, _collation: Collation) -> Any:
         if current is MISSING:
             return operand if start == 0 else arithmetic.multiply(operand, 0)
         if not is_number(current):
             raise type_mismatch(f"Cannot apply {name} to a value of non-numeric type {type_name(current)}")
-        return arithmetic.updated(name, function, current, operand)
+        return arithmetic.compute_update(name, function, current, operand)
 
-    return _changing(change)
+    return _create_change(change)
 
 
-def _min_or_max(direction: int) -> Make:
+def _create_min_or_max(direction: int) -> Compiler:
     def change(current: Any, operand: Any, collation: Collation) -> Any:
-        if current is not MISSING and compare(collation.folded(operand), collation.folded(current)) * direction >= 0:
+        if current is not MISSING and compare(collation.apply(operand), collation.apply(current)) * direction >= 0:
             return MISSING
         return copy_value(operand)
 
-    return _changing(change)
+    return _create_change(change)
 
 
-def _current_date(_current: Any, operand: Any, _collation: Collation) -> Any:
+def _compute_current_date(_current: Any, operand: Any, _collation: Collation) -> Any:
     now = clock.utc_now().replace(tzinfo=None)
     if operand == {"$type": "timestamp"}:
         return Timestamp(int(clock.utc_now().timestamp()), 1)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
-def _rename(path: str, operand: Any, _collation: Collation) -> Edits:
+def _compile_rename(path: str, operand: Any, _collation: Collation) -> Edits:
     def edit(document: dict[str, Any], target: list[str]) -> None:
         parts = path.split(".")
-        value = value_at(document, parts)
+        value = find_value(document, parts)
         if value is MISSING:
             _check_can_exist(document, parts)
             return
-        for name, way in (("source", parts), ("destination", target)):
-            _check_no_array(document, way, name)
-        _remove(document, parts)
-        put(document, target, value)
+        for name, path_parts in (("source", parts), ("destination", target)):
+            _check_no_array(document, path_parts, name)
+        _remove_path(document, parts)
+        set_path(document, target, value)
 
-    def leave(_document: dict[str, Any], _parts: list[str]) -> None:
+    def keep_document(_document: dict[str, Any], _parts: list[str]) -> None:
         """Do nothing, because the edit of the new path removes the old path.
 
-        The entry with this function only reports the old path, for checks of conflicts with other operators.
+        The pair with this function reports the old path to the check of conflicting operators.
         """
 
-    return [(path, leave), (operand, edit)]
+    return [(path, keep_document), (operand, edit)]
 
 
 def _check_can_exist(document: Any, parts: list[str]) -> None:
-    for number, part in enumerate(parts):
-        current = value_at(document, parts[:number])
+    for length, part in enumerate(parts):
+        current = find_value(document, parts[:length])
         if current is MISSING:
             return
         if not isinstance(current, dict) and not (isinstance(current, list) and part.isdigit()):
             raise error(28, f"cannot use the part ({part}) of ({'.'.join(parts)}) to traverse "
-                               f"the element ({parts[number - 1]}: {current!r})")  # fmt: skip
+                               f"the element ({parts[length - 1]}: {current!r})")  # fmt: skip
 
 
 def _check_no_array(document: Any, parts: list[str], name: str) -> None:
-    for number in range(1, len(parts)):
-        if isinstance(value_at(document, parts[:number]), list):
+    for length in range(1, len(parts)):
+        if isinstance(find_value(document, parts[:length]), list):
             raise bad_value(f"The {name} field cannot be an array element, '{'.'.join(parts)}' in doc with _id: "
-                            f"{document.get('_id')!r} has an array field called '{parts[number - 1]}'")  # fmt: skip
+                            f"{document.get('_id')!r} has an array field called '{parts[length - 1]}'")  # fmt: skip
 
 
-def _array(current: Any, name: str) -> list[Any]:
+def _require_array(current: Any, name: str) -> list[Any]:
     if current is MISSING:
         return []
     if not isinstance(current, list):
@@ -170,89 +170,88 @@ def _array(current: Any, name: str) -> list[Any]:
     return current
 
 
-def _push(current: Any, operand: Any, collation: Collation) -> Any:
-    array = list(_array(current, "$push"))
+def _compute_push(current: Any, operand: Any, collation: Collation) -> Any:
+    array = list(_require_array(current, "$push"))
     if not isinstance(operand, dict) or "$each" not in operand:
         return [*array, copy_value(operand)]
-    position = whole(operand.get("$position", len(array)))
+    position = trunc(operand.get("$position", len(array)))
     array[position:position] = copy_value(operand["$each"])
-    return _sliced(_sorted(array, operand.get("$sort"), collation), operand.get("$slice"))
+    return _slice_array(_sort_array(array, operand.get("$sort"), collation), operand.get("$slice"))
 
 
-def _sorted(array: list[Any], order: Any, collation: Collation) -> list[Any]:
+def _sort_array(array: list[Any], order: Any, collation: Collation) -> list[Any]:
     if order is None:
         return array
     if isinstance(order, dict):
         return list(compile_sort(order, collation)(array, lambda element: element))
-    return sorted(array, key=lambda element: key_of(collation.folded(element)), reverse=whole(order) < 0)
+    return sorted(array, key=lambda element: make_key(collation.apply(element)), reverse=trunc(order) < 0)
 
 
-def _sliced(array: list[Any], limit: Any) -> list[Any]:
+def _slice_array(array: list[Any], limit: Any) -> list[Any]:
     if limit is None:
         return array
-    return array[: whole(limit)] if limit >= 0 else array[whole(limit) :]
+    return array[: trunc(limit)] if limit >= 0 else array[trunc(limit) :]
 
 
-def _add_to_set(current: Any, operand: Any, collation: Collation) -> Any:
-    array = list(_array(current, "$addToSet"))
-    several = isinstance(operand, dict) and next(iter(operand), "") == "$each"
-    for value in operand["$each"] if several else [operand]:
-        if not _is_among(array, value, collation):
+def _compute_add_to_set(current: Any, operand: Any, collation: Collation) -> Any:
+    array = list(_require_array(current, "$addToSet"))
+    has_each = isinstance(operand, dict) and next(iter(operand), "") == "$each"
+    for value in operand["$each"] if has_each else [operand]:
+        if not _contains_value(array, value, collation):
             array.append(copy_value(value))
     return array
 
 
-def _pop(current: Any, operand: Any, _collation: Collation) -> Any:
+def _compute_pop(current: Any, operand: Any, _collation: Collation) -> Any:
     if not isinstance(current, list):
         raise type_mismatch(f"$pop: the path contains an element of non-array type '{type_name(current)}'")
-    return current[:-1] if whole(operand) == 1 else current[1:]
+    return current[:-1] if trunc(operand) == 1 else current[1:]
 
 
-def _pull(current: Any, operand: Any, collation: Collation) -> Any:
-    match = _pull_condition(operand, collation)
-    return [element for element in _array(current, "$pull") if not match(element)]
+def _compute_pull(current: Any, operand: Any, collation: Collation) -> Any:
+    match = _compile_pull_condition(operand, collation)
+    return [element for element in _require_array(current, "$pull") if not match(element)]
 
 
-def _pull_condition(operand: Any, collation: Collation) -> Callable[[Any], bool]:
-    if isinstance(operand, dict) and not is_operators(operand):
-        document = compile_filter(operand, collation=collation)
-        return lambda element: isinstance(element, dict) and document(element)
-    if is_operators(operand) or is_pattern(operand):
+def _compile_pull_condition(operand: Any, collation: Collation) -> Callable[[Any], bool]:
+    if isinstance(operand, dict) and not has_operators(operand):
+        match_document = compile_filter(operand, collation=collation)
+        return lambda element: isinstance(element, dict) and match_document(element)
+    if has_operators(operand) or is_pattern(operand):
         # An element matches like the value of a field. Therefore a nested array also matches if its element matches.
-        value = compile_filter({"v": operand}, collation=collation)
-        return lambda element: value({"v": element})
-    return lambda element: _is_among([element], operand, collation)
+        match_value = compile_filter({"v": operand}, collation=collation)
+        return lambda element: match_value({"v": element})
+    return lambda element: _contains_value([element], operand, collation)
 
 
-def _pull_all(current: Any, operand: Any, collation: Collation) -> Any:
-    array = _array(current, "$pullAll")
-    return [element for element in array if not _is_among(operand, element, collation)]
+def _compute_pull_all(current: Any, operand: Any, collation: Collation) -> Any:
+    array = _require_array(current, "$pullAll")
+    return [element for element in array if not _contains_value(operand, element, collation)]
 
 
-def _is_among(values: Iterable[Any], expected: Any, collation: Collation) -> bool:
-    folded = collation.folded(expected)
-    return any(equal(collation.folded(value), folded) for value in values)
+def _contains_value(values: Iterable[Any], searched: Any, collation: Collation) -> bool:
+    folded_value = collation.apply(searched)
+    return any(are_equal(collation.apply(value), folded_value) for value in values)
 
 
-UPDATE_OPERATORS: Mapping[str, Make] = {
-    "$set": _changing(_set),
-    "$setOnInsert": _changing(_set),
-    "$unset": lambda path, _operand, _collation: [(path, _remove)],
-    "$inc": _arithmetic("$inc", arithmetic.add, 0),
-    "$mul": _arithmetic("$mul", arithmetic.multiply, 1),
-    "$min": _min_or_max(1),
-    "$max": _min_or_max(-1),
-    "$currentDate": _changing(_current_date),
-    "$rename": _rename,
-    "$push": _changing(_push),
-    "$addToSet": _changing(_add_to_set),
-    "$pop": _removing_elements(_pop),
-    "$pull": _removing_elements(_pull),
-    "$pullAll": _removing_elements(_pull_all),
+UPDATE_OPERATORS: Mapping[str, Compiler] = {
+    "$set": _create_change(_compute_set),
+    "$setOnInsert": _create_change(_compute_set),
+    "$unset": lambda path, _operand, _collation: [(path, _remove_path)],
+    "$inc": _create_arithmetic("$inc", arithmetic.add, 0),
+    "$mul": _create_arithmetic("$mul", arithmetic.multiply, 1),
+    "$min": _create_min_or_max(1),
+    "$max": _create_min_or_max(-1),
+    "$currentDate": _create_change(_compute_current_date),
+    "$rename": _compile_rename,
+    "$push": _create_change(_compute_push),
+    "$addToSet": _create_change(_compute_add_to_set),
+    "$pop": _create_removal(_compute_pop),
+    "$pull": _create_removal(_compute_pull),
+    "$pullAll": _create_removal(_compute_pull_all),
 }
 
-
-_PUSH = frozenset({"$each", "$slice", "$sort", "$position"})
+_PUSH_MODIFIERS = frozenset({"$each", "$slice", "$sort", "$position"})
 
 
 def check_operand(name: str, path: str, operand: Any) -> None:
@@ -277,16 +276,16 @@ def _is_push_operand(operand: Any) -> bool:
         return True
     numbers = [operand[name] for name in ("$slice", "$position") if name in operand]
     return (
-        set(operand) <= _PUSH
+        set(operand) <= _PUSH_MODIFIERS
         and isinstance(operand["$each"], list)
-        and all(is_number(number) and is_whole(number) for number in numbers)
+        and all(is_number(number) and is_integral(number) for number in numbers)
         and _is_order(operand.get("$sort", 1))
     )
 
 
 def _is_order(order: Any) -> bool:
     if isinstance(order, dict):
-        return bool(order) and all("" not in path.split(".") and _is_direction(one) for path, one in order.items())
+        return bool(order) and all("" not in path.split(".") and _is_direction(item) for path, item in order.items())
     return _is_direction(order)
 
 
@@ -304,7 +303,7 @@ def _is_pull_operand(operand: Any) -> bool:
     if isinstance(operand, dict):
         if not {"$expr", "$not", "$where"}.isdisjoint(operand):
             return False
-        compile_filter({"v": {"$elemMatch": operand}} if is_operators(operand) else operand)
+        compile_filter({"v": {"$elemMatch": operand}} if has_operators(operand) else operand)
     return True
 
 

@@ -1,4 +1,4 @@
-"""Check a document before a write: with the validator of the collection, and with the rules of all collections."""
+"""Check a document before a write, with the validator of the collection and with general rules."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from gmongo.testing.command import error
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.paths import values_at
+from gmongo.testing.store.operators import has_operators
+from gmongo.testing.store.paths import find_values
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import MISSING, type_name
 from gmongo.testing.unsupported import not_supported
 
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 _MAX_DEPTH = 180
-# The reason in the details of a validation error if the field exists, by operator.
+# The reasons in validation errors about an existing field, by operator.
 _REASONS = {
     **dict.fromkeys(("$eq", "$exists", "$gt", "$gte", "$lt", "$lte"), "comparison failed"),
     "$in": "no matching value found in array",
@@ -28,47 +28,49 @@ _REASONS = {
 }
 
 
-def check_document(collection: Collection, document: Document, bypass: bool, before: Document | None = None) -> None:
+def check_document(collection: Collection, document: Document, bypass: bool, old: Document | None = None) -> None:
     """Check that a document matches the validator of its collection."""
     options = collection.options
     validator, level = options.get("validator"), options.get("validationLevel")
     if bypass or not validator or level == "off" or options.get("validationAction") == "warn":
         return
     match = compile_filter(validator, collation=collection.collation)
-    if before is not None and level == "moderate" and not match(before):
+    if old is not None and level == "moderate" and not match(old):
         return
     if not match(document):
         raise error(
             121,
             "Document failed validation",
-            errInfo={"failingDocumentId": document["_id"], "details": _validation_details(validator, document)},
+            errInfo={"failingDocumentId": document["_id"], "details": _create_validation_details(validator, document)},
         )
 
 
-def _validation_details(validator: Document, document: Document) -> Document:
+def _create_validation_details(validator: Document, document: Document) -> Document:
     """Return the field ``errInfo.details`` of a validation error for a validator with one condition on one value."""
     path, condition = next(iter(validator.items()))
-    operator = next(iter(condition)) if is_operators(condition) else "$eq"
-    is_simple = len(validator) == 1 and operator in _REASONS and (not is_operators(condition) or len(condition) == 1)
-    values = [] if path.startswith("$") else [one for one in values_at(document, path.split(".")) if one is not MISSING]
+    operator = next(iter(condition)) if has_operators(condition) else "$eq"
+    is_simple = len(validator) == 1 and operator in _REASONS and (not has_operators(condition) or len(condition) == 1)
+    values = (
+        [] if path.startswith("$") else [item for item in find_values(document, path.split(".")) if item is not MISSING]
+    )
     if (
         not is_simple
         or path.startswith("$")
         or is_pattern(condition)
         or len(values) > 1
-        or any(isinstance(one, list) for one in values)
+        or any(isinstance(item, list) for item in values)
     ):
         raise not_supported("the details of a validation error")
-    found: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
+    details: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
     if operator == "$exists":
-        return {**found, "reason": "path does exist" if values else "path does not exist"}
+        return {**details, "reason": "path does exist" if values else "path does not exist"}
     if not values:
-        return {**found, "reason": "field was missing"}
-    found = {**found, "reason": _REASONS[operator], "consideredValue": values[0]}
-    return {**found, "consideredType": type_name(values[0])} if operator == "$type" else found
+        return {**details, "reason": "field was missing"}
+    details = {**details, "reason": _REASONS[operator], "consideredValue": values[0]}
+    return {**details, "consideredType": type_name(values[0])} if operator == "$type" else details
 
 
-def check_storable(document: Any, version: tuple[int, int]) -> None:
+def check_document_rules(document: Any, version: tuple[int, int]) -> None:
     """Check that a document is valid for storage: its depth, its ``_id`` and its field names."""
     if not isinstance(document, dict):
         raise bad_value(f"a document must be an object, not {document!r}")
@@ -79,7 +81,7 @@ def check_storable(document: Any, version: tuple[int, int]) -> None:
     if hasattr(identity, "pattern"):
         raise error(53, "The '_id' value cannot be of type regex")
     if isinstance(identity, dict):
-        _check_identity(identity)
+        _check_id_names(identity)
     if version < (5, 0):
         for name in document:
             if name.startswith("$"):
@@ -90,30 +92,30 @@ def _check_depth(document: Document) -> None:
     depth = 0
     level: list[Any] = [document]
     while level:
-        depth, above, level = depth + 1, level, []
+        depth, parents, level = depth + 1, level, []
         if depth > _MAX_DEPTH:
             raise error(15, f"cannot insert document because it exceeds {_MAX_DEPTH} levels of nesting")
-        for each in above:
-            for part in each.values() if each.__class__ is dict else each:
-                if part.__class__ is dict or part.__class__ is list:
-                    level.append(part)
+        for parent in parents:
+            for child in parent.values() if parent.__class__ is dict else parent:
+                if child.__class__ is dict or child.__class__ is list:
+                    level.append(child)
 
 
-def check_updated(value: Any, version: tuple[int, int]) -> None:
+def check_updated_names(value: Any, version: tuple[int, int]) -> None:
     """Check the field names of an updated document, for server versions before 5.0."""
     if version >= (5, 0):
         return
-    for name, part in value.items() if isinstance(value, dict) else enumerate(value):
+    for name, child in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(name, str) and name.startswith("$") and name not in ("$ref", "$id", "$db"):
             raise error(52, f"The dollar ($) prefixed field '{name}' is not valid for storage.")
-        if isinstance(part, (dict, list)):
-            check_updated(part, version)
+        if isinstance(child, (dict, list)):
+            check_updated_names(child, version)
 
 
-def _check_identity(identity: Document) -> None:
-    for name, part in identity.items():
-        if isinstance(part, dict):
-            _check_identity(part)
+def _check_id_names(identity: Document) -> None:
+    for name, child in identity.items():
+        if isinstance(child, dict):
+            _check_id_names(child)
         if name.startswith("$"):
             raise error(52, f"_id fields may not contain '$'-prefixed fields: {name} is not valid for storage.")
 

@@ -43,14 +43,14 @@ class _EmptyArray:
 MISSING: Any = _Missing()
 EMPTY_ARRAY: Any = _EmptyArray()
 
-_NAN = 9  # the rank of NaN, which sorts before all other numbers
+_NAN_RANK = 9  # the rank of NaN, which sorts before all other numbers
 _NUMBER = 10
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _FIRST_DATE = (datetime.datetime.min - _EPOCH) // _MILLISECOND
 _LAST_DATE = (datetime.datetime.max - _EPOCH) // _MILLISECOND
 # The ranks of the types whose values Python and a server sort in the same order.
-_QUICK: dict[type, int] = {int: _NUMBER, Int64: _NUMBER, str: 15, bool: 40, ObjectId: 35}
+_SIMPLE_RANKS: dict[type, int] = {int: _NUMBER, Int64: _NUMBER, str: 15, bool: 40, ObjectId: 35}
 
 # The types of values, with their ranks and their names in BSON. Values of different types sort by the ranks.
 _TYPES: tuple[tuple[type | tuple[type, ...], int, str], ...] = (
@@ -75,33 +75,32 @@ _TYPES: tuple[tuple[type | tuple[type, ...], int, str], ...] = (
     (MaxKey, 127, "maxKey"),
 )
 
-_NAMES = """double string object array binData undefined objectId bool date null regex dbPointer javascript symbol
-    javascriptWithScope int timestamp long decimal"""
+_NUMBERED_TYPE_NAMES = """double string object array binData undefined objectId bool date null regex
+    dbPointer javascript symbol javascriptWithScope int timestamp long decimal"""
 TYPE_NAMES: tuple[tuple[str, int], ...] = (
-    *((name, number) for number, name in enumerate(_NAMES.split(), 1)), ("minKey", -1), ("maxKey", 127)
+    *((name, number) for number, name in enumerate(_NUMBERED_TYPE_NAMES.split(), 1)), ("minKey", -1), ("maxKey", 127)
 )  # fmt: skip
 
+_cached_ranks: dict[type, tuple[int, str]] = {}
 
-_known: dict[type, tuple[int, str]] = {}
 
-
-def _rank_and_name(kind: type) -> tuple[int, str]:
-    if kind in _known:
-        return _known[kind]
+def _find_rank_and_name(kind: type) -> tuple[int, str]:
+    if kind in _cached_ranks:
+        return _cached_ranks[kind]
     for types, rank, name in _TYPES:
         if issubclass(kind, types):
-            return _known.setdefault(kind, (rank, name))
+            return _cached_ranks.setdefault(kind, (rank, name))
     raise TypeError(f"{kind.__name__} is no BSON type")
 
 
-def rank(value: Any) -> int:
+def find_rank(value: Any) -> int:
     """Return the rank of the type of a value. Values of different types sort by the ranks of their types."""
-    return _rank_and_name(type(value))[0]
+    return _find_rank_and_name(type(value))[0]
 
 
 def type_name(value: Any) -> str:
     """Return the name of the BSON type of a value, such as ``int`` or ``long``. Return ``missing`` for MISSING."""
-    name = _rank_and_name(type(value))[1]
+    name = _find_rank_and_name(type(value))[1]
     if name == "int" and not -(2**31) <= value < 2**31:
         return "long"
     return "javascriptWithScope" if name == "javascript" and value.scope is not None else name
@@ -109,7 +108,7 @@ def type_name(value: Any) -> str:
 
 def is_number(value: Any) -> bool:
     """Return True if the value is an int, long, double or decimal."""
-    return rank(value) == _NUMBER
+    return find_rank(value) == _NUMBER
 
 
 def is_nan(value: Any) -> bool:
@@ -119,7 +118,7 @@ def is_nan(value: Any) -> bool:
     return isinstance(value, Decimal128) and value.to_decimal().is_nan()
 
 
-def is_whole(value: Any) -> bool:
+def is_integral(value: Any) -> bool:
     """Return True if the value is an int or a long, or a double or decimal without a fractional part."""
     if isinstance(value, Decimal128):
         number = value.to_decimal()
@@ -127,19 +126,19 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value % 1 == 0
 
 
-def whole(value: Any) -> int:
+def trunc(value: Any) -> int:
     """Return the integral part of a number."""
     return int(value.to_decimal()) if isinstance(value, Decimal128) else int(value)
 
 
-def long_of(value: Any) -> int:
+def to_long(value: Any) -> int:
     """Return the integral part of a number, limited to the range of a long. Return 0 for NaN."""
     if is_nan(value):
         return 0
     return int(max(-(2**63), min(2**63 - 1, value.to_decimal() if isinstance(value, Decimal128) else value)))
 
 
-def milliseconds(date: Any) -> int:
+def to_millis(date: Any) -> int:
     """Return the number of milliseconds from 1970 to a date."""
     if isinstance(date, DatetimeMS):
         return int(date)
@@ -148,8 +147,10 @@ def milliseconds(date: Any) -> int:
     return int((date - _EPOCH) // _MILLISECOND)
 
 
-def date_of(number: int) -> Any:
-    """Return the date that is `number` milliseconds after 1970, outside the years 1 to 9999 as a ``DatetimeMS``."""
+def create_date(number: int) -> Any:
+    """Return the date `number` milliseconds after 1970: a ``DatetimeMS`` outside the years 1 to
+    9999.
+    """
     if _FIRST_DATE <= number <= _LAST_DATE:
         return _EPOCH + datetime.timedelta(milliseconds=number)
     return DatetimeMS(number)
@@ -160,74 +161,76 @@ def is_date(value: Any) -> bool:
     return isinstance(value, (datetime.datetime, DatetimeMS))
 
 
-def key_of(value: Any) -> Key:
+def make_key(value: Any) -> Key:
     """Return the sort key of a value.
 
     Only values that a server compares as equal have equal keys. Keys sort in the order in which a server sorts values.
     """
-    quick = _QUICK.get(type(value))
-    if quick is not None:
-        return quick, value
-    kind = rank(value)
-    make = _KEYS.get(kind)
-    return (kind,) if make is None else make(kind, value)
+    simple_rank = _SIMPLE_RANKS.get(type(value))
+    if simple_rank is not None:
+        return simple_rank, value
+    type_rank = find_rank(value)
+    create = _KEY_FUNCTIONS.get(type_rank)
+    return (type_rank,) if create is None else create(type_rank, value)
 
 
-def _number_key(kind: int, value: Any) -> Key:
+def _create_number_key(type_rank: int, value: Any) -> Key:
     if isinstance(value, Decimal128):
         value = value.to_decimal()
-    return (_NAN,) if value != value else (kind, value)
+    return (_NAN_RANK,) if value != value else (type_rank, value)
 
 
-def _binary_key(kind: int, value: Any) -> Key:
+def _create_binary_key(type_rank: int, value: Any) -> Key:
     if isinstance(value, uuid.UUID):
         value = Binary(value.bytes, 4)
-    return kind, len(value), getattr(value, "subtype", 0), bytes(value)
+    return type_rank, len(value), getattr(value, "subtype", 0), bytes(value)
 
 
 # To compare two documents, a server compares first the types of two fields, then their names, and then their values.
-_KEYS: Mapping[int, Callable[[int, Any], Key]] = {
-    _NUMBER: _number_key,
+_KEY_FUNCTIONS: Mapping[int, Callable[[int, Any], Key]] = {
+    _NUMBER: _create_number_key,
     15: lambda kind, value: (kind, value),
-    20: lambda kind, value: (kind, tuple((rank(part), name, key_of(part)) for name, part in value.items())),
-    25: lambda kind, value: (kind, tuple(key_of(part) for part in value)),
-    30: _binary_key,
+    20: lambda kind, value: (kind, tuple((find_rank(part), name, make_key(part)) for name, part in value.items())),
+    25: lambda kind, value: (kind, tuple(make_key(part) for part in value)),
+    30: _create_binary_key,
     35: lambda kind, value: (kind, value),
     40: lambda kind, value: (kind, value),
-    45: lambda kind, value: (kind, milliseconds(value)),
+    45: lambda kind, value: (kind, to_millis(value)),
     47: lambda kind, value: (kind, value.time, value.inc),
-    50: lambda kind, value: (kind, value.pattern, flags_of(value)),
-    60: lambda kind, value: (kind, str(value)) if value.scope is None else (kind + 5, str(value), key_of(value.scope)),
+    50: lambda kind, value: (kind, value.pattern, join_flags(value)),
+    60: lambda kind, value: (
+        (kind, str(value)) if value.scope is None else (kind + 5, str(value), make_key(value.scope))
+    ),
 }
-_FLAGS = ((re.IGNORECASE, "i"), (re.LOCALE, "l"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.UNICODE, "u"),
+_FLAG_LETTERS = ((re.IGNORECASE, "i"), (re.LOCALE, "l"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.UNICODE, "u"),
           (re.VERBOSE, "x"))  # fmt: skip
 
 
-def flags_of(pattern: Any) -> str:
+def join_flags(pattern: Any) -> str:
     """Return the options of a BSON regular expression as letters."""
     flags = int(pattern.flags)
     # Python adds the flag `re.UNICODE` to each pattern that is a `str`.
     return "".join(
-        letter for flag, letter in _FLAGS if flags & flag and not (letter == "u" and hasattr(pattern, "search"))
+        letter for flag, letter in _FLAG_LETTERS if flags & flag and not (letter == "u" and hasattr(pattern, "search"))
     )
 
 
 def compare(left: Any, right: Any) -> int:
     """Return -1, 0 or 1 if a server sorts `left` before, equal to, or after `right`."""
-    if type(left) is type(right) and type(left) in _QUICK:
+    if type(left) is type(right) and type(left) in _SIMPLE_RANKS:
         first, second = left, right
     else:
-        first, second = key_of(left), key_of(right)
+        first, second = make_key(left), make_key(right)
     order: int = (first > second) - (first < second)
     return order
 
 
-def equal(left: Any, right: Any) -> bool:
+def are_equal(left: Any, right: Any) -> bool:
     """Return True if a server compares the values as equal. 1 and 1.0 are equal. 1 and True are not equal."""
     return compare(left, right) == 0
 
 
-def identical(left: Any, right: Any) -> bool:
+def are_identical(left: Any, right: Any) -> bool:
     """Return True if the BSON bytes of the values are equal. 1 and 1.0 have different bytes."""
     return bool(bson.encode({"v": left}) == bson.encode({"v": right}))
 
@@ -235,9 +238,9 @@ def identical(left: Any, right: Any) -> bool:
 def copy_value(value: Any) -> Any:
     """Return a deep copy of a value. All documents and arrays in the copy are new objects."""
     if isinstance(value, Mapping):
-        return {name: copy_value(part) for name, part in value.items()}
+        return {name: copy_value(child) for name, child in value.items()}
     if isinstance(value, (list, tuple)):
-        return [copy_value(part) for part in value]
+        return [copy_value(child) for child in value]
     return value
 
 

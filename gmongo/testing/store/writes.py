@@ -13,20 +13,20 @@ from gmongo.testing.store.access import Access
 from gmongo.testing.store.apply_update import Update
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
-from gmongo.testing.store.creation import measurement
+from gmongo.testing.store.creation import create_measurement
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.differences import is_replacement_shorter
-from gmongo.testing.store.errors import failed_to_parse, write_conflict
+from gmongo.testing.store.errors import create_write_conflict, failed_to_parse
 from gmongo.testing.store.matching import check_allowed, compile_filter
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.selection import Found, select
-from gmongo.testing.store.validation import check_document, check_size, check_storable, check_updated
-from gmongo.testing.store.values import MISSING, Key, copy_value, identical
+from gmongo.testing.store.selection import Matches, select
+from gmongo.testing.store.validation import check_document, check_document_rules, check_size, check_updated_names
+from gmongo.testing.store.values import MISSING, Key, are_identical, copy_value
 
-_NOT_IN_UPSERTS = frozenset({"$expr"})
-# The codes of errors that end the whole command, and not only one statement of the command.
-FATAL = frozenset({50, 11602, 112, 246, 251, 73, 40323, 40324})
+_FORBIDDEN_IN_UPSERTS = frozenset({"$expr"})
+# The error codes after which the command executes no further statement, even if unordered.
+FATAL_CODES = frozenset({50, 11602, 112, 246, 251, 73, 40323, 40324})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Outcome:
     upserted: Any = MISSING
 
 
-_INSERTED = Outcome(1)
+_ONE_INSERTED = Outcome(1)
 
 
 @dataclass
@@ -48,25 +48,25 @@ class Target:
 
     access: Access  # the access to the data
     collection: Collection | None  # the collection, or None if the collection does not exist
-    make: Callable[[], Collection]  # a function that creates the collection, and returns the collection
+    create_collection: Callable[[], Collection]  # a function that creates the collection, and returns the collection
     bypass: bool  # the value of `bypassDocumentValidation`
     variables: Mapping[str, Any]  # the values of variables by name
     pace: Pace = field(default_factory=Pace)  # the pace of the command
 
-    def existing(self) -> Collection:
+    def ensure_collection(self) -> Collection:
         """Return the collection. Create a missing collection."""
         if self.collection is None:
-            self.collection = self.make()
+            self.collection = self.create_collection()
         return self.collection
 
 
-def target_of(context: Context) -> Target:
+def create_target(context: Context) -> Target:
     """Return the target of a command that writes to one collection."""
     collection = context.collection()
     return Target(
         context.access,
         collection,
-        context.writable_collection,
+        context.ensure_collection,
         bool(context.body.get("bypassDocumentValidation")),
         context.variables,
         context.pace,
@@ -75,23 +75,23 @@ def target_of(context: Context) -> Target:
 
 def insert_one(target: Target, document: Document) -> Outcome:
     """Insert a document. Add an ``_id`` if the document has no ``_id``."""
-    check_storable(document, target.access.state.version)
+    check_document_rules(document, target.access.state.version)
     document = copy_value({"_id": document["_id"] if "_id" in document else new_object_id(), **document})
     check_size(document)
-    collection = target.existing()
+    collection = target.ensure_collection()
     if collection.kind == "timeseries":
-        document = measurement(collection.options["timeseries"], document)
+        document = create_measurement(collection.options["timeseries"], document)
     check_document(collection, document, target.bypass)
     key, access = collection.key(document["_id"]), target.access
-    while access.await_free(collection, key, target.pace) or access.await_entries(
+    while access.await_unlocked(collection, key, target.pace) or access.await_unlocked_entries(
         collection, document, None, target.pace
     ):
         pass  # repeat both checks, because during a wait another transaction may lock the record or the entries
     access.insert(collection, document)
-    return _INSERTED
+    return _ONE_INSERTED
 
 
-def records_to_write(target: Target, statement: Mapping[str, Any], variables: Mapping[str, Any]) -> Found:
+def find_records_to_write(target: Target, statement: Mapping[str, Any], variables: Mapping[str, Any]) -> Matches:
     """Return the records that match the query ``q``. Wait for the transactions that have locked these records.
 
     If the statement has a ``sort``, return only the first record in this order.
@@ -100,20 +100,23 @@ def records_to_write(target: Target, statement: Mapping[str, Any], variables: Ma
     if collection is None:
         compile_filter(statement["q"], variables)  # a malformed query is an error even if the collection does not exist
         return ()
-    collation, order, hint = _collation_of(statement, collection), statement.get("sort"), statement.get("hint")
+    collation, order, hint = _select_collation(statement, collection), statement.get("sort"), statement.get("hint")
     if not order:
-        return select(access, collection, statement["q"], collation, variables, hint, target.pace, to_write=True)
+        return select(access, collection, statement["q"], collation, variables, hint, target.pace, for_write=True)
     sort = compile_sort(order, collation, target.pace)
 
-    def first() -> Found:
-        """Return the first record in the order. If another command changes or locks the record, search again."""
-        while True:
-            found = select(access, collection, statement["q"], collation, variables, hint, target.pace)
-            chosen = list(sort(found, lambda item: item[1].document))[:1]
-            if all(_is_free(target, collection, key, record) for key, record in chosen):
-                return chosen
+    def find_first() -> Matches:
+        """Return the first record in the sort order.
 
-    return first()
+        If another command changes or locks the record, repeat the search.
+        """
+        while True:
+            records = select(access, collection, statement["q"], collation, variables, hint, target.pace)
+            first_records = list(sort(records, lambda item: item[1].document))[:1]
+            if all(_is_free(target, collection, key, record) for key, record in first_records):
+                return first_records
+
+    return find_first()
 
 
 def _is_free(target: Target, collection: Collection, key: Key, record: Record) -> bool:
@@ -121,63 +124,64 @@ def _is_free(target: Target, collection: Collection, key: Key, record: Record) -
 
     If a transaction has locked the record, wait.
     """
-    waited = target.access.await_free(collection, key, target.pace)
-    return not waited and target.access.records(collection).get(key) is record
+    has_waited = target.access.await_unlocked(collection, key, target.pace)
+    return not has_waited and target.access.records(collection).get(key) is record
 
 
 def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
     """Execute a statement of the command ``update``."""
-    update = update_of(statement, statement["u"], statement["q"], target.variables, target.collection)
+    update = compile_update(statement, statement["u"], statement["q"], target.variables, target.collection)
     multi = bool(statement.get("multi"))
     if multi and update.is_replacement:
         raise failed_to_parse("multi update is not supported for replacement-style update")
     if multi and statement.get("sort"):
         raise failed_to_parse("Cannot specify sort with multi=true")
     matched = modified = 0
-    for key, record in islice(records_to_write(target, statement, update.variables), None if multi else 1):
+    for key, record in islice(find_records_to_write(target, statement, update.variables), None if multi else 1):
         matched += 1
-        modified += replace_one(target, update, key, record.document) is not record.document
+        modified += update_one(target, update, key, record.document) is not record.document
     if not matched and statement.get("upsert"):
         return Outcome(1, 0, upsert(target, update)["_id"])
     return Outcome(matched, modified)
 
 
-def _collation_of(statement: Mapping[str, Any], collection: Collection | None) -> Collation:
+def _select_collation(statement: Mapping[str, Any], collection: Collection | None) -> Collation:
     spec = statement.get("collation")
     return Collation.from_spec(spec) if spec or collection is None else collection.collation
 
 
-def update_of(
+def compile_update(
     statement: Mapping[str, Any], spec: Any, query: Any, variables: Mapping[str, Any], collection: Collection | None
 ) -> Update:
     """Compile the update of a statement."""
     if statement.get("upsert"):
-        check_allowed(query, _NOT_IN_UPSERTS)
+        check_allowed(query, _FORBIDDEN_IN_UPSERTS)
     constants = statement.get("c", statement.get("constants"))
     if constants and not isinstance(spec, list):
         raise error(51198, "Constant values may only be specified for pipeline updates")
     variables = {**variables, **(constants or {})}
-    return Update(spec, query, variables, statement.get("arrayFilters"), _collation_of(statement, collection))
+    return Update(spec, query, variables, statement.get("arrayFilters"), _select_collation(statement, collection))
 
 
-def replace_one(target: Target, update: Update, key: Any, document: Document) -> Document:
+def update_one(target: Target, update: Update, key: Any, document: Document) -> Document:
     """Update one document, and return the new document. If nothing changes, return the object `document`."""
-    changed = update.apply(document)
-    if identical(changed, document) and not update.writes_always(document):
+    updated = update.apply(document)
+    if are_identical(updated, document) and not update.writes_always(document):
         return document
-    check_storable(changed, target.access.state.version)
-    check_updated(changed, target.access.state.version)
-    check_size(changed)
-    collection = target.existing()
-    check_document(collection, changed, target.bypass, document)
-    if target.access.await_entries(collection, changed, document, target.pace):
+    check_document_rules(updated, target.access.state.version)
+    check_updated_names(updated, target.access.state.version)
+    check_size(updated)
+    collection = target.ensure_collection()
+    check_document(collection, updated, target.bypass, document)
+    if target.access.await_unlocked_entries(collection, updated, document, target.pace):
         record = target.access.records(collection).get(key)
         if record is None or record.document is not document:
-            raise write_conflict()
-    whole = update.is_replacement or (update.is_pipeline and is_replacement_shorter(document, changed))
-    kind = "replace" if whole else "update"
-    target.access.replace(collection, key, changed, kind, update.written_whole(document, changed))
-    return changed
+            raise create_write_conflict()
+    is_replacement = update.is_replacement or (update.is_pipeline and is_replacement_shorter(document, updated))
+    kind = "replace" if is_replacement else "update"
+    whole_paths = update.find_whole_paths(document, updated)
+    target.access.replace(collection, key, updated, kind, whole_paths)
+    return updated
 
 
 def upsert(target: Target, update: Update) -> Document:
@@ -190,23 +194,23 @@ def upsert(target: Target, update: Update) -> Document:
 def delete_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
     """Execute a statement of the command ``delete``."""
     variables = {**target.variables, **(statement.get("constants") or {})}
-    removed = 0
-    for key, _ in islice(records_to_write(target, statement, variables), 1 if statement.get("limit") else None):
-        target.access.remove(target.existing(), key)
-        removed += 1
-    return Outcome(removed)
+    removed_count = 0
+    for key, _ in islice(find_records_to_write(target, statement, variables), 1 if statement.get("limit") else None):
+        target.access.remove(target.ensure_collection(), key)
+        removed_count += 1
+    return Outcome(removed_count)
 
 
 def insert(context: Context) -> Document:
     """Execute ``insert``."""
-    target = target_of(context)
+    target = create_target(context)
     tally = run_statements(context, target, context.body["documents"], lambda document: insert_one(target, document))
     return tally.reply({"n": tally.matched})
 
 
 def update(context: Context) -> Document:
     """Execute ``update``."""
-    target = target_of(context)
+    target = create_target(context)
     statements = context.body["updates"]
     tally = run_statements(context, target, statements, lambda statement: update_matching(target, statement))
     reply = tally.reply({"n": tally.matched})
@@ -217,7 +221,7 @@ def update(context: Context) -> Document:
 
 def delete(context: Context) -> Document:
     """Execute ``delete``."""
-    target = target_of(context)
+    target = create_target(context)
     statements = context.body["deletes"]
     tally = run_statements(context, target, statements, lambda statement: delete_matching(target, statement))
     return tally.reply({"n": tally.matched})
@@ -246,13 +250,13 @@ def run_statements(context: Context, target: Target, statements: Sequence[Any], 
     """Execute the statements of a command in order. An ordered command ends at the first error."""
     tally = Tally()
     context.pace.pause()
-    for index, statement in enumerate(context.pace.through(statements)):
+    for index, statement in enumerate(context.pace.iterate(statements)):
         try:
             if target.collection is not None:
                 check_writable(target.collection)
             tally.add(index, run(statement))
         except CommandError as error:
-            if error.code in FATAL or error.name == "CommandNotSupported":
+            if error.code in FATAL_CODES or error.name == "CommandNotSupported":
                 raise
             tally.errors.append({"index": index, "code": error.code, "errmsg": error.message, **error.fields})
             if context.body.get("ordered", True) or context.access.in_transaction:

@@ -225,7 +225,7 @@ def test_reply_uses_compressor_of_request(name):
     from gmongo.testing.simulation import compression
     from gmongo.testing.simulation.framing import write_reply
 
-    compressor = compression.BY_NAME[name]
+    compressor = compression.COMPRESSORS_BY_NAME[name]
     with Deployment.standalone(compressors=[name]) as deployment, WireClient(deployment.members[0].address) as client:
         reply = client.run({"hello": 1, "compression": ["lzma", name]})
         assert reply["compression"] == [name]

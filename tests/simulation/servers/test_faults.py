@@ -237,13 +237,13 @@ def test_deployment_leaves_no_greenlet_after_kill_of_member(kind, frozen):
 
 
 def test_command_log_is_limited_by_number_of_commands_and_bytes(monkeypatch):
-    monkeypatch.setattr(command_log, "MOST_COMMANDS", 10)
+    monkeypatch.setattr(command_log, "MAX_COMMANDS", 10)
     with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as client:
         for _ in range(25):
             client.run({"ping": 1})
         assert 5 <= len(deployment.commands) <= 10
         assert len(deployment.commands) + deployment.commands.forgotten >= 25
-        monkeypatch.setattr(command_log, "MOST_BYTES", 100_000)
+        monkeypatch.setattr(command_log, "MAX_BYTES", 100_000)
         for _ in range(10):
             client.run({"ping": 1, "comment": "x" * 30_000})
         assert sum(each.size for each in deployment.commands) <= 100_000

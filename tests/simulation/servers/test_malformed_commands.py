@@ -13,7 +13,7 @@ from gmongo.testing import Deployment
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.expressions.compiling import OPERATORS as EXPRESSIONS
 from gmongo.testing.store.fields import TABLE
-from gmongo.testing.store.operators import NEGATIVE, OF_ELEMENTS, OF_WHOLES
+from gmongo.testing.store.operators import ARRAY_OPERATORS, ELEMENT_OPERATORS, NEGATIONS
 from gmongo.testing.store.stages import STAGES
 from gmongo.testing.store.update_operators import UPDATE_OPERATORS
 from tests.simulation.fields.cases import random_cases
@@ -80,7 +80,7 @@ def test_malformed_field_of_bulk_write_returns_no_internal_error(shell):
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_malformed_operand_returns_no_internal_error(shell, value):
     outcomes = set()
-    for operator in [*OF_ELEMENTS, *NEGATIVE, *OF_WHOLES, "$elemMatch", "$not", "$all"]:
+    for operator in [*ELEMENT_OPERATORS, *NEGATIONS, *ARRAY_OPERATORS, "$elemMatch", "$not", "$all"]:
         outcomes.add(succeeds(shell.find, filter={"b": {operator: value}}))
     for operator in UPDATE_OPERATORS:
         for path in ("b", "s", "b.$[]"):

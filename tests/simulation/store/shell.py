@@ -9,7 +9,7 @@ from bson import Binary, Int64
 
 from gmongo.testing.command import Request
 from gmongo.testing.store import Store
-from gmongo.testing.store.fields import check
+from gmongo.testing.store.fields import check_command
 
 
 class Shell:
@@ -28,7 +28,7 @@ class Shell:
         if type(body.get("txnNumber")) is int:
             body["txnNumber"] = Int64(body["txnNumber"])
         request = Request(name, body, database, self.member, 1)
-        check(request, self.store.version)
+        check_command(request, self.store.version)
         return self.store.execute(request)
 
     def find(self, collection: str = "c", filter: Any = None, **fields: Any) -> list[dict[str, Any]]:

@@ -80,9 +80,9 @@ def test_explain_command_returns_plan():
 
 def test_unknown_command_is_refused():
     shell = standalone()
-    assert shell.store.handles("find")
-    assert shell.store.handles("findandmodify")
-    assert not shell.store.handles("ping")
+    assert shell.store.supports("find")
+    assert shell.store.supports("findandmodify")
+    assert not shell.store.supports("ping")
     assert error_code_of(shell, "ping", 1) == 59
 
 

@@ -26,7 +26,7 @@ MANY = 1500
 def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every command yield to other greenlets after every fourth item."""
     monkeypatch.setattr(pacing, "_LONGEST_SLICE", -1.0)
-    monkeypatch.setattr(pacing, "_CHECK_EVERY", 4)
+    monkeypatch.setattr(pacing, "_CHECK_INTERVAL", 4)
 
 
 DOCUMENTS = [{"_id": n, "k": n * 7919 % MANY, "g": n % 10, "s": f"t{n % 1000}", "a": [1]} for n in range(MANY)]
@@ -178,14 +178,14 @@ def test_removal_of_expired_documents_yields_between_documents(monkeypatch: pyte
 
 def test_each_pause_runs_the_event_loop_once() -> None:
     loop = gevent.get_hub().loop
-    turns = {loop.iteration for _ in Pace().through(range(320))}
+    turns = {loop.iteration for _ in Pace().iterate(range(320))}
     assert len(turns) >= 10
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_sort_is_stable(reverse: bool) -> None:
     items = [(n * 31 % 17, n) for n in range(3000)]
-    found = Pace().in_order(items, lambda item: item[0], reverse)
+    found = Pace().sort(items, lambda item: item[0], reverse)
     assert found == sorted(items, key=lambda item: item[0], reverse=reverse)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import BINARY
 from gmongo.testing.store.ordering import compile_sort
-from gmongo.testing.store.values import compare, equal, key_of
+from gmongo.testing.store.values import are_equal, compare, make_key
 
 from .shell import standalone
 
@@ -64,7 +64,7 @@ def test_comparison_of_values_is_total_order(a, b, c):
     assert (compare(a, b) > 0) == (compare(b, a) < 0)
     if compare(a, b) <= 0 and compare(b, c) <= 0:
         assert compare(a, c) <= 0
-    assert equal(a, b) == (key_of(a) == key_of(b))
+    assert are_equal(a, b) == (make_key(a) == make_key(b))
 
 
 def test_unknown_field_is_refused_and_generic_fields_are_accepted():

@@ -73,7 +73,7 @@ def test_cursor_ends_at_loss_of_member_end_of_session_or_expiry(shell, end):
     cursor = open_cursor(session, batchSize=1)
     lsid = bytes(session.fields["lsid"]["id"])
     {
-        "member": lambda: shell.store.member_lost("a:1"),
+        "member": lambda: shell.store.handle_member_loss("a:1"),
         "session": lambda: shell.store.kill_session(lsid),
         "end": lambda: shell("endSessions", [session.fields["lsid"]], "admin"),
         "time": shell.store.expire,
@@ -84,7 +84,7 @@ def test_cursor_ends_at_loss_of_member_end_of_session_or_expiry(shell, end):
 def test_cursor_without_timeout_does_not_expire(shell):
     cursor = open_cursor(shell, batchSize=1, noCursorTimeout=True)
     shell.store.expire()
-    shell.store.member_lost("b:1")
+    shell.store.handle_member_loss("b:1")
     assert len(get_more(shell, cursor)["nextBatch"]) == 5
 
 

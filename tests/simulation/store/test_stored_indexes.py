@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.planning import plan_of
+from gmongo.testing.store.planning import select_plan
 
 from .shell import replica_set, standalone
 
@@ -68,7 +68,7 @@ def test_unique_index_finds_duplicate_without_scan(large_collection):
 
 def count_examined_records(shell, query, collation=None):
     collection = shell.store._state.catalog["db", "c"]
-    plan = plan_of(collection.indexes.values(), query, Collation.from_spec(collation))
+    plan = select_plan(collection.indexes.values(), query, Collation.from_spec(collation))
     return len(collection.records) if plan is None else len(set(plan.keys()))
 
 

@@ -103,7 +103,7 @@ def test_write_that_waits_for_transaction_fails_at_step_down(shell, name):
     transaction.insert({"_id": 9})
     write = gevent.spawn(error_of, shell, name, "c", **WRITES_OUTSIDE_TRANSACTION[name])
     gevent.sleep(0)
-    shell.store.member_lost(shell.member)
+    shell.store.handle_member_loss(shell.member)
     assert write.get(timeout=5).code == 11602
 
 
@@ -289,7 +289,7 @@ def test_cursor_of_transaction_ends_with_transaction(shell):
 
 
 def test_loss_of_member_aborts_transactions_of_member(shell):
-    for lose in (lambda: shell.store.member_lost("a:1"), shell.store.abort_transactions):
+    for lose in (lambda: shell.store.handle_member_loss("a:1"), shell.store.abort_transactions):
         transaction = start_transaction(shell.with_session())
         transaction.update({"_id": 1}, {"$set": {"x": 5}})
         lose()

@@ -58,25 +58,25 @@ class ScramConversation:
         self._mechanism = mechanism
         self._find_user = find_user
         self._skips_empty_exchange = skips_empty_exchange
-        self._steps = [self._first_step, self._final_step, self._empty_step]
+        self._steps = [self._process_first, self._process_final, self._process_empty]
 
     def step(self, payload: bytes) -> bytes:
         """Process the next message of the client, and return the payload of the reply."""
         try:
             return self._steps.pop(0)(payload)
         except (ValueError, KeyError, IndexError) as problem:
-            raise _authentication_failed() from problem
+            raise _create_failure() from problem
 
-    def _first_step(self, payload: bytes) -> bytes:
+    def _process_first(self, payload: bytes) -> bytes:
         message = payload.decode()
         if not message.startswith("n,"):
-            raise _authentication_failed()
+            raise _create_failure()
         self._client_first = message.split(",", 2)[2]
-        fields = _fields(self._client_first)
+        fields = _parse_fields(self._client_first)
         name = fields["n"].replace("=2C", ",").replace("=3D", "=")
         user = self._find_user(name)
         if user is None or user.password is None or self._mechanism not in user.mechanisms:
-            raise _authentication_failed()
+            raise _create_failure()
         self._candidate = user
         self._credentials = user.credentials(self._mechanism)
         self._nonce = fields["r"] + base64.b64encode(_random.urandom(24)).decode()
@@ -84,9 +84,9 @@ class ScramConversation:
         self._server_first = f"r={self._nonce},s={salt},i={_ITERATIONS}"
         return self._server_first.encode()
 
-    def _final_step(self, payload: bytes) -> bytes:
+    def _process_final(self, payload: bytes) -> bytes:
         message = payload.decode()
-        fields = _fields(message)
+        fields = _parse_fields(message)
         proof = base64.b64decode(fields["p"])
         signed = f"{self._client_first},{self._server_first},{message[: message.index(',p=')]}".encode()
         credentials = self._credentials
@@ -94,15 +94,15 @@ class ScramConversation:
         client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         stored_key = hashlib.new(credentials.digest, client_key).digest()
         if fields["r"] != self._nonce or not hmac.compare_digest(stored_key, credentials.stored_key):
-            raise _authentication_failed()
+            raise _create_failure()
         self._verified = self._candidate
         self._finish(self._skips_empty_exchange)
         server_signature = hmac.digest(credentials.server_key, signed, credentials.digest)
         return b"v=" + base64.b64encode(server_signature)
 
-    def _empty_step(self, payload: bytes) -> bytes:
+    def _process_empty(self, payload: bytes) -> bytes:
         if payload or self.done:
-            raise _authentication_failed()
+            raise _create_failure()
         self._finish(True)
         return b""
 
@@ -111,9 +111,9 @@ class ScramConversation:
         self.user = self._verified if done else None
 
 
-def _fields(message: str) -> dict[str, str]:
-    return {part[0]: part[2:] for part in message.split(",")}
+def _parse_fields(message: str) -> dict[str, str]:
+    return {field_text[0]: field_text[2:] for field_text in message.split(",")}
 
 
-def _authentication_failed() -> CommandError:
+def _create_failure() -> CommandError:
     return error(18, "Authentication failed.")

@@ -22,13 +22,13 @@ _ESCAPE = r"\\\1"
 _CONVERSATION_ID = 1
 
 
-def subject_of(certificate: Mapping[str, Any]) -> str:
+def format_subject(certificate: Mapping[str, Any]) -> str:
     """Return the subject of a certificate as RFC 2253 text, which begins with the last attribute."""
-    parts = [
+    attributes = [
         "+".join(f"{_SHORT_NAMES.get(kind, kind)}={re.sub(_ESCAPED, _ESCAPE, value)}" for kind, value in names)
         for names in certificate.get("subject", ())
     ]
-    return ",".join(reversed(parts))
+    return ",".join(reversed(attributes))
 
 
 class Conversation(Protocol):
@@ -52,18 +52,18 @@ class PlainConversation:
         self._database = database
 
     def step(self, payload: bytes) -> bytes:
-        parts = payload.split(b"\x00")
-        name = parts[1].decode() if len(parts) == 3 else ""
-        # In production, a directory service such as LDAP has the users of `$external`. Here, the users of the argument
-        # `users` of the deployment also count as users of `$external`.
+        fields = payload.split(b"\x00")
+        name = fields[1].decode() if len(fields) == 3 else ""
+        # In production, a directory service such as LDAP contains the users of `$external`. Here,
+        # the users of the argument `users` of the deployment also count as users of `$external`.
         user = self._users.get((self._database, name)) or self._users.get(("admin", name))
-        if user is None or user.password is None or user.password.encode() != parts[2]:
+        if user is None or user.password is None or user.password.encode() != fields[2]:
             raise error(18, "Authentication failed.")
         self.user, self.done = user, True
         return b""
 
 
-_PROVIDER = {"issuer": "https://issuer.test/", "clientId": "gmongo-testing", "requestScopes": ["openid"]}
+_IDENTITY_PROVIDER = {"issuer": "https://issuer.test/", "clientId": "gmongo-testing", "requestScopes": ["openid"]}
 
 
 class OidcConversation:
@@ -82,7 +82,7 @@ class OidcConversation:
         except bson.InvalidBSON as problem:
             raise error(17, f"the payload is no document: {problem}") from problem
         if "jwt" not in message:
-            return bson.encode(_PROVIDER)
+            return bson.encode(_IDENTITY_PROVIDER)
         name = self._tokens.get(message["jwt"])
         if name is None:
             raise error(18, "Authentication failed.")
@@ -99,11 +99,11 @@ class Authentication:
         self._certificate = peer_certificate
         self._conversation: Conversation | None = None
 
-    def sasl_start(self, database: str, body: Mapping[str, Any], allowed: list[str]) -> dict[str, Any]:
-        """Execute ``saslStart``: start a conversation. The server accepts the mechanisms in `allowed`."""
+    def sasl_start(self, database: str, body: Mapping[str, Any], mechanisms: list[str]) -> dict[str, Any]:
+        """Execute ``saslStart``: start a conversation. The server accepts the mechanisms in `mechanisms`."""
         mechanism = str(body.get("mechanism"))
         begin = _MECHANISMS.get(mechanism)
-        if begin is None or mechanism not in allowed:
+        if begin is None or mechanism not in mechanisms:
             raise error(334, f"Received authentication for mechanism {mechanism} which is unknown or not enabled")
         self._conversation = begin(self._known, database, body)
         return self._step(body)
@@ -135,7 +135,7 @@ class Authentication:
             raise error(2, f"authenticate knows the mechanism MONGODB-X509, not {body.get('mechanism')!r}")
         if self._certificate is None:
             raise error(18, "Authentication failed: no verified subject name available from client")
-        name = subject_of(self._certificate)
+        name = format_subject(self._certificate)
         user = self._known.get((EXTERNAL, name))
         if user is None or body.get("user", name) != name or database != EXTERNAL:
             raise error(18, f"Authentication failed: {name!r} is not a user of {EXTERNAL}")
@@ -144,14 +144,14 @@ class Authentication:
 
     def log_in(self, user: User) -> None:
         """Add an authenticated user. If another user of this database is authenticated, remove the other user."""
-        self.users = [each for each in self.users if each.database != user.database] + [user]
+        self.users = [entry for entry in self.users if entry.database != user.database] + [user]
 
     def log_out(self, database: str) -> None:
         """Remove the authenticated user of a database."""
         self.users = [user for user in self.users if user.database != database]
 
 
-def _scram(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:
+def _create_scram(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:
     options = body.get("options") or {}
     if not isinstance(options, Mapping):
         raise error(14, f"BSON field 'saslStart.options' is {options!r}, which is not an object")
@@ -161,8 +161,8 @@ def _scram(users: Users, database: str, body: Mapping[str, Any]) -> Conversation
 
 
 _MECHANISMS: dict[str, Callable[[Users, str, Mapping[str, Any]], Conversation]] = {
-    "SCRAM-SHA-1": _scram,
-    "SCRAM-SHA-256": _scram,
+    "SCRAM-SHA-1": _create_scram,
+    "SCRAM-SHA-256": _create_scram,
     "PLAIN": lambda users, database, body: PlainConversation(users, database),
     "MONGODB-OIDC": lambda users, database, body: OidcConversation(users.oidc_tokens),
 }

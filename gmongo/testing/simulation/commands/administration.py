@@ -10,8 +10,8 @@ from gmongo.testing.simulation.call import Call, CloseConnection
 
 
 def _sasl_start(call: Call) -> dict[str, Any]:
-    allowed = call.member.parameters["authenticationMechanisms"]
-    return call.connection.authentication.sasl_start(call.request.database, call.body, allowed)
+    mechanisms = call.member.parameters["authenticationMechanisms"]
+    return call.connection.authentication.sasl_start(call.request.database, call.body, mechanisms)
 
 
 def _sasl_continue(call: Call) -> dict[str, Any]:
@@ -49,30 +49,30 @@ _GENERIC = frozenset(
 )
 
 
-def _parameter_fields(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _find_parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the name and the value of each field that names a parameter."""
     return ((name, value) for name, value in list(body.items())[1:] if name[0] != "$" and name not in _GENERIC)
 
 
 def _get_parameter(call: Call) -> dict[str, Any]:
     release = ".".join(map(str, call.cluster.version[:2]))
-    known = {**call.member.parameters, _COMPATIBILITY: {"version": release}}
+    current = {**call.member.parameters, _COMPATIBILITY: {"version": release}}
     argument = call.body[call.name]
     if argument == "*" or (isinstance(argument, Mapping) and argument.get("allParameters")):
-        return known
-    values = {name: known[name] for name, _ in _parameter_fields(call.body) if name in known}
+        return current
+    values = {name: current[name] for name, _ in _find_parameters(call.body) if name in current}
     if not values:
         raise error(NO_CODE, "no option found to get")
     return values
 
 
 def _set_parameter(call: Call) -> dict[str, Any]:
-    changes = list(_parameter_fields(call.body))
+    changes = list(_find_parameters(call.body))
     if not changes:
         raise error(NO_CODE, "no option found to set, use help:true to see options ")
-    before = [call.member.parameters.change(name, value) for name, value in changes]
+    old_values = [call.member.parameters.change(name, value) for name, value in changes]
     call.cluster.limits.reset()
-    return {"was": before[0]}
+    return {"was": old_values[0]}
 
 
 COMMANDS = {

@@ -12,11 +12,11 @@ from gmongo.testing.simulation.call import Call
 from gmongo.testing.unsupported import not_supported
 
 
-def _empty_reply(call: Call) -> dict[str, Any]:
+def _reply_empty(call: Call) -> dict[str, Any]:
     return {}
 
 
-def _build_info(call: Call) -> dict[str, Any]:
+def _get_build(call: Call) -> dict[str, Any]:
     return {
         "version": call.cluster.version_text, "gitVersion": "simulated by gmongo.testing",
         "modules": [], "versionArray": [*call.cluster.version, 0], "bits": 64, "debug": False,
@@ -24,21 +24,21 @@ def _build_info(call: Call) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _host_info(call: Call) -> dict[str, Any]:
+def _get_host_info(call: Call) -> dict[str, Any]:
     system = {"hostname": call.member.address, "cpuArch": platform.machine(), "numCores": os.cpu_count() or 1}
     return {"system": system, "os": {"type": platform.system(), "name": platform.system()}, "extra": {}}
 
 
-def _connection_status(call: Call) -> dict[str, Any]:
+def _get_connection_status(call: Call) -> dict[str, Any]:
     users = call.connection.authentication.users
-    info = {
+    auth_info = {
         "authenticatedUsers": [{"user": user.name, "db": user.database} for user in users],
         "authenticatedUserRoles": [role for user in users for role in user.roles],
     }
-    return {"authInfo": info}
+    return {"authInfo": auth_info}
 
 
-def _whats_my_uri(call: Call) -> dict[str, Any]:
+def _get_my_uri(call: Call) -> dict[str, Any]:
     return {"you": f"{call.member.host}:{call.connection.peer_port}"}
 
 
@@ -52,13 +52,14 @@ def _get_log(call: Call) -> dict[str, Any]:
 
 def _get_command_line(call: Call) -> dict[str, Any]:
     parameters = call.member.parameters
-    shown = {"enableTestCommands": int(parameters["enableTestCommands"]), **call.cluster.parameters}
-    parsed: dict[str, Any] = {"setParameter": {**shown, "enableTestCommands": int(parameters["enableTestCommands"])}}
+    test_commands = int(parameters["enableTestCommands"])
+    shown = {"enableTestCommands": test_commands, **call.cluster.parameters}
+    parsed_options: dict[str, Any] = {"setParameter": {**shown, "enableTestCommands": test_commands}}
     argv = ["mongod", "--setParameter", f"enableTestCommands={shown['enableTestCommands']}"]
     if call.cluster.users.enforced:
-        parsed["security"] = {"authorization": "enabled"}
+        parsed_options["security"] = {"authorization": "enabled"}
         argv.append("--auth")
-    return {"argv": argv, "parsed": parsed}
+    return {"argv": argv, "parsed": parsed_options}
 
 
 def _fsync(call: Call) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def _get_nonce(call: Call) -> dict[str, Any]:
     return {"nonce": _random.urandom(8).hex()}
 
 
-def _stable_api_test_command(call: Call) -> dict[str, Any]:
+def _run_api_test(call: Call) -> dict[str, Any]:
     if not call.member.parameters["enableTestCommands"]:
         raise error(59, f"no such command: '{call.name}'")
     return {}
@@ -79,8 +80,8 @@ def _stable_api_test_command(call: Call) -> dict[str, Any]:
 
 _TEST_COMMANDS = ("testDeprecation", "testDeprecationInVersion2", "testVersion2", "testVersions1And2")
 COMMANDS = {
-    "buildInfo": _build_info, "buildinfo": _build_info, "connectionStatus": _connection_status,
+    "buildInfo": _get_build, "buildinfo": _get_build, "connectionStatus": _get_connection_status,
     "fsync": _fsync, "getCmdLineOpts": _get_command_line, "getLog": _get_log, "getnonce": _get_nonce,
-    "hostInfo": _host_info, "logRotate": _empty_reply, "ping": _empty_reply, "whatsmyuri": _whats_my_uri,
-    **dict.fromkeys(_TEST_COMMANDS, _stable_api_test_command)
+    "hostInfo": _get_host_info, "logRotate": _reply_empty, "ping": _reply_empty, "whatsmyuri": _get_my_uri,
+    **dict.fromkeys(_TEST_COMMANDS, _run_api_test)
 }  # fmt: skip

@@ -14,7 +14,7 @@ from gevent.event import Event
 from gmongo.testing import clock
 from gmongo.testing.command import error
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.values import long_of
+from gmongo.testing.store.values import to_long
 
 if TYPE_CHECKING:
     from gmongo.testing.simulation.call import Call
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _KINDS = {"insert": "insert", "update": "update", "delete": "remove", "find": "query", "getMore": "getmore"}
 # The fields of the command `currentOp` that are options. The other fields are conditions that select operations.
-_NOT_CONDITIONS = frozenset({
+_OPTION_FIELDS = frozenset({
     "currentOp", "comment", "lsid", "maxTimeMS", "apiVersion", "apiStrict", "apiDeprecationErrors", "readConcern",
     "writeConcern", "txnNumber"
 })  # fmt: skip
@@ -32,7 +32,7 @@ _STAGE_OPTIONS = frozenset({
     "truncateOps"
 })  # fmt: skip
 # The number of connections that a member would accept, for `serverStatus`. The simulation enforces no limit.
-_MOST_CONNECTIONS = 10_000
+_MAX_CONNECTIONS = 10_000
 
 
 class Operation:
@@ -62,7 +62,7 @@ class Operation:
     def is_killed(self) -> bool:
         return self._killed
 
-    def description(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Return the document that describes the operation in the reply to ``currentOp``."""
         call, elapsed = self._call, clock.monotonic() - self._since
         target = call.body.get(call.name)
@@ -109,7 +109,7 @@ class Operations:
         return iter(list(self._running.values()))
 
     @contextmanager
-    def running(self, call: Call) -> Iterator[Operation]:
+    def register(self, call: Call) -> Iterator[Operation]:
         """Register a command as a running operation until the end of the ``with`` block."""
         operation = Operation(next(self._numbers), call)
         self._running[operation.number] = operation
@@ -121,29 +121,32 @@ class Operations:
             operation.close()
 
     def kill(self, number: int) -> None:
-        """Kill the running operation with this number. Do nothing if there is no such operation."""
+        """Kill the running operation with this number.
+
+        Do nothing if the operation does not exist.
+        """
         operation = self._running.get(number)
         if operation is not None:
             operation.kill()
 
 
-def _current_op(call: Call) -> dict[str, Any]:
-    everything = bool(call.body.get("$all"))
+def _run_current_op(call: Call) -> dict[str, Any]:
+    with_all = bool(call.body.get("$all"))
     conditions = {
         name: value
         for name, value in call.body.items()
-        if name not in _NOT_CONDITIONS and (not name.startswith("$") or name in ("$or", "$and", "$nor", "$expr"))
+        if name not in _OPTION_FIELDS and (not name.startswith("$") or name in ("$or", "$and", "$nor", "$expr"))
     }
-    match = compile_filter({} if everything else conditions)
-    return {"inprog": [operation for operation in _operations(call, everything) if match(operation)]}
+    match = compile_filter({} if with_all else conditions)
+    return {"inprog": [operation for operation in _list_operations(call, with_all) if match(operation)]}
 
 
-def _operations(call: Call, with_idle: bool) -> list[dict[str, Any]]:
+def _list_operations(call: Call, with_idle: bool) -> list[dict[str, Any]]:
     """Return a document for each running operation and, if `with_idle` is True, for each idle connection."""
-    operations = [operation.description() for operation in call.member.operations]
-    busy = {operation["connectionId"] for operation in operations}
+    operations = [operation.describe() for operation in call.member.operations]
+    busy_ids = {operation["connectionId"] for operation in operations}
     if with_idle:
-        idle = [connection for connection in call.member.connections.values() if connection.number not in busy]
+        idle = [connection for connection in call.member.connections.values() if connection.number not in busy_ids]
         operations += [_describe_connection(connection, active=False) for connection in idle]
     return operations
 
@@ -156,8 +159,8 @@ def replace_current_op_stage(call: Call) -> None:
     pipeline = call.body.get("pipeline")
     if call.name != "aggregate" or call.request.database != "admin" or call.body["aggregate"] != 1:
         return
-    first = pipeline[0] if isinstance(pipeline, list) and pipeline else None
-    options = first.get("$currentOp") if isinstance(first, dict) and len(first) == 1 else None
+    stage = pipeline[0] if isinstance(pipeline, list) and pipeline else None
+    options = stage.get("$currentOp") if isinstance(stage, dict) and len(stage) == 1 else None
     if not isinstance(pipeline, list) or not isinstance(options, dict):
         return
     for name, value in options.items():
@@ -165,45 +168,45 @@ def replace_current_op_stage(call: Call) -> None:
             raise error(40415, f"BSON field '$currentOp.{name}' is an unknown field.")
         if not isinstance(value, bool):
             raise error(9, f"The '{name}' parameter of the $currentOp stage must be a boolean value")
-    operations = _operations(call, options.get("idleConnections", False))
+    operations = _list_operations(call, options.get("idleConnections", False))
     call.request.body = {**call.body, "pipeline": [{"$documents": {"$literal": operations}}, *pipeline[1:]]}
 
 
 def _kill_op(call: Call) -> dict[str, Any]:
-    number = long_of(call.body["op"])
+    number = to_long(call.body["op"])
     if not -(2**31) <= number < 2**31:
         raise error(26823, f"invalid op : {number}. Op ID cannot be represented with 32 bits")
     call.member.operations.kill(number)
     return {"info": "attempting to kill op"}
 
 
-def _server_status(call: Call) -> dict[str, Any]:
-    sections = {**_status_sections(call), **call.cluster.store.status()}
-    shown = {name: section for name, section in sections.items() if call.body.get(name, 1)}
-    return {**_process_fields(call), **shown}
+def _get_server_status(call: Call) -> dict[str, Any]:
+    sections = {**_select_sections(call), **call.cluster.store.describe_status()}
+    shown_sections = {name: section for name, section in sections.items() if call.body.get(name, 1)}
+    return {**_describe_process(call), **shown_sections}
 
 
-def _process_fields(call: Call) -> dict[str, Any]:
-    member, up = call.member, call.member.uptime
+def _describe_process(call: Call) -> dict[str, Any]:
+    member, uptime = call.member, call.member.uptime
     return {
         "host": member.address,
         "version": call.cluster.version_text,
         "process": "mongos" if call.cluster.topology.describe(member).get("msg") == "isdbgrid" else "mongod",
         "pid": Int64(os.getpid()),
-        "uptime": up,
-        "uptimeMillis": Int64(up * 1000),
-        "uptimeEstimate": Int64(up),
+        "uptime": uptime,
+        "uptimeMillis": Int64(uptime * 1000),
+        "uptimeEstimate": Int64(uptime),
         "localTime": clock.utc_now(),
     }
 
 
-def _status_sections(call: Call) -> dict[str, Any]:
+def _select_sections(call: Call) -> dict[str, Any]:
     member, hello_fields = call.member, call.cluster.topology.describe(call.member)
     open_now = len(member.connections)
     return {
         "connections": {
             "current": open_now,
-            "available": _MOST_CONNECTIONS - open_now,
+            "available": _MAX_CONNECTIONS - open_now,
             "totalCreated": member.created,
             "active": sum(1 for _ in member.operations),
         },
@@ -213,4 +216,4 @@ def _status_sections(call: Call) -> dict[str, Any]:
     }
 
 
-COMMANDS = {"currentOp": _current_op, "killOp": _kill_op, "serverStatus": _server_status}
+COMMANDS = {"currentOp": _run_current_op, "killOp": _kill_op, "serverStatus": _get_server_status}

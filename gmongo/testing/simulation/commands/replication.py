@@ -11,15 +11,15 @@ from gmongo.testing.simulation.waiting import pause
 if TYPE_CHECKING:
     from gmongo.testing.simulation.topologies.replica_set import ReplicaSet
 
-_DEFAULT_SECONDS = 10.0  # the default of the fields that contain seconds
+_DEFAULT_SECONDS = 10.0  # the default of fields with a time in seconds
 _CHECK_INTERVAL = 0.01
 
 
-def _replica_set(call: Call) -> ReplicaSet:
+def _find_replica_set(call: Call) -> ReplicaSet:
     return cast("ReplicaSet", call.cluster.topology)
 
 
-def _seconds_in(call: Call, field: str) -> float:
+def _parse_seconds(call: Call, field: str) -> float:
     value = call.body.get(field, _DEFAULT_SECONDS)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
         raise error(2, f"{field} has to be a number from 0 up, not {value!r}")
@@ -27,10 +27,10 @@ def _seconds_in(call: Call, field: str) -> float:
 
 
 def _step_down(call: Call) -> dict[str, Any]:
-    replica_set = _replica_set(call)
+    replica_set = _find_replica_set(call)
     if call.member is not replica_set.primary:
         raise error(10107, "not primary so can't step down")
-    seconds = _seconds_in(call, call.name)
+    seconds = _parse_seconds(call, call.name)
     _await_secondary(call, replica_set)
     if call.member is replica_set.primary:
         replica_set.step_down(call.member, seconds)
@@ -39,7 +39,7 @@ def _step_down(call: Call) -> dict[str, Any]:
 
 def _await_secondary(call: Call, replica_set: ReplicaSet) -> None:
     """Wait until another member can become primary. Do not wait if the command has the field ``force``."""
-    remaining = _seconds_in(call, "secondaryCatchUpPeriodSecs")
+    remaining = _parse_seconds(call, "secondaryCatchUpPeriodSecs")
     while not replica_set.has_successor() and not call.body.get("force"):
         if remaining <= 0:
             raise error(262, "No electable secondaries caught up as of now")
@@ -48,8 +48,8 @@ def _await_secondary(call: Call, replica_set: ReplicaSet) -> None:
 
 
 def _freeze(call: Call) -> dict[str, Any]:
-    replica_set = _replica_set(call)
-    seconds = _seconds_in(call, call.name)
+    replica_set = _find_replica_set(call)
+    seconds = _parse_seconds(call, call.name)
     if call.member is replica_set.primary and seconds:
         raise error(95, "cannot freeze node when primary or running for election. state: Primary")
     replica_set.forbid_election(call.member, seconds)
@@ -57,7 +57,7 @@ def _freeze(call: Call) -> dict[str, Any]:
 
 
 def _step_up(call: Call) -> dict[str, Any]:
-    replica_set = _replica_set(call)
+    replica_set = _find_replica_set(call)
     if call.member is not replica_set.primary and not replica_set.step_up(call.member):
         raise error(125, "Election failed.")
     return {}

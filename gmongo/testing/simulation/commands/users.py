@@ -20,7 +20,7 @@ def _create_user(call: Call) -> dict[str, Any]:
     body, database, users = call.body, call.request.database, call.cluster.users
     if database != EXTERNAL and not body.get("pwd"):
         raise error(2, "Must provide a 'pwd' field for all user documents, except those with '$external' as the source")
-    user = User(body[call.name], database, body.get("pwd"), _roles(call))
+    user = User(body[call.name], database, body.get("pwd"), _parse_roles(call))
     if "mechanisms" in body:
         user.mechanisms = tuple(body["mechanisms"])
     if (database, user.name) in users:
@@ -45,7 +45,7 @@ def _drop_all_users(call: Call) -> dict[str, Any]:
     return {"n": len(names)}
 
 
-def _roles(call: Call) -> list[Any]:
+def _parse_roles(call: Call) -> list[Any]:
     database = call.request.database
     for role in call.body["roles"]:
         if isinstance(role, dict) and not (

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Topology:
     """A standalone. The class is also the base of the other kinds of deployments."""
 
-    gossips = False  # True if replies contain the cluster time, and the deployment supports transactions
+    has_cluster_time = False  # True if replies contain the cluster time, and the deployment supports transactions
 
     def __init__(self) -> None:
         self.members: list[Member] = []
@@ -38,12 +38,12 @@ class Topology:
         """Add to a reply the fields that only this kind of deployment has."""
 
     @property
-    def data_bearing(self) -> int:
+    def data_bearing_count(self) -> int:
         """The number of members with data."""
         return 1
 
     @property
-    def replicating(self) -> int:
+    def replicating_count(self) -> int:
         """The number of members that currently replicate writes."""
         return 1
 

@@ -28,7 +28,7 @@ NO_PRIMARY = (
 class ReplicaSet(Topology):
     """A replica set. `election_delay` is the time in seconds from the loss of a primary to the next election."""
 
-    gossips = True
+    has_cluster_time = True
 
     def __init__(self, name: str, election_delay: float) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class ReplicaSet(Topology):
     def describe(self, member: Member) -> dict[str, Any]:
         state = self.state(member)
         fields: dict[str, Any] = {
-            **self._host_lists(),
+            **self._list_hosts(),
             "setName": self.name,
             "setVersion": self.version,
             "isWritablePrimary": state == PRIMARY,
@@ -65,18 +65,18 @@ class ReplicaSet(Topology):
         fields |= {name: member.traits[name] for name in ("hidden", "tags") if member.traits.get(name)}
         if member.traits.get("priority") == 0 or member.traits.get("hidden"):
             fields["passive"] = True
-        return {**fields, "lastWrite": self._last_write(member)}
+        return {**fields, "lastWrite": self._describe_last_write(member)}
 
-    def _host_lists(self) -> dict[str, Any]:
+    def _list_hosts(self) -> dict[str, Any]:
         lists: dict[str, list[str]] = {"hosts": []}
         for member in self.members:
             if member.traits.get("hidden"):
                 continue
-            kind = "arbiters" if _is_arbiter(member) else "hosts" if _priority(member) else "passives"
+            kind = "arbiters" if _is_arbiter(member) else "hosts" if _find_priority(member) else "passives"
             lists.setdefault(kind, []).append(member.address)
         return lists
 
-    def _last_write(self, member: Member) -> dict[str, Any]:
+    def _describe_last_write(self, member: Member) -> dict[str, Any]:
         now: Timestamp = member.cluster.store.now()
         optime, date = {"ts": now, "t": self.term}, now.as_datetime()
         return {"opTime": optime, "lastWriteDate": date, "majorityOpTime": optime, "majorityWriteDate": date}
@@ -104,11 +104,11 @@ class ReplicaSet(Topology):
             raise error(13435, "not primary and secondaryOk=false")
 
     @property
-    def data_bearing(self) -> int:
+    def data_bearing_count(self) -> int:
         return sum(not _is_arbiter(member) for member in self.members)
 
     @property
-    def replicating(self) -> int:
+    def replicating_count(self) -> int:
         return sum(member.reachable and not _is_arbiter(member) for member in self.members)
 
     def handle_fault(self, member: Member) -> None:
@@ -141,7 +141,7 @@ class ReplicaSet(Topology):
 
     def has_successor(self) -> bool:
         """Return True if a member that is not the primary can become primary."""
-        return any(member is not self.primary for member in self._candidates())
+        return any(member is not self.primary for member in self._find_candidates())
 
     def forbid_election(self, member: Member, seconds: float) -> None:
         """Forbid the election of a member in the next `seconds`. 0 allows the election of the member."""
@@ -152,7 +152,7 @@ class ReplicaSet(Topology):
     def elect_now(self) -> None:
         """Elect a primary if there is no primary. If no member can become primary, plan the next election."""
         self._election = None
-        candidates = self._candidates()
+        candidates = self._find_candidates()
         if self.primary is None and candidates:
             self._make_primary(candidates[0])
         elif self.primary is None:
@@ -164,7 +164,6 @@ class ReplicaSet(Topology):
         self._announce()
 
     def end(self) -> None:
-        """Cancel the planned election."""
         if self._election is not None:
             self._election.kill(block=False)
 
@@ -194,18 +193,18 @@ class ReplicaSet(Topology):
         """Plan an election for the time at which a member can become primary."""
         if not self._has_majority():
             return  # `handle_recovery` plans an election when the majority is reachable
-        if ends := [self._forbidden_until.get(member, 0.0) for member in self._electable()]:
+        if ends := [self._forbidden_until.get(member, 0.0) for member in self._find_electable()]:
             self._plan_election(max(0.0, min(ends) - clock.monotonic()))
 
-    def _electable(self) -> list[Member]:
+    def _find_electable(self) -> list[Member]:
         return [member for member in self.members if member.reachable and _is_electable(member)]
 
-    def _candidates(self) -> list[Member]:
+    def _find_candidates(self) -> list[Member]:
         if not self._has_majority():
             return []
         now = clock.monotonic()
-        candidates = [member for member in self._electable() if self._forbidden_until.get(member, 0.0) <= now]
-        return sorted(candidates, key=_priority, reverse=True)
+        candidates = [member for member in self._find_electable() if self._forbidden_until.get(member, 0.0) <= now]
+        return sorted(candidates, key=_find_priority, reverse=True)
 
     def _has_majority(self) -> bool:
         return sum(member.reachable for member in self.members) > len(self.members) // 2
@@ -215,9 +214,9 @@ def _is_arbiter(member: Member) -> bool:
     return bool(member.traits.get("arbiter"))
 
 
-def _priority(member: Member) -> float:
+def _find_priority(member: Member) -> float:
     return 0.0 if member.traits.get("hidden") else float(member.traits.get("priority", 1))
 
 
 def _is_electable(member: Member) -> bool:
-    return not _is_arbiter(member) and _priority(member) > 0
+    return not _is_arbiter(member) and _find_priority(member) > 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _CHECKS_METADATA = (7, 0)  # The first version with checkMetadataConsistency.
 _STREAMS = (7, 1)  # The first version whose mongos supports exhaust cursors (SERVER-57297).
-_COPIES = 3  # The number of members of the shard.
+_SHARD_MEMBERS = 3  # The number of members of the shard.
 _RECOVERY_TOKEN = {"recoveryShardId": "shard01"}
 
 
@@ -37,7 +37,7 @@ def _shard_collection(call: Call) -> dict[str, Any]:
 class Sharded(Topology):
     """The mongos of a cluster with one shard. The shard is a replica set whose members have no faults."""
 
-    gossips = True
+    has_cluster_time = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,9 +55,9 @@ class Sharded(Topology):
             reply.setdefault("recoveryToken", _RECOVERY_TOKEN)
 
     @property
-    def data_bearing(self) -> int:
-        return _COPIES
+    def data_bearing_count(self) -> int:
+        return _SHARD_MEMBERS
 
     @property
-    def replicating(self) -> int:
-        return _COPIES
+    def replicating_count(self) -> int:
+        return _SHARD_MEMBERS

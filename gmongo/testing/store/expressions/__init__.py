@@ -26,7 +26,7 @@ for _module in (logic, numbers, arrays, objects, strings, conversions, dates, pa
 
 
 def with_document(variables: Variables, document: Any) -> dict[str, Any]:
-    """Return the variables for the evaluation of an expression with a document."""
+    """Return `variables` with `document` as ROOT and CURRENT."""
     return {**variables, "ROOT": document, "CURRENT": document}
 
 

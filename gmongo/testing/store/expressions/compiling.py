@@ -32,18 +32,18 @@ class Scope:
     # A function that returns the text score of a document, or None without a text search.
     score: Callable[[Any], float | None] | None = None
 
-    def within(self, names: Iterable[str]) -> Scope:
+    def add_names(self, names: Iterable[str]) -> Scope:
         return replace(self, names=self.names | set(names))
 
 
 # A function that compiles an operator. The arguments of the function are the name of the operator,
 # the operand and the context.
-Make = Callable[[str, Any, Scope], Expression]
+Compiler = Callable[[str, Any, Scope], Expression]
 # All operators by name. The initialization of the package adds the operators of all modules.
-OPERATORS: dict[str, Make] = {}
-_OF_DOCUMENTS = frozenset({"ROOT", "CURRENT"})
-_OF_SERVERS = frozenset({"CLUSTER_TIME", "IS_MR", "JS_SCOPE", "SEARCH_META", "USER_ROLES"})
-_REFERENCE = frozenset({"$ref", "$id", "$db"})
+OPERATORS: dict[str, Compiler] = {}
+_DOCUMENT_VARIABLES = frozenset({"ROOT", "CURRENT"})
+_SERVER_VARIABLES = frozenset({"CLUSTER_TIME", "IS_MR", "JS_SCOPE", "SEARCH_META", "USER_ROLES"})
+_DBREF = frozenset({"$ref", "$id", "$db"})
 
 
 class Constant:
@@ -61,7 +61,7 @@ def compile_expression(expression: Any, scope: Scope) -> Expression:
     if isinstance(expression, str) and expression.startswith("$"):
         return _compile_path(expression, scope)
     if isinstance(expression, list):
-        return _array([compile_expression(part, scope) for part in expression])
+        return _compile_array([compile_expression(element, scope) for element in expression])
     if not isinstance(expression, dict):
         return Constant(expression)
     name = next(iter(expression), "")
@@ -88,36 +88,36 @@ def _compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
 def _compile_object(fields: Mapping[str, Any], scope: Scope) -> Expression:
     for name in fields:
         check_field_name(name)
-    parts = {name: compile_expression(part, scope) for name, part in fields.items()}
+    expressions = {name: compile_expression(field, scope) for name, field in fields.items()}
 
     def run(variables: Variables) -> Any:
-        values = ((name, part(variables)) for name, part in parts.items())
+        values = ((name, part(variables)) for name, part in expressions.items())
         return {name: value for name, value in values if value is not MISSING}
 
-    return folded(run, parts.values())
+    return fold(run, expressions.values())
 
 
-def _array(parts: list[Expression]) -> Expression:
-    return folded(lambda variables: [none_if_missing(part(variables)) for part in parts], parts)
+def _compile_array(items: list[Expression]) -> Expression:
+    return fold(lambda variables: [missing_to_none(item(variables)) for item in items], items)
 
 
-def folded(run: Expression, parts: Iterable[Expression]) -> Expression:
+def fold(run: Expression, operands: Iterable[Expression]) -> Expression:
     """If all operands are constants, evaluate the expression, and return a constant. If not, return `run`."""
-    return Constant(run({})) if all(isinstance(part, Constant) for part in parts) else run
+    return Constant(run({})) if all(isinstance(operand, Constant) for operand in operands) else run
 
 
-def none_if_missing(value: Any) -> Any:
+def missing_to_none(value: Any) -> Any:
     """Return the value. Return None if the value is MISSING."""
     return None if value is MISSING else value
 
 
 def check_field_name(name: str) -> None:
     """Check the name of a field in an expression."""
-    if not name or (name.startswith("$") and name not in _REFERENCE) or "\0" in name or "." in name:
+    if not name or (name.startswith("$") and name not in _DBREF) or "\0" in name or "." in name:
         raise failed_expression(f"the field name {name!r} is invalid")
 
 
-def path_parts(path: str) -> list[str]:
+def split_path(path: str) -> list[str]:
     """Check a path, and return the parts of the path."""
     parts = path.split(".")
     for part in parts:
@@ -127,21 +127,21 @@ def path_parts(path: str) -> list[str]:
 
 def _compile_path(expression: str, scope: Scope) -> Expression:
     if not expression.startswith("$$"):
-        return _of_variable("CURRENT", path_parts(expression[1:]))
+        return _compile_variable_path("CURRENT", split_path(expression[1:]))
     name, *parts = expression[2:].split(".")
     if parts:
-        path_parts(".".join(parts))
+        split_path(".".join(parts))
     if name == "REMOVE":
         return Constant(MISSING)
-    if name not in scope.names and name not in _OF_DOCUMENTS:
+    if name not in scope.names and name not in _DOCUMENT_VARIABLES:
         check_variable(name, may_be_system=True)
-        if name in _OF_SERVERS:
+        if name in _SERVER_VARIABLES:
             raise not_supported("a variable of the server", name)
         raise error(17276, f"Use of undefined variable: {name}")
-    return _of_variable(name, parts)
+    return _compile_variable_path(name, parts)
 
 
-def _of_variable(name: str, parts: list[str]) -> Expression:
+def _compile_variable_path(name: str, parts: list[str]) -> Expression:
     if len(parts) == 1:
         (part,) = parts
 
@@ -167,9 +167,9 @@ def follow(value: Any, parts: list[str]) -> Any:
 
     If the path leads through an array, return a list of the values in the documents of the array.
     """
-    for number, part in enumerate(parts):
+    for position, part in enumerate(parts):
         if isinstance(value, list):
-            found = (follow(element, parts[number:]) for element in value if isinstance(element, dict))
-            return [element for element in found if element is not MISSING]
+            element_values = (follow(element, parts[position:]) for element in value if isinstance(element, dict))
+            return [element for element in element_values if element is not MISSING]
         value = value.get(part, MISSING) if isinstance(value, dict) else MISSING
     return value

@@ -16,30 +16,30 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.store.arithmetic import CONTEXT, INT64, to_decimal
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, Variables, compile_expression, folded
-from gmongo.testing.store.expressions.operands import compiled, is_null
+from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, Variables, compile_expression, fold
+from gmongo.testing.store.expressions.operands import compile_fields, is_null
 from gmongo.testing.store.expressions.parsing_dates import InvalidText, parse_date
-from gmongo.testing.store.expressions.strings import date_text, number_text
+from gmongo.testing.store.expressions.strings import format_date, format_number
 from gmongo.testing.store.expressions.timezones import to_date
 from gmongo.testing.store.values import (
     TYPE_NAMES,
-    date_of,
+    create_date,
     is_date,
+    is_integral,
     is_number,
     is_true,
-    is_whole,
-    milliseconds,
+    to_millis,
+    trunc,
     type_name,
-    whole,
 )
 from gmongo.testing.unsupported import not_supported
 
-_NUMBERS = {number: name for name, number in TYPE_NAMES}
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_REAL = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
+_TYPE_NAMES = {number: name for name, number in TYPE_NAMES}
+_INTEGER_TEXT = re.compile(r"[+-]?[0-9]+")
+_NUMBER_TEXT = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
 
 
-def _number_in(value: Any) -> Any:
+def _parse_number(value: Any) -> Any:
     """Convert a boolean or a number to an int, a float or a Decimal."""
     if isinstance(value, bool):
         return int(value)
@@ -50,54 +50,54 @@ def _number_in(value: Any) -> Any:
     raise InvalidText
 
 
-def _integer(value: Any, allowed: range) -> int:
-    if isinstance(value, str) and not _WHOLE.fullmatch(value):
+def _to_integer(value: Any, valid_range: range) -> int:
+    if isinstance(value, str) and not _INTEGER_TEXT.fullmatch(value):
         raise InvalidText
-    number = int(value) if isinstance(value, str) else _number_in(value)
-    if not Decimal(number).is_finite() or int(number) not in allowed:
+    number = int(value) if isinstance(value, str) else _parse_number(value)
+    if not Decimal(number).is_finite() or int(number) not in valid_range:
         raise InvalidText
     return int(number)
 
 
-def _to_double(value: Any) -> float:
+def _convert_to_double(value: Any) -> float:
     if is_date(value):
-        return float(milliseconds(value))
+        return float(to_millis(value))
     if isinstance(value, str):
-        if not _REAL.fullmatch(value):
+        if not _NUMBER_TEXT.fullmatch(value):
             raise InvalidText
         return float(value)
-    number = float(_number_in(value))
+    number = float(_parse_number(value))
     if math.isinf(number) and isinstance(value, Decimal128) and value.to_decimal().is_finite():
         raise InvalidText
     return number
 
 
-def _to_decimal(value: Any) -> Decimal128:
+def _convert_to_decimal(value: Any) -> Decimal128:
     if is_date(value):
-        return Decimal128(str(milliseconds(value)))
+        return Decimal128(str(to_millis(value)))
     if isinstance(value, str):
-        if not _REAL.fullmatch(value):
+        if not _NUMBER_TEXT.fullmatch(value):
             raise InvalidText
         return Decimal128(CONTEXT.create_decimal(value))
     if isinstance(value, Decimal128):
         return value
-    _number_in(value)
+    _parse_number(value)
     if isinstance(value, float) and value and math.isfinite(value):
         return Decimal128(f"{value:.14e}")  # a double becomes a decimal of 15 digits, even if the last digits are zeros
     return Decimal128(to_decimal(value))
 
 
-def _to_date(value: Any) -> Any:
+def _convert_to_date(value: Any) -> Any:
     if isinstance(value, str):
         return parse_date(value)
     if is_date(value) or isinstance(value, (ObjectId, Timestamp)):
         return to_date(value)
     if type_name(value) in ("long", "double", "decimal"):
-        return date_of(_integer(value, INT64))
+        return create_date(_to_integer(value, INT64))
     raise InvalidText
 
 
-def _to_object_id(value: Any) -> ObjectId:
+def _convert_to_object_id(value: Any) -> ObjectId:
     if isinstance(value, ObjectId):
         return value
     if not isinstance(value, str) or not re.fullmatch("[0-9a-fA-F]{24}", value):
@@ -105,15 +105,15 @@ def _to_object_id(value: Any) -> ObjectId:
     return ObjectId(value)
 
 
-def _to_string(value: Any) -> str:
+def _convert_to_string(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if is_date(value):
-        return date_text(value)
+        return format_date(value)
     if isinstance(value, (str, ObjectId)):
         return str(value)
     if is_number(value):
-        return number_text(value)
+        return format_number(value)
     if isinstance(value, (bytes, uuid.UUID)):
         raise not_supported("$convert of binary data")
     raise InvalidText
@@ -121,57 +121,56 @@ def _to_string(value: Any) -> str:
 
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "bool": lambda value: is_true(value) if is_number(value) or isinstance(value, bool) else True,
-    "date": _to_date,
-    "decimal": _to_decimal,
-    "double": _to_double,
-    "int": lambda value: _integer(value, range(-(2**31), 2**31)),
-    "long": lambda value: Int64(milliseconds(value) if is_date(value) else _integer(value, INT64)),
-    "objectId": _to_object_id,
-    "string": _to_string,
+    "date": _convert_to_date,
+    "decimal": _convert_to_decimal,
+    "double": _convert_to_double,
+    "int": lambda value: _to_integer(value, range(-(2**31), 2**31)),
+    "long": lambda value: Int64(to_millis(value) if is_date(value) else _to_integer(value, INT64)),
+    "objectId": _convert_to_object_id,
+    "string": _convert_to_string,
 }
 
 
-def _converted(value: Any, to: Any) -> Any:
-    """Convert a value to another type."""
-    name = _NUMBERS.get(whole(to)) if is_number(to) and is_whole(to) else to
+def _convert_value(value: Any, target: Any) -> Any:
+    name = _TYPE_NAMES.get(trunc(target)) if is_number(target) and is_integral(target) else target
     convert = _CONVERSIONS.get(name) if type(name) is str else None
     if convert is None:
         raise not_supported("$convert of binary data", f"to {name}")
     return convert(value)
 
 
-def _convert(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = compiled(name, operand, scope, "input to", "onError onNull")
-    source, to = fields["input"], fields["to"]
+def _compile_convert(name: str, operand: Any, scope: Scope) -> Expression:
+    fields = compile_fields(name, operand, scope, "input to", "onError onNull")
+    input_expression, type_expression = fields["input"], fields["to"]
     on_error, on_null = fields.get("onError"), fields.get("onNull", compile_expression(None, scope))
 
     def run(variables: Variables) -> Any:
-        value, target = source(variables), to(variables)
+        value, target_type = input_expression(variables), type_expression(variables)
         if is_null(value):
             return on_null(variables)
-        if is_null(target):
+        if is_null(target_type):
             return None
         try:
-            return _converted(value, target)
+            return _convert_value(value, target_type)
         except InvalidText:
             if on_error is None:
-                raise failed_expression(f"{name} of {type_name(value)} to {target}") from None
+                raise failed_expression(f"{name} of {type_name(value)} to {target_type}") from None
             return on_error(variables)
 
-    return folded(run, fields.values())
+    return fold(run, fields.values())
 
 
-def _short_form(to: str) -> Make:
+def _create_short_form(target_type: str) -> Compiler:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
-        parts = operand if isinstance(operand, list) else [operand]
-        if len(parts) != 1:
-            raise failed_expression(f"{name} with {len(parts)} arguments")
-        return _convert(name, {"input": parts[0], "to": to}, scope)
+        operands = operand if isinstance(operand, list) else [operand]
+        if len(operands) != 1:
+            raise failed_expression(f"{name} with {len(operands)} arguments")
+        return _compile_convert(name, {"input": operands[0], "to": target_type}, scope)
 
     return make
 
 
-OPERATORS: Mapping[str, Make] = {
-    "$convert": _convert,
-    **{f"$to{name[0].upper()}{name[1:]}": _short_form(name) for name in _CONVERSIONS},
+OPERATORS: Mapping[str, Compiler] = {
+    "$convert": _compile_convert,
+    **{f"$to{name[0].upper()}{name[1:]}": _create_short_form(name) for name in _CONVERSIONS},
 }

@@ -9,114 +9,116 @@ from gmongo import _random as chance
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import (
+    Compiler,
     Constant,
     Expression,
-    Make,
     Scope,
     Variables,
     check_variable,
     compile_expression,
-    folded,
+    fold,
 )
 from gmongo.testing.store.expressions.operands import (
-    arguments,
-    compiled,
+    check_arguments,
+    compile_arguments,
+    compile_fields,
+    create_collation_operator,
+    create_operator,
     is_null,
-    named,
-    of_type,
-    of_values,
-    under_collation,
+    require_type,
 )
 from gmongo.testing.store.values import MISSING, compare, is_true
 from gmongo.testing.unsupported import not_supported
 
 
-def _comparison(holds: Callable[[int], Any]) -> Make:
-    def run(collation: Collation, left: Any, right: Any) -> Any:
-        return holds(compare(collation.folded(left), collation.folded(right)))
+def _create_comparison(test_order: Callable[[int], Any]) -> Compiler:
+    def compare_values(collation: Collation, left: Any, right: Any) -> Any:
+        return test_order(compare(collation.apply(left), collation.apply(right)))
 
-    return under_collation(run, 2)
+    return create_collation_operator(compare_values, 2)
 
 
-def _quantifier(holds: Callable[[Iterable[bool]], bool]) -> Make:
+def _create_quantifier(join: Callable[[Iterable[bool]], bool]) -> Compiler:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
-        parts = arguments(name, operand, scope, 0, None)
-        return folded(lambda variables: holds(is_true(part(variables)) for part in parts), parts)
+        operands = compile_arguments(name, operand, scope, 0, None)
+        return fold(lambda variables: join(is_true(run(variables)) for run in operands), operands)
 
     return make
 
 
-def _cond(name: str, operand: Any, scope: Scope) -> Expression:
+def _compile_cond(name: str, operand: Any, scope: Scope) -> Expression:
     if isinstance(operand, dict):
-        fields = compiled(name, operand, scope, "if then else")
-        parts = [fields["if"], fields["then"], fields["else"]]
+        fields = compile_fields(name, operand, scope, "if then else")
+        branches = [fields["if"], fields["then"], fields["else"]]
     else:
-        parts = arguments(name, operand, scope, 3, 3)
-    condition, then, otherwise = parts
+        branches = compile_arguments(name, operand, scope, 3, 3)
+    condition, then_branch, else_branch = branches
 
     def run(variables: Variables) -> Any:
-        return then(variables) if is_true(condition(variables)) else otherwise(variables)
+        return then_branch(variables) if is_true(condition(variables)) else else_branch(variables)
 
-    return folded(run, parts)
+    return fold(run, branches)
 
 
-def _if_null(name: str, operand: Any, scope: Scope) -> Expression:
-    parts = arguments(name, operand, scope, 2, None)
+def _compile_if_null(name: str, operand: Any, scope: Scope) -> Expression:
+    operands = compile_arguments(name, operand, scope, 2, None)
 
     def run(variables: Variables) -> Any:
         value: Any = MISSING
-        for part in parts:
-            value = part(variables)
+        for operand_expression in operands:
+            value = operand_expression(variables)
             if not is_null(value):
                 break
         return value
 
-    return folded(run, parts)
+    return fold(run, operands)
 
 
-def _switch(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = named(name, operand, "branches", "default")
-    parts = [compiled(name, branch, scope, "case then") for branch in of_type(list, fields["branches"])]
-    branches = [(part["case"], part["then"]) for part in parts]
-    default = compile_expression(fields["default"], scope) if "default" in fields else None
+def _compile_switch(name: str, operand: Any, scope: Scope) -> Expression:
+    fields = check_arguments(name, operand, "branches", "default")
+    branch_fields = [
+        compile_fields(name, branch, scope, "case then") for branch in require_type(list, fields["branches"])
+    ]
+    branches = [(part["case"], part["then"]) for part in branch_fields]
+    default_branch = compile_expression(fields["default"], scope) if "default" in fields else None
     if not branches:
         raise failed_expression("$switch has no branches")
 
     def run(variables: Variables) -> Any:
-        for case, then in branches:
+        for case, result in branches:
             if is_true(case(variables)):
-                return then(variables)
-        if default is None:
+                return result(variables)
+        if default_branch is None:
             raise failed_expression("$switch has no matching branch")
-        return default(variables)
+        return default_branch(variables)
 
-    return folded(run, [*(part for branch in branches for part in branch), *([default] if default else [])])
+    return fold(run, [*(part for branch in branches for part in branch), *([default_branch] if default_branch else [])])
 
 
-def _literal(_name: str, operand: Any, _scope: Scope) -> Expression:
+def _compile_literal(_name: str, operand: Any, _scope: Scope) -> Expression:
     return Constant(operand)
 
 
-def _let(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = named(name, operand, "vars in")
-    for variable in of_type(dict, fields["vars"]):
+def _compile_let(name: str, operand: Any, scope: Scope) -> Expression:
+    fields = check_arguments(name, operand, "vars in")
+    for variable in require_type(dict, fields["vars"]):
         check_variable(variable)
-    parts = {variable: compile_expression(part, scope) for variable, part in fields["vars"].items()}
-    inner = compile_expression(fields["in"], scope.within(parts))
+    values = {name: compile_expression(value, scope) for name, value in fields["vars"].items()}
+    inner_expression = compile_expression(fields["in"], scope.add_names(values))
 
     def run(variables: Variables) -> Any:
-        return inner({**variables, **{variable: part(variables) for variable, part in parts.items()}})
+        return inner_expression({**variables, **{variable: part(variables) for variable, part in values.items()}})
 
     return run
 
 
-def _random(_name: str, operand: Any, _scope: Scope) -> Expression:
+def _compile_random(_name: str, operand: Any, _scope: Scope) -> Expression:
     if operand not in ({}, []):
         raise failed_expression("$rand has arguments")
     return lambda variables: chance.random()
 
 
-def _meta(_name: str, operand: Any, scope: Scope) -> Expression:
+def _compile_meta(_name: str, operand: Any, scope: Scope) -> Expression:
     score = scope.score
     if operand != "textScore" or score is None:
         raise not_supported("$meta", repr(operand))
@@ -128,23 +130,23 @@ def _meta(_name: str, operand: Any, scope: Scope) -> Expression:
     return run
 
 
-OPERATORS: Mapping[str, Make] = {
-    "$eq": _comparison(lambda order: order == 0),
-    "$ne": _comparison(lambda order: order != 0),
-    "$gt": _comparison(lambda order: order > 0),
-    "$gte": _comparison(lambda order: order >= 0),
-    "$lt": _comparison(lambda order: order < 0),
-    "$lte": _comparison(lambda order: order <= 0),
-    "$cmp": _comparison(lambda order: order),
-    "$and": _quantifier(all),
-    "$or": _quantifier(any),
-    "$not": of_values(lambda value: not is_true(value), 1),
-    "$cond": _cond,
-    "$ifNull": _if_null,
-    "$switch": _switch,
-    "$literal": _literal,
-    "$const": _literal,
-    "$let": _let,
-    "$rand": _random,
-    "$meta": _meta,
+OPERATORS: Mapping[str, Compiler] = {
+    "$eq": _create_comparison(lambda order: order == 0),
+    "$ne": _create_comparison(lambda order: order != 0),
+    "$gt": _create_comparison(lambda order: order > 0),
+    "$gte": _create_comparison(lambda order: order >= 0),
+    "$lt": _create_comparison(lambda order: order < 0),
+    "$lte": _create_comparison(lambda order: order <= 0),
+    "$cmp": _create_comparison(lambda order: order),
+    "$and": _create_quantifier(all),
+    "$or": _create_quantifier(any),
+    "$not": create_operator(lambda value: not is_true(value), 1),
+    "$cond": _compile_cond,
+    "$ifNull": _compile_if_null,
+    "$switch": _compile_switch,
+    "$literal": _compile_literal,
+    "$const": _compile_literal,
+    "$let": _compile_let,
+    "$rand": _compile_random,
+    "$meta": _compile_meta,
 }

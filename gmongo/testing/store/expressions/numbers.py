@@ -13,80 +13,84 @@ from bson.decimal128 import Decimal128
 from bson.int64 import Int64
 
 from gmongo.testing.store import arithmetic
-from gmongo.testing.store.arithmetic import CONTEXT, decimal, to_decimal
+from gmongo.testing.store.arithmetic import CONTEXT, to_bson_decimal, to_decimal
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import Make
-from gmongo.testing.store.expressions.operands import is_null, null_for_null, number, of_values
-from gmongo.testing.store.values import date_of, is_date, is_number, is_whole, milliseconds, whole
+from gmongo.testing.store.expressions.compiling import Compiler
+from gmongo.testing.store.expressions.operands import create_operator, is_null, propagate_null, require_number
+from gmongo.testing.store.values import create_date, is_date, is_integral, is_number, to_millis, trunc
 
-_WIDE = CONTEXT.copy()
-_WIDE.prec = 1200
+_WIDE_CONTEXT = CONTEXT.copy()
+_WIDE_CONTEXT.prec = 1200
 
 
-def _is_decimal(*values: Any) -> bool:
+def _has_decimal(*values: Any) -> bool:
     """Return True if one of the values is a decimal. The result of an operator with a decimal operand is a decimal."""
     return any(isinstance(value, Decimal128) for value in values)
 
 
 def _add(*operands: Any) -> Any:
     dates = [value for value in operands if is_date(value)]
-    total = arithmetic.total([number(value) for value in operands if not is_date(value) and not is_null(value)])
-    if len(dates) > 1 or (dates and not is_whole(total)):
+    total = arithmetic.sum_values(
+        [require_number(value) for value in operands if not is_date(value) and not is_null(value)]
+    )
+    if len(dates) > 1 or (dates and not is_integral(total)):
         raise failed_expression("$add of two dates, or of a date and a fraction")
     if any(map(is_null, operands)):
         return None
-    return date_of(milliseconds(dates[0]) + whole(total)) if dates else total
+    return create_date(to_millis(dates[0]) + trunc(total)) if dates else total
 
 
 def _subtract(left: Any, right: Any) -> Any:
     if is_date(left) and is_date(right):
-        return Int64(milliseconds(left) - milliseconds(right))
+        return Int64(to_millis(left) - to_millis(right))
     if is_date(left) and is_number(right):
-        if not is_whole(right):
+        if not is_integral(right):
             raise failed_expression("$subtract of a date and a fraction")
-        return date_of(milliseconds(left) - whole(right))
-    return arithmetic.combine(operator.sub, number(left), number(right))
+        return create_date(to_millis(left) - trunc(right))
+    return arithmetic.combine(operator.sub, require_number(left), require_number(right))
 
 
 def _multiply(*operands: Any) -> Any:
-    numbers = [number(value) for value in operands if not is_null(value)]
+    numbers = [require_number(value) for value in operands if not is_null(value)]
     return functools.reduce(arithmetic.multiply, numbers, 1) if len(numbers) == len(operands) else None
 
 
 def _divide(dividend: Any, divisor: Any) -> Any:
-    if to_decimal(number(divisor)) == 0:
+    if to_decimal(require_number(divisor)) == 0:
         raise failed_expression("$divide by 0")
-    if _is_decimal(number(dividend), divisor):
+    if _has_decimal(require_number(dividend), divisor):
         return Decimal128(CONTEXT.divide(to_decimal(dividend), to_decimal(divisor)))
     return dividend / divisor
 
 
 def _mod(left: Any, right: Any) -> Any:
-    if to_decimal(number(right)) == 0:
+    if to_decimal(require_number(right)) == 0:
         raise failed_expression("$mod by 0")
-    if _is_decimal(number(left), right):
+    if _has_decimal(require_number(left), right):
         return Decimal128(CONTEXT.remainder(to_decimal(left), to_decimal(right)))
     if isinstance(left, float) or isinstance(right, float):
         return math.fmod(left, right) if math.isfinite(left) else math.nan
-    return arithmetic.integer(abs(left) % abs(right) * (1 if left >= 0 else -1), left, right)
+    return arithmetic.to_integer(abs(left) % abs(right) * (1 if left >= 0 else -1), left, right)
 
 
-def unary(of_doubles: Callable[[Any], Any], of_decimals: Callable[[Decimal], Decimal]) -> Make:
+def create_unary(for_doubles: Callable[[Any], Any], for_decimals: Callable[[Decimal], Decimal]) -> Compiler:
     """Return an operator with one numeric argument. The result for null is null."""
 
     def run(value: Any) -> Any:
-        return decimal(of_decimals(value.to_decimal())) if _is_decimal(value) else of_doubles(number(value))
+        if _has_decimal(value):
+            return to_bson_decimal(for_decimals(value.to_decimal()))
+        return for_doubles(require_number(value))
 
-    return of_values(null_for_null(run), 1)
+    return create_operator(propagate_null(run), 1)
 
 
-def _absolute(value: Any) -> Any:
+def _compute_absolute_value(value: Any) -> Any:
     if value == -(2**63):
         raise failed_expression("$abs of the least long")
-    return abs(value) if isinstance(value, float) else arithmetic.integer(abs(int(value)), value)
+    return abs(value) if isinstance(value, float) else arithmetic.to_integer(abs(int(value)), value)
 
 
-def _rounding_doubles(function: Callable[[float], int]) -> Callable[[Any], Any]:
+def _round_doubles(function: Callable[[float], int]) -> Callable[[Any], Any]:
     """Return a function that rounds doubles to doubles without a fractional part, and does not change integers."""
 
     def run(value: Any) -> Any:
@@ -95,28 +99,30 @@ def _rounding_doubles(function: Callable[[float], int]) -> Callable[[Any], Any]:
     return run
 
 
-def _rounding_decimals(rounding: str) -> Callable[[Decimal], Decimal]:
+def _round_decimals(rounding: str) -> Callable[[Decimal], Decimal]:
     return lambda value: value.to_integral_value(rounding) if value.is_finite() else value
 
 
-def _rounding_operator(name: str, rounding: str) -> Make:
+def _create_rounding_operator(name: str, rounding: str) -> Compiler:
     def run(value: Any, places: Any = 0) -> Any:
-        if not is_whole(number(places)) or not 0 <= whole(places) <= 100:
+        if not is_integral(require_number(places)) or not 0 <= trunc(places) <= 100:
             raise failed_expression(f"{name} to {places} places")
-        return _round_to_places(name, number(value), whole(places), rounding)
+        return _round_to_places(name, require_number(value), trunc(places), rounding)
 
-    return of_values(null_for_null(run), 1, 2)
+    return create_operator(propagate_null(run), 1, 2)
 
 
 def _round_to_places(name: str, value: Any, places: int, rounding: str) -> Any:
     unit = Decimal(1).scaleb(-places)
     if isinstance(value, Decimal128):
-        exact = value.to_decimal()
-        return decimal(exact.quantize(unit, rounding, CONTEXT) if _needs_rounding(exact, places) else exact)
+        exact_value = value.to_decimal()
+        return to_bson_decimal(
+            exact_value.quantize(unit, rounding, CONTEXT) if _needs_rounding(exact_value, places) else exact_value
+        )
     if isinstance(value, float):
         if not math.isfinite(value) or not _needs_rounding(Decimal(value), places):
             return value
-        return float(Decimal(value).quantize(unit, rounding, _WIDE))
+        return float(Decimal(value).quantize(unit, rounding, _WIDE_CONTEXT))
     return value
 
 
@@ -126,15 +132,15 @@ def _needs_rounding(value: Decimal, places: int) -> bool:
     return isinstance(exponent, int) and exponent < -places
 
 
-OPERATORS: Mapping[str, Make] = {
-    "$abs": unary(_absolute, abs),
-    "$add": of_values(_add, 0, None, commutes=True),
-    "$ceil": unary(_rounding_doubles(math.ceil), _rounding_decimals(ROUND_CEILING)),
-    "$divide": of_values(null_for_null(_divide), 2),
-    "$floor": unary(_rounding_doubles(math.floor), _rounding_decimals(ROUND_FLOOR)),
-    "$mod": of_values(null_for_null(_mod), 2),
-    "$multiply": of_values(_multiply, 0, None, commutes=True),
-    "$round": _rounding_operator("$round", ROUND_HALF_EVEN),
-    "$subtract": of_values(null_for_null(_subtract), 2),
-    "$trunc": _rounding_operator("$trunc", ROUND_DOWN),
+OPERATORS: Mapping[str, Compiler] = {
+    "$abs": create_unary(_compute_absolute_value, abs),
+    "$add": create_operator(_add, 0, None, commutes=True),
+    "$ceil": create_unary(_round_doubles(math.ceil), _round_decimals(ROUND_CEILING)),
+    "$divide": create_operator(propagate_null(_divide), 2),
+    "$floor": create_unary(_round_doubles(math.floor), _round_decimals(ROUND_FLOOR)),
+    "$mod": create_operator(propagate_null(_mod), 2),
+    "$multiply": create_operator(_multiply, 0, None, commutes=True),
+    "$round": _create_rounding_operator("$round", ROUND_HALF_EVEN),
+    "$subtract": create_operator(propagate_null(_subtract), 2),
+    "$trunc": _create_rounding_operator("$trunc", ROUND_DOWN),
 }

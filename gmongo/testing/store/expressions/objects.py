@@ -6,43 +6,42 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, Variables, compile_expression, folded
-from gmongo.testing.store.expressions.operands import is_null, named, of_type, of_values
+from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, Variables, compile_expression, fold
+from gmongo.testing.store.expressions.operands import check_arguments, create_operator, is_null, require_type
 from gmongo.testing.store.values import MISSING, is_number, type_name
 
 
-def merged(values: Iterable[Any]) -> dict[str, Any]:
+def merge(documents: Iterable[Any]) -> dict[str, Any]:
     """Return a document with the fields of several documents."""
-    found: dict[str, Any] = {}
-    for value in values:
-        if not is_null(value):
-            found.update(of_type(dict, value))
-    return found
+    fields: dict[str, Any] = {}
+    for document in documents:
+        if not is_null(document):
+            fields.update(require_type(dict, document))
+    return fields
 
 
-def _merged_arguments(*values: Any) -> dict[str, Any]:
-    return merged(values[0] if len(values) == 1 and isinstance(values[0], list) else values)
+def _merge_arguments(*values: Any) -> dict[str, Any]:
+    return merge(values[0] if len(values) == 1 and isinstance(values[0], list) else values)
 
 
-def _field_name(name: str, expression: Any) -> str:
-    """Return the name of the field of a ``$getField`` or ``$setField``."""
+def _parse_field_name(name: str, expression: Any) -> str:
     if isinstance(expression, dict) and set(expression) <= {"$const", "$literal"} and len(expression) == 1:
         (expression,) = expression.values()
     elif isinstance(expression, str) and expression.startswith("$"):
         raise failed_expression(f"{name} with a path as field")
-    if "\0" in of_type(str, expression):
+    if "\0" in require_type(str, expression):
         raise failed_expression(f"{name} with a null byte")
     return str(expression)
 
 
-def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
+def _compile_get_field(name: str, operand: Any, scope: Scope) -> Expression:
     is_short = not isinstance(operand, dict) or next(iter(operand), "").startswith("$")
-    fields = {"field": operand, "input": "$$CURRENT"} if is_short else named(name, operand, "field input")
-    field = _field_name(name, fields["field"])
-    source = compile_expression(fields["input"], scope)
+    fields = {"field": operand, "input": "$$CURRENT"} if is_short else check_arguments(name, operand, "field input")
+    field = _parse_field_name(name, fields["field"])
+    compute_input = compile_expression(fields["input"], scope)
 
     def run(variables: Variables) -> Any:
-        document = source(variables)
+        document = compute_input(variables)
         if isinstance(document, dict):
             return document.get(field, MISSING)
         return None if document is None else MISSING
@@ -50,30 +49,31 @@ def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
     return run
 
 
-def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
+def _compile_set_field(name: str, operand: Any, scope: Scope) -> Expression:
     if name == "$setField":
-        fields = named(name, operand, "field input value")
+        fields = check_arguments(name, operand, "field input value")
     else:
-        fields = {**named(name, operand, "field input"), "value": "$$REMOVE"}
-    field = _field_name(name, fields["field"])
-    source, new = compile_expression(fields["input"], scope), compile_expression(fields["value"], scope)
+        fields = {**check_arguments(name, operand, "field input"), "value": "$$REMOVE"}
+    field = _parse_field_name(name, fields["field"])
+    compute_input = compile_expression(fields["input"], scope)
+    compute_value = compile_expression(fields["value"], scope)
 
     def run(variables: Variables) -> Any:
-        document, value = source(variables), new(variables)
+        document, value = compute_input(variables), compute_value(variables)
         if is_null(document):
             return None
         if value is MISSING:
-            return {one: part for one, part in of_type(dict, document).items() if one != field}
-        return {**of_type(dict, document), field: value}
+            return {key: item for key, item in require_type(dict, document).items() if key != field}
+        return {**require_type(dict, document), field: value}
 
-    return folded(run, [source, new])
+    return fold(run, [compute_input, compute_value])
 
 
-OPERATORS: Mapping[str, Make] = {
-    "$getField": _get_field,
-    "$isNumber": of_values(lambda value: is_number(value), 1),
-    "$mergeObjects": of_values(_merged_arguments, 0, None),
-    "$setField": _set_field,
-    "$type": of_values(lambda value: type_name(value), 1),
-    "$unsetField": _set_field,
+OPERATORS: Mapping[str, Compiler] = {
+    "$getField": _compile_get_field,
+    "$isNumber": create_operator(lambda value: is_number(value), 1),
+    "$mergeObjects": create_operator(_merge_arguments, 0, None),
+    "$setField": _compile_set_field,
+    "$type": create_operator(lambda value: type_name(value), 1),
+    "$unsetField": _compile_set_field,
 }

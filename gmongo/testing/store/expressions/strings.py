@@ -12,14 +12,21 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import failed_expression
-from gmongo.testing.store.expressions.compiling import Make
-from gmongo.testing.store.expressions.operands import integer, is_null, null_for_null, of_fields, of_type, of_values
+from gmongo.testing.store.expressions.compiling import Compiler
+from gmongo.testing.store.expressions.operands import (
+    create_named,
+    create_operator,
+    is_null,
+    propagate_null,
+    require_integer,
+    require_type,
+)
 from gmongo.testing.store.patterns import compile_pattern, is_pattern
 from gmongo.testing.store.values import is_date, is_number
 from gmongo.testing.unsupported import not_supported
 
 
-def number_text(value: Any) -> str:
+def format_number(value: Any) -> str:
     """Convert a number to a string."""
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -28,7 +35,7 @@ def number_text(value: Any) -> str:
     return str(value) if isinstance(value, Decimal128) else str(int(value))
 
 
-def date_text(value: Any) -> str:
+def format_date(value: Any) -> str:
     """Convert a date to a string in UTC, such as ``2000-01-01T00:00:00.000Z``."""
     if not isinstance(value, datetime.datetime):
         raise not_supported("a date beyond the years 1 to 9999")
@@ -36,74 +43,75 @@ def date_text(value: Any) -> str:
 
 
 # The characters that `$trim` removes by default.
-_WHITESPACE = "\0\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
-_UPPER = {letter: letter - 32 for letter in range(ord("a"), ord("z") + 1)}
-_LOWER = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
+_TRIMMED_CHARACTERS = "\0\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
+_TO_UPPER = {letter: letter - 32 for letter in range(ord("a"), ord("z") + 1)}
+_TO_LOWER = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
 
 
-def _coerced(value: Any) -> str:
+def _convert_to_string(value: Any) -> str:
     """Convert a value to a string. Null and missing values become an empty string."""
     if is_null(value):
         return ""
     if is_date(value):
-        return date_text(value)
+        return format_date(value)
     if isinstance(value, Timestamp):
         return f"Timestamp({value.time}, {value.inc})"
     if is_number(value):
-        return number_text(value)
-    return str(of_type(str, value))
+        return format_number(value)
+    return str(require_type(str, value))
 
 
-def _concatenated(*values: Any) -> Any:
-    found = []
+def _concatenate_strings(*values: Any) -> Any:
+    texts = []
     for value in values:
         if is_null(value):
             return None
-        found.append(of_type(str, value))
-    return "".join(found)
+        texts.append(require_type(str, value))
+    return "".join(texts)
 
 
-def _substring(value: Any, start: Any, length: Any) -> str:
-    first = integer(start, least=0)
-    return _coerced(value)[first : first + integer(length, least=0)]
+def _select_substring(value: Any, start: Any, length: Any) -> str:
+    start_index = require_integer(start, least=0)
+    return _convert_to_string(value)[start_index : start_index + require_integer(length, least=0)]
 
 
-def _split(value: Any, separator: Any) -> list[str]:
-    if not of_type(str, separator):
+def _split_string(value: Any, separator: Any) -> list[str]:
+    if not require_type(str, separator):
         raise failed_expression("$split with an empty separator")
-    parts: list[str] = of_type(str, value).split(separator)
+    parts: list[str] = require_type(str, value).split(separator)
     return parts
 
 
-def _index(text: Any, expected: Any, *bounds: Any) -> Any:
+def _find_substring(text: Any, word: Any, *bounds: Any) -> Any:
     if is_null(text):
         return None
-    limits = [integer(value, least=0) for value in bounds]
-    first, last = [*limits, len(of_type(str, text))][:2] if limits else (0, len(of_type(str, text)))
-    return text.find(of_type(str, expected), first, last) if first <= min(last, len(text)) else -1
+    indexes = [require_integer(value, least=0) for value in bounds]
+    length = len(require_type(str, text))
+    start, end = [*indexes, length][:2] if indexes else (0, length)
+    return text.find(require_type(str, word), start, end) if start <= min(end, len(text)) else -1
 
 
-def _trim_operator(trim: Callable[[str, str], str]) -> Make:
-    def run(input: Any, chars: Any = _WHITESPACE) -> Any:
+def _create_trim_operator(trim: Callable[[str, str], str]) -> Compiler:
+    def run(input: Any, chars: Any = _TRIMMED_CHARACTERS) -> Any:
         for value in (input, chars):
             if not is_null(value):
-                of_type(str, value)
+                require_type(str, value)
         return None if is_null(input) or is_null(chars) else trim(input, chars)
 
-    return of_fields("input", "chars", run)
+    return create_named("input", "chars", run)
 
 
 def _replace_all(input: Any, find: Any, replacement: Any) -> Any:
     for value in (input, find, replacement):
         if not is_null(value):
-            of_type(str, value)
+            require_type(str, value)
     return None if any(map(is_null, (input, find, replacement))) else input.replace(find, replacement)
 
 
-def _regex_match(input: Any, regex: Any, options: Any = None) -> bool:
+def _match_regex(input: Any, regex: Any, options: Any = None) -> bool:
     for value in (input, options) if is_pattern(regex) else (input, regex, options):
         if not is_null(value):
-            of_type(str, value)
+            require_type(str, value)
     if is_null(regex):
         return False
     if is_pattern(regex) and not is_null(options) and int(regex.flags) & ~32:
@@ -115,17 +123,17 @@ def _regex_match(input: Any, regex: Any, options: Any = None) -> bool:
     return not is_null(input) and pattern.search(input) is not None
 
 
-OPERATORS: Mapping[str, Make] = {
-    "$concat": of_values(_concatenated, 0, None),
-    "$indexOfCP": of_values(_index, 2, 4),
-    "$ltrim": _trim_operator(str.lstrip),
-    "$regexMatch": of_fields("input regex", "options", _regex_match),
-    "$replaceAll": of_fields("input find replacement", "", _replace_all),
-    "$rtrim": _trim_operator(str.rstrip),
-    "$split": of_values(null_for_null(_split), 2),
-    "$strLenCP": of_values(lambda value: len(of_type(str, value)), 1),
-    "$substrCP": of_values(_substring, 3),
-    "$toLower": of_values(lambda value: _coerced(value).translate(_LOWER), 1),
-    "$toUpper": of_values(lambda value: _coerced(value).translate(_UPPER), 1),
-    "$trim": _trim_operator(str.strip),
+OPERATORS: Mapping[str, Compiler] = {
+    "$concat": create_operator(_concatenate_strings, 0, None),
+    "$indexOfCP": create_operator(_find_substring, 2, 4),
+    "$ltrim": _create_trim_operator(str.lstrip),
+    "$regexMatch": create_named("input regex", "options", _match_regex),
+    "$replaceAll": create_named("input find replacement", "", _replace_all),
+    "$rtrim": _create_trim_operator(str.rstrip),
+    "$split": create_operator(propagate_null(_split_string), 2),
+    "$strLenCP": create_operator(lambda value: len(require_type(str, value)), 1),
+    "$substrCP": create_operator(_select_substring, 3),
+    "$toLower": create_operator(lambda value: _convert_to_string(value).translate(_TO_LOWER), 1),
+    "$toUpper": create_operator(lambda value: _convert_to_string(value).translate(_TO_UPPER), 1),
+    "$trim": _create_trim_operator(str.strip),
 }

@@ -6,33 +6,35 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.store import arithmetic
-from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, Variables, folded
-from gmongo.testing.store.expressions.operands import arguments
+from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, Variables, fold
+from gmongo.testing.store.expressions.operands import compile_arguments
 
 Summary = Callable[[Any, Scope], Any]
 
 
-def _summary_operator(summary: Summary) -> Make:
-    """Return an operator of its arguments, or of the elements of its only argument if the argument is an array."""
+def _create_summary_operator(summary: Summary) -> Compiler:
+    """Return an operator that summarizes its arguments, or the elements of its only argument, an
+    array.
+    """
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
-        parts = arguments(name, operand, scope, 0, None)
+        expressions = compile_arguments(name, operand, scope, 0, None)
 
         def run(variables: Variables) -> Any:
-            values = [part(variables) for part in parts]
+            values = [expression(variables) for expression in expressions]
             is_single_array = len(values) == 1 and isinstance(values[0], list)
             return summary(values[0] if is_single_array else values, scope)
 
-        return folded(run, parts)
+        return fold(run, expressions)
 
     return make
 
 
 SUMMARIES: Mapping[str, Summary] = {
-    "$avg": lambda values, scope: arithmetic.average(scope.pace.through(values)),
-    "$max": lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded),
-    "$min": lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded),
-    "$sum": lambda values, scope: arithmetic.total(scope.pace.through(values)),
+    "$avg": lambda values, scope: arithmetic.compute_average(scope.pace.iterate(values)),
+    "$max": lambda values, scope: arithmetic.find_extreme(scope.pace.iterate(values), -1, scope.collation.apply),
+    "$min": lambda values, scope: arithmetic.find_extreme(scope.pace.iterate(values), 1, scope.collation.apply),
+    "$sum": lambda values, scope: arithmetic.sum_values(scope.pace.iterate(values)),
 }
 """The functions that compute a result from values, for expression operators and accumulators."""
-OPERATORS: Mapping[str, Make] = {name: _summary_operator(summary) for name, summary in SUMMARIES.items()}
+OPERATORS: Mapping[str, Compiler] = {name: _create_summary_operator(summary) for name, summary in SUMMARIES.items()}
