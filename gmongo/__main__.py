@@ -28,8 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.check:
         return run_program(options.module, options.program, options.arguments)
 
-    from gmongo._stand_in.import_audit import ImportAudit
-    from gmongo._stand_in.report import write_report
+    from gmongo._stand_in.import_audit import ImportAudit, write_report
 
     audit = ImportAudit()
     stand_in.on_import = audit.record_import

@@ -8,7 +8,7 @@ error at the construction of an object.
 
 from __future__ import annotations
 
-from gmongo._stand_in.install import install
+from gmongo._stand_in.finder import install
 from gmongo._stand_in.module_aliases import PYMONGO_VERSION
 
 __all__ = ["PYMONGO_VERSION", "install"]

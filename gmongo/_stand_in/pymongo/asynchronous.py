@@ -11,7 +11,7 @@ from typing import ClassVar, NoReturn
 from gmongo.errors import ConfigurationError
 from gmongo.gridfs import DEFAULT_CHUNK_SIZE, NoFile
 
-__all__ = ["DEFAULT_CHUNK_SIZE", "AsyncGridFS", "AsyncGridFSBucket", "AsyncMongoClient", "NoFile"]
+__all__ = ["DEFAULT_CHUNK_SIZE", "AsyncMongoClient", "NoFile"]
 
 __path__: list[str] = []  # makes the module a package, so that pymongo.asynchronous.mongo_client can be imported
 
@@ -34,21 +34,16 @@ def _placeholder(name: str, *bases: type[object]) -> type[object]:
 
 
 AsyncMongoClient = _placeholder("AsyncMongoClient")
-AsyncDatabase = _placeholder("AsyncDatabase")
-AsyncCollection = _placeholder("AsyncCollection")
-AsyncCursor = _placeholder("AsyncCursor")
-AsyncRawBatchCursor = _placeholder("AsyncRawBatchCursor")
-AsyncCommandCursor = _placeholder("AsyncCommandCursor")
-AsyncRawBatchCommandCursor = _placeholder("AsyncRawBatchCommandCursor")
-AsyncClientSession = _placeholder("AsyncClientSession")
+_CURSORS = ("AsyncCursor", "AsyncRawBatchCursor", "AsyncCommandCursor", "AsyncRawBatchCommandCursor")
+_GRID_FILES = ("AsyncGridFS", "AsyncGridFSBucket", "AsyncGridIn", "AsyncGridOut", "AsyncGridOutCursor")
+_OTHERS = (
+    "AsyncDatabase",
+    "AsyncCollection",
+    "AsyncClientSession",
+    "AsyncClientEncryption",
+    "AsyncHTTPProxyKMSConnect",
+)
+globals().update((name, _placeholder(name)) for name in (*_CURSORS, *_GRID_FILES, *_OTHERS))
 AsyncChangeStream = _placeholder("AsyncChangeStream")
-AsyncClusterChangeStream = _placeholder("AsyncClusterChangeStream", AsyncChangeStream)
-AsyncDatabaseChangeStream = _placeholder("AsyncDatabaseChangeStream", AsyncChangeStream)
-AsyncCollectionChangeStream = _placeholder("AsyncCollectionChangeStream", AsyncChangeStream)
-AsyncClientEncryption = _placeholder("AsyncClientEncryption")
-AsyncHTTPProxyKMSConnect = _placeholder("AsyncHTTPProxyKMSConnect")
-AsyncGridFS = _placeholder("AsyncGridFS")
-AsyncGridFSBucket = _placeholder("AsyncGridFSBucket")
-AsyncGridIn = _placeholder("AsyncGridIn")
-AsyncGridOut = _placeholder("AsyncGridOut")
-AsyncGridOutCursor = _placeholder("AsyncGridOutCursor")
+_STREAMS = ("AsyncClusterChangeStream", "AsyncDatabaseChangeStream", "AsyncCollectionChangeStream")
+globals().update((name, _placeholder(name, AsyncChangeStream)) for name in _STREAMS)
