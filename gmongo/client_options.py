@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from gmongo import options as client_options
 from gmongo import pool_options
-from gmongo._documents import Document, DocumentDict, without_none
+from gmongo._documents import Document, DocumentDict, Value, without_none
 from gmongo._inherited_options import InheritedOptions
 from gmongo._telemetry.settings import TelemetrySettings, telemetry_settings
 from gmongo._tls import tls_of
@@ -20,9 +19,12 @@ from gmongo.errors import ConfigurationError, InsecureConnectionWarning, Invalid
 from gmongo.execution.backpressure import BASE_BACKOFF, MAX_RETRIES
 from gmongo.execution.retry import ExecutionSettings
 from gmongo.monitoring import EventListeners
-from gmongo.options import Options
-from gmongo.options.hosts import DEFAULT_PORT, is_on_this_machine, split_hosts
+from gmongo.options import client_values
+from gmongo.options.hosts import DEFAULT_PORT, is_on_this_machine, parse_hosts
+from gmongo.options.mapping import Options
 from gmongo.options.notices import notice
+from gmongo.options.rules import check_combination, overriding_options, validate_keyword_options
+from gmongo.options.srv import srv_name
 from gmongo.options.uri import read_uri
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
@@ -38,13 +40,17 @@ if TYPE_CHECKING:
 __all__ = ["ClientOptions"]
 
 _DEFAULT_CONNECT_TIMEOUT = 20.0
-_DEFAULT_LOCAL_THRESHOLD_MS = 15
 _DEFAULT_PROXY_PORT = 1080
 _LARGEST_PORT = 65535
 _SENDS_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
 
 # Pool options that events and logs show, in the order of the log message (CMAP-214). Times are in milliseconds.
 _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
+
+
+def _option(key: str, default: object, doc: str) -> Value:
+    """Return a property whose value is the option `key`, or `default` if the option is not set."""
+    return property(lambda options: options.merged.get(key, default), doc=doc)
 
 
 class ClientOptions(InheritedOptions):
@@ -64,7 +70,7 @@ class ClientOptions(InheritedOptions):
             raise TypeError(f"port must be an integer, not {type(port).__name__}")
         if port is not None and not 1 <= port <= _LARGEST_PORT:
             raise InvalidOption(f"port must be an integer from 1 to {_LARGEST_PORT}, not {port}")
-        checked = client_options.validate_keyword_options(keywords)
+        checked = validate_keyword_options(keywords)
         self._username: str | None = checked.get("username")
         self._password: str | None = checked.pop("password", None)
         self.seeds, self.default_database, merged, srv_hostname = self._merge(host, port or DEFAULT_PORT, checked)
@@ -73,12 +79,12 @@ class ClientOptions(InheritedOptions):
         driver: DriverInfo | None = merged.get("driver")
         self.libraries: tuple[DriverInfo, ...] = (driver,) if driver else ()  # the libraries that wrap gmongo
         self.credential = self._checked_credential(self.seeds, merged)
-        self._srv = client_options.srv_name(srv_hostname, merged) if srv_hostname else None
+        self._srv = srv_name(srv_hostname, merged) if srv_hostname else None
         super().__init__(
-            client_options.codec_options(merged),
-            client_options.read_preference(merged),
-            client_options.write_concern(merged),
-            client_options.read_concern(merged),
+            client_values.codec_options(merged),
+            client_values.read_preference(merged),
+            client_values.write_concern(merged),
+            client_values.read_concern(merged),
         )
         self.server_api: ServerApi | None = merged.get("server_api")
         self.silent = silent
@@ -102,33 +108,25 @@ class ClientOptions(InheritedOptions):
         uri: DocumentDict | None = None
         for entity in entities:
             if not _is_uri(entity):
-                seeds.update(dict.fromkeys(split_hosts(entity, port)))
+                seeds.update(dict.fromkeys(parse_hosts(entity, port)))
                 continue
             if uri is not None:
                 raise ConfigurationError("host must not contain several URIs: one URI may name several hosts")
-            uri = read_uri(
-                entity,
-                port,
-                warn=True,
-                srv_service_name=keywords.get("srvservicename"),
-                srv_max_hosts=keywords.get("srvmaxhosts"),
-                srv_allowed_hosts_suffix=keywords.get("srvallowedhostssuffix"),
-                srv_host_validator=keywords.get("srv_host_validator"),
-                resolve=False,
-            )
+            srv_options = {name: value for name, value in keywords.items() if name.startswith("srv")}
+            uri = read_uri(entity, port, warn=True, srv_options=srv_options, resolve=False)
             seeds.update(dict.fromkeys(uri["nodelist"]))
         if uri is None:
             return tuple(seeds), None, Options(keywords), None
         self._username = uri["username"] if self._username is None else self._username
         self._password = uri["password"] if self._password is None else self._password
-        merged = Options({**uri["options"], **client_options.overriding_options(keywords, uri["own"])})
+        merged = Options({**uri["options"], **overriding_options(keywords, uri["own"])})
         return tuple(seeds), uri["database"], merged, uri["fqdn"]
 
     def _checked_credential(self, seeds: Sequence[Address], merged: Options) -> Credential | None:
         """Check that the options and the seeds do not contradict each other, and return the credential."""
-        client_options.check_combination(merged, len(seeds), self.srv_hostname is not None)
+        check_combination(merged, len(seeds), self.srv_hostname is not None)
         credential = credential_of(merged, self._username, self._password, self.default_database)
-        if credential is not None and not client_options.tls_enabled(merged):
+        if credential is not None and not client_values.tls_enabled(merged):
             _check_mechanism_without_tls(credential, [seed for seed in seeds if seed != self._srv_seed])
         return credential
 
@@ -173,93 +171,63 @@ class ClientOptions(InheritedOptions):
             connection=connection,
         )
 
-    @property
-    def connect(self) -> bool:
-        """True (the default) starts the monitors in the constructor. False starts them with the first operation."""
-        return bool(self.merged.get("connect", True))
-
-    @property
-    def srv_service_name(self) -> str:
-        """The SRV service name of a ``mongodb+srv`` URI. The default is ``mongodb``."""
-        return str(self.merged.get("srvservicename", "mongodb"))
-
-    @property
-    def direct_connection(self) -> bool | None:
-        """True if the client connects only to the given host. None if the application did not set the option."""
-        return self.merged.get("directconnection")
-
-    @property
-    def load_balanced(self) -> bool | None:
-        """True if the host is a load balancer. None if the application did not set the option."""
-        return self.merged.get("loadbalanced")
-
-    @property
-    def replica_set_name(self) -> str | None:
-        """The name that the replica set must have. None allows any name."""
-        return self.merged.get("replicaset")
-
-    @property
-    def local_threshold_ms(self) -> float:
-        """The width of the latency window of server selection, in milliseconds. The default is 15."""
-        threshold: float = self.merged.get("localthresholdms", _DEFAULT_LOCAL_THRESHOLD_MS)
-        return threshold
-
-    @property
-    def server_selection_timeout(self) -> float:
-        """The time limit of server selection, in seconds. The default is 30."""
-        timeout: float = self.merged.get("serverselectiontimeoutms", TopologySettings.server_selection_timeout)
-        return timeout
-
-    @property
-    def heartbeat_frequency(self) -> float:
-        """The interval between two checks of a server, in seconds. The default is 10."""
-        interval: float = self.merged.get("heartbeatfrequencyms", TopologySettings.heartbeat_frequency)
-        return interval
-
-    @property
-    def server_monitoring_mode(self) -> str:
-        """The server monitoring mode: ``auto`` (the default), ``stream`` or ``poll``."""
-        return str(self.merged.get("servermonitoringmode", "auto"))
-
-    @property
-    def server_selector(self) -> Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None:
-        """The function of the application that filters the servers in server selection, or None."""
-        return self.merged.get("server_selector")
+    connect: bool = _option(
+        "connect",
+        True,
+        "True (the default) starts the monitors in the constructor. False starts them with the first operation.",
+    )
+    srv_service_name: str = _option(
+        "srvservicename", "mongodb", "The service name of the SRV records. The default is ``mongodb``."
+    )
+    direct_connection: bool | None = _option(
+        "directconnection", None, "True connects only to the given host. None (the default) means False."
+    )
+    load_balanced: bool | None = _option(
+        "loadbalanced", None, "True if the host is a load balancer. None (the default) means False."
+    )
+    replica_set_name: str | None = _option(
+        "replicaset", None, "The name that the replica set must have. None allows any name."
+    )
+    local_threshold_ms: float = _option(
+        "localthresholdms",
+        15,
+        "The width of the latency window of server selection, in milliseconds. The default is 15.",
+    )
+    server_selection_timeout: float = _option(
+        "serverselectiontimeoutms",
+        TopologySettings.server_selection_timeout,
+        "The time limit of server selection, in seconds. The default is 30.",
+    )
+    heartbeat_frequency: float = _option(
+        "heartbeatfrequencyms",
+        TopologySettings.heartbeat_frequency,
+        "The interval between two checks of a server, in seconds. The default is 10.",
+    )
+    server_monitoring_mode: str = _option(
+        "servermonitoringmode", "auto", "``auto`` (the default), ``stream`` or ``poll``."
+    )
+    server_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = _option(
+        "server_selector", None, "The function of the application that filters the suitable servers, or None."
+    )
+    timeout: float | None = _option(
+        "timeoutms", None, "The time limit of an operation including its retries, in seconds. None means no limit."
+    )
+    retry_reads: bool = _option("retryreads", True, "True (the default) if the client retries reads.")
+    retry_writes: bool = _option("retrywrites", True, "True (the default) if the client retries writes.")
+    max_adaptive_retries: int = _option(
+        "maxadaptiveretries", MAX_RETRIES, "The maximum number of retries after errors of overloaded servers (5)."
+    )
+    enable_overload_retargeting: bool = _option(
+        "enableoverloadretargeting", False, "True if an overload retry avoids the overloaded member; False by default."
+    )
+    auto_encryption_opts: AutoEncryptionOpts | None = _option(
+        "auto_encryption_opts", None, "The options of automatic encryption, or None."
+    )
 
     @property
     def event_listeners(self) -> list[object]:
         """The listeners of this client, and the global listeners."""
         return self.listeners.all
-
-    @property
-    def timeout(self) -> float | None:
-        """The time limit of an operation including its retries, in seconds. None means no limit."""
-        return self.merged.get("timeoutms")
-
-    @property
-    def retry_reads(self) -> bool:
-        """True (the default) if the client retries reads."""
-        return bool(self.merged.get("retryreads", True))
-
-    @property
-    def retry_writes(self) -> bool:
-        """True (the default) if the client retries writes."""
-        return bool(self.merged.get("retrywrites", True))
-
-    @property
-    def max_adaptive_retries(self) -> int:
-        """The maximum number of retries of an operation after errors of overloaded servers."""
-        return int(self.merged.get("maxadaptiveretries", MAX_RETRIES))
-
-    @property
-    def enable_overload_retargeting(self) -> bool:
-        """True if a retry after an overload error avoids the overloaded replica set member. The default is False."""
-        return bool(self.merged.get("enableoverloadretargeting", False))
-
-    @property
-    def auto_encryption_opts(self) -> AutoEncryptionOpts | None:
-        """The options of automatic encryption, or None."""
-        return self.merged.get("auto_encryption_opts")
 
     @property
     def pool_options(self) -> pool_options.PoolOptions:

@@ -84,14 +84,6 @@ class SrvName:
     host_validator: Callable[[str], object] | None = None  # returns True to accept a host. None checks the domain.
     timeout: float = _DEFAULT_TIMEOUT  # the time limit of each DNS query, in seconds
 
-    def all_hosts(self, ref: bool = True) -> Answer:
-        """Return all hosts in the SRV records, and the time to live. Raise ConfigurationError for a forbidden host."""
-        answer = self._look_up(ref)
-        for host, _ in answer.records:
-            if not self._accepts(host):
-                raise ConfigurationError(self._refusal_text(host))
-        return answer
-
     def verified_hosts(self) -> Answer:
         """Return the allowed hosts in the SRV records, and log a warning for each other host."""
         answer = self._look_up(ref=False)
@@ -113,8 +105,11 @@ class SrvName:
         return Answer([(host.lower().rstrip("."), port) for host, port in answer.records], answer.ttl)
 
     def seeds(self, ref: bool = True) -> list[HostPort]:
-        """Return the seeds: all hosts in the SRV records, or `max_hosts` random hosts if there are more."""
-        hosts: list[HostPort] = self.all_hosts(ref).records
+        """Return the seeds from the SRV records, at most `max_hosts`. Raise ConfigurationError for a forbidden host."""
+        hosts: list[HostPort] = self._look_up(ref).records
+        for host, _ in hosts:
+            if not self._accepts(host):
+                raise ConfigurationError(self._refusal_text(host))
         return _random.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
     def options(self, validate: bool, warn: bool, normalize: bool, ref: bool = True) -> Options:

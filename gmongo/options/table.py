@@ -12,7 +12,7 @@ from gmongo._nearest import nearest
 from gmongo._truncated_repr import short
 from gmongo.errors import InvalidOption, InvalidOptionType
 from gmongo.options import objects, structured, validators
-from gmongo.options.validators import INT64_MAX, Rejected, Validator, integer, one_of
+from gmongo.options.validators import INT64_MAX, Rejected, Validator, integer, one_of, optional
 
 
 class Source(Enum):
@@ -67,7 +67,7 @@ def _keyword(name: str, validate: Validator, secret: bool = False) -> Option:
 
 OPTIONS = (
     # Connection pools
-    Option("maxPoolSize", integer(0, optional=True)),
+    Option("maxPoolSize", optional(integer(0))),
     Option("minPoolSize", integer(0)),
     Option("maxIdleTimeMS", validators.limit_in_seconds),
     Option("maxConnecting", integer(1)),
@@ -78,12 +78,12 @@ OPTIONS = (
     # Times
     Option("connectTimeoutMS", validators.limit_in_seconds),
     Option("socketTimeoutMS", validators.limit_in_seconds),
-    Option("timeoutMS", validators.optional_seconds),
+    Option("timeoutMS", optional(validators.seconds)),
     Option("serverSelectionTimeoutMS", validators.seconds),
     Option("heartbeatFrequencyMS", validators.positive_seconds),
     Option("localThresholdMS", validators.milliseconds),
     # Topology
-    Option("replicaSet", validators.optional_string),
+    Option("replicaSet", optional(validators.string)),
     Option("directConnection", validators.boolean),
     Option("loadBalanced", validators.boolean),
     Option("serverMonitoringMode", one_of("auto", "stream", "poll")),
@@ -94,7 +94,7 @@ OPTIONS = (
     _keyword("server_selector", objects.callable_or_none),
     Option("connect", validators.optional_boolean),
     # Connections
-    Option("appName", validators.appname),
+    Option("appName", optional(validators.appname)),
     Option("compressors", structured.compressors),
     Option("zlibCompressionLevel", integer(-1, 9)),
     Option("proxyHost", validators.string, repeat=Repeat.ERROR),
@@ -112,15 +112,15 @@ OPTIONS = (
     Option("tlsCAFile", validators.path, protects=True),
     Option("tlsCRLFile", validators.path, protects=True),
     Option("tlsCertificateKeyFile", validators.path, protects=True),
-    Option("tlsCertificateKeyFilePassword", validators.optional_string, secret=True, protects=True),
+    Option("tlsCertificateKeyFilePassword", optional(validators.string), secret=True, protects=True),
     Option("tlsDisableCertificateRevocationCheck", validators.boolean, insecure=True),
     Option("tlsDisableOCSPEndpointCheck", validators.boolean, insecure=True),
     # Authentication
     Option("authMechanism", one_of(*structured.MECHANISMS), protects=True),
     Option("authMechanismProperties", structured.mechanism_properties, secret=True),
     Option("authSource", validators.string, protects=True),
-    _keyword("username", validators.optional_string, secret=True),
-    _keyword("password", validators.optional_string, secret=True),
+    _keyword("username", optional(validators.string), secret=True),
+    _keyword("password", optional(validators.string), secret=True),
     _keyword("auto_encryption_opts", objects.instance_of("AutoEncryptionOpts"), secret=True),
     # Reads and writes
     Option("retryReads", validators.boolean),
@@ -128,7 +128,7 @@ OPTIONS = (
     Option("maxAdaptiveRetries", integer(0), aliases=("max_adaptive_retries",)),
     Option("enableOverloadRetargeting", validators.boolean, aliases=("enable_overload_retargeting",)),
     Option("baseBackoffMS", validators.seconds),
-    Option("readConcernLevel", validators.optional_string),
+    Option("readConcernLevel", optional(validators.string)),
     Option("readPreference", one_of(*structured.READ_PREFERENCES)),
     Option("readPreferenceTags", structured.tag_sets, repeat=Repeat.LIST, decodes=True),
     Option("maxStalenessSeconds", validators.staleness),
@@ -143,12 +143,12 @@ OPTIONS = (
     Option("unicode_decode_error_handler", one_of("strict", "replace", "ignore")),
     Option("datetime_conversion", structured.datetime_conversion),
     _keyword("document_class", objects.document_class),
-    _keyword("type_registry", objects.type_registry),
-    _keyword("tzinfo", objects.tzinfo),
+    _keyword("type_registry", objects.instance_of("TypeRegistry", "a bson.codec_options.TypeRegistry")),
+    _keyword("tzinfo", objects.instance_of("tzinfo", "a datetime.tzinfo")),
     # Observability
     _keyword("tracing", objects.tracing),
     _keyword("metrics", objects.metrics),
-    _keyword("slow_operation_ms", validators.optional_seconds),
+    _keyword("slow_operation_ms", optional(validators.seconds)),
 )
 """All options of a client."""
 
