@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -40,6 +40,7 @@ _TRANSACTION_PARAMETERS = """
     the session's default, or else the client's option.
 :param max_commit_time_ms: the server's time limit for the commit, in milliseconds. None (the default) uses the
     session's default, or else no limit.
+:param timeout_ms: the time limit in milliseconds; 0 means no limit, None uses the session's limit.
 """
 
 
@@ -68,6 +69,7 @@ class TransactionOptions:
             _check_acknowledged(self.write_concern)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class SessionOptions:
     """Options of a session.
 
@@ -84,43 +86,19 @@ class SessionOptions:
     :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
     """
 
-    __slots__ = ("_causal_consistency", "_default_timeout_ms", "_default_transaction_options", "_snapshot")
+    causal_consistency: bool | None = None
+    default_transaction_options: TransactionOptions | None = None
+    snapshot: bool | None = False
+    default_timeout_ms: float | None = None
 
-    def __init__(
-        self,
-        causal_consistency: bool | None = None,
-        default_transaction_options: TransactionOptions | None = None,
-        snapshot: bool | None = False,
-        default_timeout_ms: float | None = None,
-    ) -> None:
-        if causal_consistency and snapshot:
+    def __post_init__(self) -> None:
+        if self.causal_consistency and self.snapshot:
             raise ConfigurationError("snapshot reads do not support causal_consistency=True")
-        _check_type("default_transaction_options", default_transaction_options, TransactionOptions)
-        self._causal_consistency = not snapshot if causal_consistency is None else causal_consistency
-        self._default_transaction_options = default_transaction_options
-        self._snapshot = bool(snapshot)
-        checked_timeout("default_timeout_ms", default_timeout_ms)
-        self._default_timeout_ms = default_timeout_ms
-
-    @property
-    def causal_consistency(self) -> bool:
-        """True if reads see the effects of earlier operations of the session."""
-        return self._causal_consistency
-
-    @property
-    def default_transaction_options(self) -> TransactionOptions | None:
-        """The default options of transactions in the session, or None."""
-        return self._default_transaction_options
-
-    @property
-    def default_timeout_ms(self) -> float | None:
-        """The time limit of ``with_transaction``, and of each commit, abort and end of the session, in milliseconds."""
-        return self._default_timeout_ms
-
-    @property
-    def snapshot(self) -> bool:
-        """True if all reads of the session see the data as of the first read."""
-        return self._snapshot
+        _check_type("default_transaction_options", self.default_transaction_options, TransactionOptions)
+        if self.causal_consistency is None:
+            object.__setattr__(self, "causal_consistency", not self.snapshot)
+        object.__setattr__(self, "snapshot", bool(self.snapshot))
+        checked_timeout("default_timeout_ms", self.default_timeout_ms)
 
 
 @describes_parameters(_TRANSACTION_PARAMETERS)
@@ -128,7 +106,6 @@ class ClientSession:
     """Explicit session, created by :meth:`MongoClient.start_session <gmongo.mongo_client.MongoClient.start_session>`.
 
     Only one greenlet at a time may use a session. An operation of a second greenlet raises InvalidOperation.
-
     Specifications: Driver Sessions, Transactions.
 
     :param client: the client that creates the session.
@@ -189,7 +166,6 @@ class ClientSession:
         """Set the cluster time of this session to the cluster time of another session, if the other time is newer.
 
         After this method and :meth:`advance_operation_time`, reads also see the operations of the other session.
-
         Specification: Driver Sessions, "advanceClusterTime", and Causal Consistency.
 
         :param cluster_time: the :attr:`cluster_time` of the other session.
@@ -224,14 +200,12 @@ class ClientSession:
         write_concern: WriteConcern | None = None,
         read_preference: _ReadPreference | None = None,
         max_commit_time_ms: int | None = None,
-    ) -> _TransactionBlock:
+    ) -> AbstractContextManager[None]:
         """Start a transaction on a replica set or a sharded cluster. The method sends no command.
 
         In a ``with`` statement, the end of the block commits the transaction. An exception that leaves the block aborts
         the transaction. If the server has aborted the transaction because of an error, the commit fails with
-        NoSuchTransaction.
-
-        Specification: Transactions, "startTransaction".
+        NoSuchTransaction. Specification: Transactions, "startTransaction".
 
         :returns: a context manager that commits or aborts the transaction.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
@@ -246,7 +220,18 @@ class ClientSession:
         self._state.transaction.start(self._transaction_settings(options))
         server_session.transaction_number += 1
         self._executor.transaction_started(self._state.transaction)
-        return _TransactionBlock(self)
+        return self._transaction_block()
+
+    @contextmanager
+    def _transaction_block(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            if self.in_transaction:
+                self._ending.give_up(error, None)
+            raise
+        if self.in_transaction:
+            self.commit_transaction()
 
     def _transaction_settings(self, options: TransactionOptions) -> TransactionSettings:
         """Return `options`, or else the session's defaults, or else the client's options."""
@@ -267,7 +252,6 @@ class ClientSession:
 
         Specification: Transactions, "commitTransaction".
 
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None uses the session's limit.
         :raises InvalidOperation: no transaction was started, the transaction has been aborted, or another greenlet runs
             an operation in the session.
         :raises PyMongoError: the commit failed. If the error has the label ``UnknownTransactionCommitResult``, the
@@ -280,7 +264,6 @@ class ClientSession:
 
         Specification: Transactions, "abortTransaction".
 
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None uses the session's limit.
         :raises InvalidOperation: no transaction is in progress, or another greenlet runs an operation in the session.
         """
         self._ending.abort(self._deadline(timeout_ms))
@@ -315,7 +298,6 @@ class ClientSession:
         Because of the retries, `callback` may run several times. The effects of `callback` outside of the transaction
         must be idempotent. `callback` must not suppress errors of commands, because an error may abort the transaction
         on the server. For other error handling, use :meth:`start_transaction`.
-
         Specification: Convenient API for Transactions.
 
         :param callback: a function that must pass the received session to its operations. The time limit applies to
@@ -405,25 +387,6 @@ class ClientSession:
         if ending is not None and not self._state.has_ended:
             ending.end_in_background()
             self._state.release()
-
-
-class _TransactionBlock:
-    """Context manager that commits or aborts the transaction of a session."""
-
-    __slots__ = ("_session",)
-
-    def __init__(self, session: ClientSession) -> None:
-        self._session = session
-
-    def __enter__(self) -> _TransactionBlock:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._session.in_transaction:
-            if error is None:
-                self._session.commit_transaction()
-            else:
-                self._session._ending.give_up(error, None)
 
 
 def _check_type(name: str, value: object, kind: type) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import UUID
@@ -76,22 +77,14 @@ class QueryType(str, Enum):
     SUBSTRING = "substring"
 
 
+@dataclass(frozen=True, eq=False)
 class RewrapManyDataKeyResult:
     """Result of :meth:`ClientEncryption.rewrap_many_data_key`.
 
-    :param bulk_write_result: the result of the updates of the data keys; None by default.
+    :param bulk_write_result: the result of the updates of the data keys; None (the default) if no data key matched.
     """
 
-    def __init__(self, bulk_write_result: BulkWriteResult | None = None) -> None:
-        self._bulk_write_result = bulk_write_result
-
-    @property
-    def bulk_write_result(self) -> BulkWriteResult | None:
-        """The result of the updates of the data keys, or None if no data key matched."""
-        return self._bulk_write_result
-
-    def __repr__(self) -> str:
-        return f"RewrapManyDataKeyResult({self._bulk_write_result!r})"
+    bulk_write_result: BulkWriteResult | None = None
 
 
 @describes_parameters(AutoEncryptionOpts, _SHARED_PARAMETERS)
@@ -187,9 +180,8 @@ class ClientEncryption(Generic[DocumentType]):
         :raises TypeError: `key_id`, `range_opts` or `string_opts` has the wrong type.
         :raises EncryptionError: the encryption failed.
         """
-        encrypted = self._encrypt(
-            value, algorithm, key_id, key_alt_name, query_type, contention_factor, range_opts, string_opts
-        )
+        options = {"query_type": query_type, "contention_factor": contention_factor}
+        encrypted = self._encrypt(value, algorithm, key_id, key_alt_name, range_opts, string_opts, **options)
         ciphertext: Binary = bson.decode(encrypted, self._codec_options.with_options(document_class=dict))["v"]
         return ciphertext
 
@@ -217,9 +209,8 @@ class ClientEncryption(Generic[DocumentType]):
         :returns: the expression with ciphertexts instead of the values.
         :raises EncryptionError: the encryption failed.
         """
-        encrypted = self._encrypt(
-            expression, algorithm, key_id, key_alt_name, query_type, contention_factor, range_opts, None, True
-        )
+        options = {"query_type": query_type, "contention_factor": contention_factor, "is_expression": True}
+        encrypted = self._encrypt(expression, algorithm, key_id, key_alt_name, range_opts, None, **options)
         encrypted_expression: Document = bson.decode(encrypted, self._codec_options)["v"]
         return encrypted_expression
 
@@ -229,30 +220,22 @@ class ClientEncryption(Generic[DocumentType]):
         algorithm: str,
         key_id: Binary | UUID | None,
         key_alt_name: str | None,
-        query_type: str | None,
-        contention_factor: int | None,
         range_opts: RangeOpts | None,
         string_opts: StringOpts | None,
-        is_expression: bool = False,
+        **options: object,
     ) -> bytes:
         explicit = self._explicit_if_open()
-        for name, options, kind in (("range_opts", range_opts, RangeOpts), ("string_opts", string_opts, StringOpts)):
-            if options is not None and not isinstance(options, kind):
-                raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(options)}")
+        for name, opts, kind in (("range_opts", range_opts, RangeOpts), ("string_opts", string_opts, StringOpts)):
+            if opts is not None and not isinstance(opts, kind):
+                raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(opts)}")
+            options[name] = None if opts is None else bson.encode(opts.document, codec_options=self._codec_options)
         return explicit.encrypt(
             bson.encode({"v": value}, codec_options=self._codec_options),
             algorithm,
             None if key_id is None else bytes(_checked_key_id(key_id)),
             key_alt_name,
-            query_type=query_type,
-            contention_factor=contention_factor,
-            range_opts=None if range_opts is None else self._encode(range_opts.document),
-            string_opts=None if string_opts is None else self._encode(string_opts.document),
-            is_expression=is_expression,
+            **options,
         )
-
-    def _encode(self, document: Document) -> bytes:
-        return bson.encode(document, codec_options=self._codec_options)
 
     @clears_locals
     def decrypt(self, value: Binary) -> Value:

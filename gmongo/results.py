@@ -18,10 +18,9 @@ __all__ = [
 
 
 class _Result:
-    __slots__ = ("_acknowledged",)
-
-    def __init__(self, acknowledged: bool) -> None:
-        self._acknowledged = acknowledged
+    __slots__ = ("_acknowledged", "_value")
+    _acknowledged: bool
+    _value: Value
 
     @property
     def acknowledged(self) -> bool:
@@ -32,8 +31,8 @@ class _Result:
         if not self._acknowledged:
             raise InvalidOperation(f"{name} is not known, because the write was not acknowledged (w=0)")
 
-    def _repr_with(self, value: Value) -> str:
-        return f"{type(self).__name__}({value!r}, acknowledged={self._acknowledged})"
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._value!r}, acknowledged={self._acknowledged})"
 
 
 class InsertOneResult(_Result):
@@ -43,19 +42,16 @@ class InsertOneResult(_Result):
     :param acknowledged: True if the server acknowledged the write.
     """
 
-    __slots__ = ("_inserted_id",)
+    __slots__ = ()
 
     def __init__(self, inserted_id: Value, acknowledged: bool) -> None:
         self._acknowledged = acknowledged
-        self._inserted_id = inserted_id
+        self._value = inserted_id
 
     @property
     def inserted_id(self) -> Value:
         """The ``_id`` of the inserted document. None for a raw document, which the driver does not decode."""
-        return self._inserted_id
-
-    def __repr__(self) -> str:
-        return self._repr_with(self._inserted_id)
+        return self._value
 
 
 class InsertManyResult(_Result):
@@ -65,19 +61,17 @@ class InsertManyResult(_Result):
     :param acknowledged: True if the server acknowledged the writes.
     """
 
-    __slots__ = ("_inserted_ids",)
+    __slots__ = ()
+    _value: list[Value]
 
     def __init__(self, inserted_ids: list[Value], acknowledged: bool) -> None:
-        super().__init__(acknowledged)
-        self._inserted_ids = inserted_ids
+        self._acknowledged = acknowledged
+        self._value = inserted_ids
 
     @property
     def inserted_ids(self) -> list[Value]:
         """The ``_id`` of each document, in the order of the documents."""
-        return self._inserted_ids
-
-    def __repr__(self) -> str:
-        return self._repr_with(self._inserted_ids)
+        return self._value
 
 
 class UpdateResult(_Result):
@@ -91,17 +85,18 @@ class UpdateResult(_Result):
     :param in_client_bulk: True for a result of :meth:`.MongoClient.bulk_write`; False by default.
     """
 
-    __slots__ = ("_in_client_bulk", "_raw_result")
+    __slots__ = ("_in_client_bulk",)
+    _value: Document | None
 
     def __init__(self, raw_result: Document | None, acknowledged: bool, in_client_bulk: bool = False) -> None:
         self._acknowledged = acknowledged
-        self._raw_result = raw_result
+        self._value = raw_result
         self._in_client_bulk = in_client_bulk
 
     @property
     def raw_result(self) -> Document | None:
         """The server's reply, or None if the write was not acknowledged."""
-        return self._raw_result
+        return self._value
 
     @property
     def matched_count(self) -> int:
@@ -115,8 +110,7 @@ class UpdateResult(_Result):
     def modified_count(self) -> int:
         """The number of documents that the write changed."""
         self._check_acknowledged("modified_count")
-        modified: int = self._reply.get("nModified", 0)
-        return modified
+        return int(self._reply.get("nModified", 0))
 
     @property
     def upserted_id(self) -> Value:
@@ -133,10 +127,7 @@ class UpdateResult(_Result):
 
     @property
     def _reply(self) -> Document:
-        return self._raw_result or {}
-
-    def __repr__(self) -> str:
-        return self._repr_with(self._raw_result)
+        return self._value or {}
 
 
 class DeleteResult(_Result):
@@ -146,16 +137,17 @@ class DeleteResult(_Result):
     :param acknowledged: True if the server acknowledged the write.
     """
 
-    __slots__ = ("_raw_result",)
+    __slots__ = ()
+    _value: Document
 
     def __init__(self, raw_result: Document, acknowledged: bool) -> None:
         self._acknowledged = acknowledged
-        self._raw_result = raw_result
+        self._value = raw_result
 
     @property
     def raw_result(self) -> Document:
         """The server's reply."""
-        return self._raw_result
+        return self._value
 
     @property
     def deleted_count(self) -> int:
@@ -164,24 +156,21 @@ class DeleteResult(_Result):
         :raises InvalidOperation: the write was not acknowledged.
         """
         self._check_acknowledged("deleted_count")
-        deleted: int = self._raw_result.get("n", 0)
-        return deleted
-
-    def __repr__(self) -> str:
-        return self._repr_with(self._raw_result)
+        return int(self._value.get("n", 0))
 
 
 class _BulkResult(_Result):
-    __slots__ = ("_bulk_api_result",)
+    __slots__ = ()
+    _value: Document
 
     def __init__(self, bulk_api_result: Document, acknowledged: bool) -> None:
-        super().__init__(acknowledged)
-        self._bulk_api_result = bulk_api_result
+        self._acknowledged = acknowledged
+        self._value = bulk_api_result
 
     @property
     def bulk_api_result(self) -> Document:
         """The total numbers of written documents and the errors of all commands of the bulk write."""
-        return self._bulk_api_result
+        return self._value
 
     @property
     def inserted_count(self) -> int:
@@ -210,8 +199,7 @@ class _BulkResult(_Result):
 
     def _count(self, name: str, field: str) -> int:
         self._check_acknowledged(name)
-        count: int = self._bulk_api_result.get(field, 0)
-        return count
+        return int(self._value.get(field, 0))
 
 
 class BulkWriteResult(_BulkResult):
@@ -229,10 +217,7 @@ class BulkWriteResult(_BulkResult):
     def upserted_ids(self) -> dict[int, Value]:
         """The ``_id`` of each upserted document, with the index of the write model as the key."""
         self._check_acknowledged("upserted_ids")
-        return {upsert["index"]: upsert["_id"] for upsert in self._bulk_api_result.get("upserted", ())}
-
-    def __repr__(self) -> str:
-        return self._repr_with(self._bulk_api_result)
+        return {upsert["index"]: upsert["_id"] for upsert in self._value.get("upserted", ())}
 
 
 class ClientBulkWriteResult(_BulkResult):
@@ -281,11 +266,11 @@ class ClientBulkWriteResult(_BulkResult):
         self._check_acknowledged(name)
         if not self._has_verbose_results:
             raise InvalidOperation(f"{name} is not known, because verbose_results was not True")
-        results: Mapping[int, Value] = self._bulk_api_result.get(field, {})
+        results: Mapping[int, Value] = self._value.get(field, {})
         return results
 
     def __repr__(self) -> str:
         return (
-            f"ClientBulkWriteResult({self._bulk_api_result!r}, acknowledged={self._acknowledged}, "
+            f"ClientBulkWriteResult({self._value!r}, acknowledged={self._acknowledged}, "
             f"verbose={self._has_verbose_results})"
         )

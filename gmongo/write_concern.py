@@ -63,9 +63,7 @@ class WriteConcern:
         return self.__acknowledged
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, WriteConcern):
-            return self.__document == other.document
-        return NotImplemented
+        return self.__document == other.document if isinstance(other, WriteConcern) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
