@@ -48,6 +48,7 @@ __all__ = [
     "version_tuple",
 ]
 
+_NAMES_IN_MODULE = {"MAX_SUPPORTED_WIRE_VERSION": "MAX_SUPPORTED", "MIN_SUPPORTED_WIRE_VERSION": "MIN_SUPPORTED"}
 # The modules that define the public names.
 _KEYS, _MODELS = "gmongo.operations.keys", "gmongo.operations.models"
 _MODULES = {
@@ -60,10 +61,8 @@ _MODULES = {
     **dict.fromkeys(("ASCENDING", "DESCENDING", "GEO2D", "GEOSPHERE", "HASHED", "TEXT"), _KEYS),
     **dict.fromkeys(("DeleteMany", "DeleteOne", "IndexModel", "InsertOne", "ReplaceOne", "UpdateMany"), _MODELS),
     "UpdateOne": _MODELS,
-    "MAX_SUPPORTED_WIRE_VERSION": "gmongo._server_facts.wire_versions",
-    "MIN_SUPPORTED_WIRE_VERSION": "gmongo._server_facts.wire_versions",
+    **dict.fromkeys(_NAMES_IN_MODULE, "gmongo._server_facts.wire_versions"),
 }
-_NAMES_IN_MODULE = {"MAX_SUPPORTED_WIRE_VERSION": "MAX_SUPPORTED", "MIN_SUPPORTED_WIRE_VERSION": "MIN_SUPPORTED"}
 
 version = __version__
 """The version of gmongo."""

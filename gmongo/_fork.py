@@ -34,8 +34,7 @@ def register_after_fork(forkable: Forkable) -> None:
 
 
 def forkables() -> list[Forkable]:
-    objects = [reference() for reference in list(_registered.values())]
-    return [each for each in objects if each is not None]
+    return [each for reference in list(_registered.values()) if (each := reference()) is not None]
 
 
 _process = os.getpid()

@@ -5,17 +5,21 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 Kind = TypeVar("Kind", bound=type)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 SHARED = """
 :param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
 :param bypass_document_validation: True disables the document validation of the server; None by default.
 :param codec_options: the options for encoding and decoding; None (the default) inherits the options.
+:param command: the name of the command, or the whole command as a mapping.
 :param encrypted_fields: a mapping for compatibility with PyMongo; None by default.
 :param filter: a query; ``{}`` matches every document.
-:param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
+:param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds), and ``collation`` if the command
+    compares strings.
 :param name_or_collection: the name of the collection, or a :class:`~gmongo.collection.Collection`.
 :param pipeline: the list of the stages.
 :param read_concern: the isolation level of reads; None (the default) inherits the level.
@@ -26,6 +30,7 @@ SHARED = """
     :attr:`ReturnDocument.AFTER` returns the new document.
 :param update: update operators such as ``{"$set": {"title": "new"}}``, or a pipeline as a list of stages.
 :param upsert: True inserts a document if no document matches; False by default.
+:param value: the value of the first field, if `command` is the name of the command; 1 by default.
 :param write_concern: the acknowledgement that each write waits for; None (the default) inherits the write concern.
 """
 _FIELD = re.compile(r"^(?=:(?:param|returns|raises)\b)", re.MULTILINE)
@@ -49,6 +54,16 @@ def describes_parameters(*sources: type | str) -> Callable[[Kind], Kind]:
         return kind
 
     return complete
+
+
+def has_parameters_of(original: Callable[P, object]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Decorate a function: declare the parameters of `original` for type checkers and :func:`inspect.signature`."""
+
+    def declare(function: Callable[..., R]) -> Callable[P, R]:
+        vars(function)["__wrapped__"] = original
+        return function
+
+    return declare
 
 
 def _completed(docstring: str, function: Any, shared: dict[str, str]) -> str:

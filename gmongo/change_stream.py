@@ -17,6 +17,7 @@ from gmongo._parameter_docs import describes_parameters
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
+from gmongo.command_cursor import checked_non_negative
 from gmongo.engines.change_stream import Position, is_resumable
 from gmongo.engines.cursor_killer import DroppedCursor
 from gmongo.engines.server_cursor import ServerCursor
@@ -53,7 +54,6 @@ class ChangeStream(Generic[DocumentType]):
     After a failover or a lost connection the stream resumes: the stream opens a new cursor at its resume token. After a
     timeout, or a :class:`gevent.Timeout` thrown into :meth:`next`, the next call resumes the stream. No change is lost.
     Several greenlets may share a stream: the stream returns each change to one greenlet.
-
     Specification: Change Streams.
 
     :param target: the collection, database or client to watch.
@@ -106,8 +106,10 @@ class ChangeStream(Generic[DocumentType]):
             showExpandedEvents=_checked_type("show_expanded_events", show_expanded_events, bool),
         )
         self._pipeline = [*(_checked_type("pipeline", pipeline, (list, tuple)) or ())]
-        self._max_await_time_ms = _checked_non_negative("max_await_time_ms", max_await_time_ms)
-        self._batch_size = _checked_non_negative("batch_size", batch_size)
+        for name, number in (("max_await_time_ms", max_await_time_ms), ("batch_size", batch_size)):
+            if number is not None:
+                checked_non_negative(name, number)
+        self._max_await_time_ms, self._batch_size = max_await_time_ms, batch_size
         self._fields = without_none({}, collation=validate_collation_or_none(collation), comment=comment)
         self._position = Position(
             _checked_type("resume_after", resume_after, Mapping),
@@ -426,7 +428,6 @@ class _Watched(Generic[Stream]):
 
         The stream resumes after failovers and lost connections, in contrast to the cursor of an ``aggregate`` with
         ``$changeStream``. The read concern must be the default or ``majority``.
-
         Specification: Change Streams, "Driver API".
 
         :raises TypeError: an option has the wrong type.
@@ -444,12 +445,4 @@ def _checked_type(name: str, value: T, kind: type | tuple[type, ...]) -> T:
     if value is not None and not isinstance(value, kind):
         required = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
         raise TypeError(f"{name} must be a {required}, not {short(value)}")
-    return value
-
-
-def _checked_non_negative(name: str, value: int | None) -> int | None:
-    if isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, not {short(value)}")
-    if value is not None and _checked_type(name, value, int) < 0:
-        raise ValueError(f"{name} must be >= 0, not {value}")
     return value

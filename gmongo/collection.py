@@ -13,7 +13,7 @@ from gmongo._background import with_checkpoints
 from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._inherited_options import InheritedOptions, executor_of, internals_of, options_of
 from gmongo._nearest import no_such_method
-from gmongo._parameter_docs import SHARED, describes_parameters
+from gmongo._parameter_docs import SHARED, describes_parameters, has_parameters_of
 from gmongo._server_facts import codes, wire_versions
 from gmongo._truncated_repr import short
 from gmongo.change_stream import CollectionChangeStream, _Watched
@@ -161,10 +161,22 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             command["collation"] = validate_collation_or_none(command["collation"])
         self._run_write_command(command, session)
 
-    def _run_write_command(self, command: DocumentDict, session: ClientSession | None, comment: Value = None) -> Value:
-        if comment is not None:
-            command["comment"] = comment
-        return self._executor.run(WriteCommand(self._context, command), session)
+    def _run_write_command(
+        self, command: DocumentDict, session: ClientSession | None, comment: Value = None, **context: Value
+    ) -> Value:
+        """Run a command that writes. `context` replaces fields of the operation context."""
+        operation = WriteCommand(self._context.replace(**context), without_none(command, comment=comment))
+        return self._executor.run(operation, session)
+
+    def _run_drop_command(
+        self, command: DocumentDict, session: ClientSession | None, comment: Value, **context: Value
+    ) -> None:
+        """Run a command that drops an index. Do nothing if the collection does not exist."""
+        try:
+            self._run_write_command(command, session, comment, **context)
+        except OperationFailure as error:
+            if not is_namespace_missing(error):
+                raise
 
     @property
     def database(self) -> Database[DocumentType]:
@@ -569,35 +581,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             snapshot, comment, session, allow_disk_use, let, timeout_ms=timeout_ms, timeout_mode=timeout_mode,
         )  # fmt: skip
 
-    def find_raw_batches(
-        self,
-        filter: _Filter | None = None,
-        projection: Document | Sequence[str] | Set[str] | None = None,
-        skip: int = 0,
-        limit: int = 0,
-        no_cursor_timeout: bool = False,
-        cursor_type: int = CursorType.NON_TAILABLE,
-        sort: KeyOrList | None = None,
-        allow_partial_results: bool = False,
-        oplog_replay: bool = False,
-        batch_size: int = 0,
-        collation: _CollationIn = None,
-        hint: KeyOrList | None = None,
-        max_scan: int | None = None,
-        max_time_ms: int | None = None,
-        max: Bound = None,
-        min: Bound = None,
-        return_key: bool | None = None,
-        show_record_id: bool | None = None,
-        snapshot: bool | None = None,
-        comment: Value = None,
-        session: ClientSession | None = None,
-        allow_disk_use: bool | None = None,
-        let: Document | None = None,
-        *,
-        timeout_ms: float | None = None,
-        timeout_mode: str | None = None,
-    ) -> RawBatchCursor:
+    @has_parameters_of(find)
+    def find_raw_batches(self, *arguments: Value, **named: Value) -> RawBatchCursor:
         """Return a cursor over batches of the documents that match `filter`.
 
         The driver does not decode the documents, so that a program can use another decoder.
@@ -612,11 +597,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises InvalidOperation: `limit` is set for a cursor of type ``EXHAUST``. At the first iteration: `min` or
             `max` is set without `hint`.
         """
-        return RawBatchCursor(
-            self, filter, projection, skip, limit, no_cursor_timeout, cursor_type, sort, allow_partial_results,
-            oplog_replay, batch_size, collation, hint, max_scan, max_time_ms, max, min, return_key, show_record_id,
-            snapshot, comment, session, allow_disk_use, let, timeout_ms=timeout_ms, timeout_mode=timeout_mode,
-        )  # fmt: skip
+        return RawBatchCursor(self, *arguments, **named)
 
     def find_one(
         self,
@@ -694,7 +675,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.find_one_and_delete({"tags": "a"}, ["title"], sort=[("_id", -1)])
             {'_id': 6, 'title': 'second'}
 
-        :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the deleted document, or None if no document matches.
         """
         fields = {"remove": True, **kwargs}
@@ -716,7 +696,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> DocumentType | None:
         """Replace the first document that matches `filter`, and return the original or the new document.
 
-        :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
             :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
         :raises ValueError: `replacement` begins with an update operator.
@@ -749,7 +728,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             ... )
             {'_id': 'orders', 'n': 1}
 
-        :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
             :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
         :raises ValueError: `update` is empty, or does not begin with an operator.
@@ -852,7 +830,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param key: the name of the field, with dots for nested fields.
         :param filter: a query; None (the default) or ``{}`` matches every document.
-        :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: a list of the values, in no defined order.
         :raises TypeError: `key` is not a string.
         :raises OperationFailure: the server rejected the command, for example because the values together exceed 16 MB.
@@ -973,19 +950,12 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             :meth:`create_index`.
         :raises OperationFailure: the index does not exist, or is the index on ``_id``.
         """
-        self._drop_indexes(indexes.name_of(index_or_name), session, comment, kwargs)
+        command = {"dropIndexes": self._name, "index": indexes.name_of(index_or_name), **kwargs}
+        self._run_drop_command(command, session, comment)
 
     def drop_indexes(self, session: ClientSession | None = None, comment: Value = None, **kwargs: Value) -> None:
         """Drop all indexes except the index on ``_id``. Do nothing if the collection does not exist."""
-        self._drop_indexes("*", session, comment, kwargs)
-
-    def _drop_indexes(self, name: str, session: ClientSession | None, comment: Value, fields: Document) -> None:
-        command = {"dropIndexes": self._name, "index": name, **fields}
-        try:
-            self._run_write_command(command, session, comment)
-        except OperationFailure as error:
-            if not is_namespace_missing(error):
-                raise
+        self._run_drop_command({"dropIndexes": self._name, "index": "*", **kwargs}, session, comment)
 
     def list_indexes(
         self,
@@ -1061,7 +1031,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             raise TypeError("models must be a list of SearchIndexModel")
         documents = [model.document for model in models]
         command = {"createSearchIndexes": self._name, "indexes": documents, **kwargs}
-        return indexes.names_created(self._search_command(command, session, comment), len(models))
+        return indexes.names_created(
+            self._run_write_command(command, session, comment, write_concern=None), len(models)
+        )
 
     def drop_search_index(
         self, name: str, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
@@ -1070,11 +1042,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param name: the name of the index.
         """
-        try:
-            self._search_command({"dropSearchIndex": self._name, "name": name, **kwargs}, session, comment)
-        except OperationFailure as error:
-            if not is_namespace_missing(error):
-                raise
+        command = {"dropSearchIndex": self._name, "name": name, **kwargs}
+        self._run_drop_command(command, session, comment, write_concern=None)
 
     def update_search_index(
         self,
@@ -1091,7 +1060,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises OperationFailure: the server rejected the command, for example because the index does not exist.
         """
         command = {"updateSearchIndex": self._name, "name": name, "definition": definition, **kwargs}
-        self._search_command(command, session, comment)
+        self._run_write_command(command, session, comment, write_concern=None)
 
     def list_search_indexes(
         self, name: str | None = None, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
@@ -1111,10 +1080,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         # subclass may override the method with other parameters.
         plain: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
         return plain.aggregate(pipeline, session, comment=comment, **kwargs)
-
-    def _search_command(self, command: DocumentDict, session: ClientSession | None, comment: Value) -> Value:
-        context = self._context.replace(write_concern=None)
-        return self._executor.run(WriteCommand(context, without_none(command, comment=comment)), session)
 
     def drop(
         self, session: ClientSession | None = None, comment: Value = None, encrypted_fields: Document | None = None
@@ -1136,10 +1101,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises OperationFailure: the server rejected the command, for example because the new name exists.
         """
         _check_name(new_name)
-        command = without_none(
-            {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs}, comment=comment
-        )
-        return self._executor.run(WriteCommand(self._context.replace(database="admin"), command), session)
+        command = {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs}
+        return self._run_write_command(command, session, comment, database="admin")
 
     def options(self, session: ClientSession | None = None, comment: Value = None) -> DocumentDict:
         """Return the options that the collection received at its creation.

@@ -40,7 +40,6 @@ class CommandCursor(Generic[DocumentType]):
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
     :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
     ``with`` statement close the cursor on the server immediately. The driver closes a dropped cursor in the background.
-
     Specification: Find, getMore and killCursors commands.
 
     :param collection: the collection whose codec options decode the documents.
@@ -158,10 +157,7 @@ class CommandCursor(Generic[DocumentType]):
         :raises TypeError: `batch_size` is not an integer.
         :raises ValueError: `batch_size` is negative.
         """
-        if not isinstance(batch_size, int):
-            raise TypeError(f"batch_size must be an integer, not {short(batch_size)}")
-        if batch_size < 0:
-            raise ValueError(f"batch_size must be >= 0, not {batch_size}")
+        checked_non_negative("batch_size", batch_size)
         self._cursor.set_batch_size(2 if batch_size == 1 else batch_size)
         return self
 
@@ -256,3 +252,18 @@ def take_list(cursor: Iterable[T], length: int | None) -> list[T]:
     if length < 1:
         raise ValueError(f"to_list() length must be greater than 0, not {short(length)}")
     return list(islice(cursor, length))
+
+
+def checked_integer(name: str, value: object) -> int:
+    """Return `value`, or raise TypeError if `value` is not an integer."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an integer, not {short(value)}")
+    return value
+
+
+def checked_non_negative(name: str, value: object) -> int:
+    """Return `value`, or raise TypeError or ValueError if `value` is not an integer or is negative."""
+    number = checked_integer(name, value)
+    if number < 0:
+        raise ValueError(f"{name} must be >= 0, not {number}")
+    return int(number)

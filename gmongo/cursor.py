@@ -18,7 +18,7 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
-from gmongo.command_cursor import take_list
+from gmongo.command_cursor import checked_integer, checked_non_negative, take_list
 from gmongo.engines.iteration import document_runs, limits_each_iteration
 from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_read_ahead_limits
 from gmongo.engines.server_cursor import ServerCursor
@@ -83,7 +83,6 @@ class Cursor(Generic[DocumentType]):
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
     :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
     ``with`` statement close the cursor on the server immediately. The driver closes a dropped cursor in the background.
-
     Specification: CRUD API, "Read", and Find, getMore and killCursors commands.
 
     :param collection: the collection that the cursor queries.
@@ -185,9 +184,9 @@ class Cursor(Generic[DocumentType]):
         self._add_flag("no_cursor_timeout", _NO_TIMEOUT, no_cursor_timeout)
         self._add_flag("allow_partial_results", _PARTIAL, allow_partial_results)
         self._add_flag("oplog_replay", _OPLOG_REPLAY, oplog_replay)
-        self._skip, self._limit = _checked_non_negative("skip", skip), _checked_integer("limit", limit)
+        self._skip, self._limit = checked_non_negative("skip", skip), checked_integer("limit", limit)
         self._check_exhaust()
-        self._batch_size = _checked_non_negative("batch_size", batch_size)
+        self._batch_size = checked_non_negative("batch_size", batch_size)
         fields = {
             "projection": None if projection is None else fields_document(projection) or None,
             "sort": sort_document(sort) if sort else None,
@@ -260,7 +259,7 @@ class Cursor(Generic[DocumentType]):
         :raises ValueError: `skip` is negative.
         """
         self._check_unsent()
-        self._skip = _checked_non_negative("skip", skip)
+        self._skip = checked_non_negative("skip", skip)
         return self
 
     def limit(self, limit: int) -> Cursor[DocumentType]:
@@ -270,7 +269,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: the cursor is an exhaust cursor.
         """
         self._check_unsent()
-        self._limit = _checked_integer("limit", limit)
+        self._limit = checked_integer("limit", limit)
         self._empty = False
         if self._flags & _EXHAUST:
             raise InvalidOperation("an exhaust cursor cannot have a limit")
@@ -283,7 +282,7 @@ class Cursor(Generic[DocumentType]):
         :raises ValueError: `batch_size` is negative.
         """
         self._check_unsent()
-        self._batch_size = _checked_non_negative("batch_size", batch_size)
+        self._batch_size = checked_non_negative("batch_size", batch_size)
         return self
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> Cursor[DocumentType]:
@@ -339,7 +338,7 @@ class Cursor(Generic[DocumentType]):
         :param max_time_ms: the time limit in milliseconds; None means no limit. A client-side limit replaces the value.
         :raises ValueError: `max_time_ms` is negative.
         """
-        limit = None if max_time_ms is None else _checked_non_negative("max_time_ms", max_time_ms)
+        limit = None if max_time_ms is None else checked_non_negative("max_time_ms", max_time_ms)
         return self._set_option("maxTimeMS", limit)
 
     def max_await_time_ms(self, max_await_time_ms: int | None) -> Cursor[DocumentType]:
@@ -350,7 +349,7 @@ class Cursor(Generic[DocumentType]):
         """
         self._check_unsent()
         if max_await_time_ms is not None:
-            _checked_non_negative("max_await_time_ms", max_await_time_ms)
+            checked_non_negative("max_await_time_ms", max_await_time_ms)
         if self._flags & _AWAIT_DATA:
             self._max_await_time_ms = max_await_time_ms
         return self
@@ -415,7 +414,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: an exhaust cursor has a limit.
         """
         self._check_unsent()
-        self._flags |= _checked_integer("mask", mask)
+        self._flags |= checked_integer("mask", mask)
         self._check_exhaust()
         return self
 
@@ -425,7 +424,7 @@ class Cursor(Generic[DocumentType]):
         :param mask: the sum of the numbers of the flags.
         """
         self._check_unsent()
-        self._flags &= ~_checked_integer("mask", mask)
+        self._flags &= ~checked_integer("mask", mask)
         return self
 
     def _find_fields(self) -> DocumentDict:
@@ -605,8 +604,7 @@ class Cursor(Generic[DocumentType]):
         """Return a copy of this cursor with the same session. The copy has not sent the query."""
         return self._copy(copy.copy)
 
-    def __copy__(self) -> Cursor[DocumentType]:
-        return self._copy(copy.copy)
+    __copy__ = clone
 
     def __deepcopy__(self, memo: object) -> Cursor[DocumentType]:
         return self._copy(partial(_deep_copy, memo={}))
@@ -687,19 +685,6 @@ class RawBatchCursor(Cursor[bytes]):
 
     def __getitem__(self, index: object) -> NoReturn:
         raise InvalidOperation("Cannot call __getitem__ on RawBatchCursor")
-
-
-def _checked_integer(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an integer, not {short(value)}")
-    return value
-
-
-def _checked_non_negative(name: str, value: object) -> int:
-    number = _checked_integer(name, value)
-    if number < 0:
-        raise ValueError(f"{name} must be >= 0, not {number}")
-    return int(number)
 
 
 def _checked_bound(name: str, spec: object) -> Document:

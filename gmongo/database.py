@@ -33,12 +33,18 @@ from gmongo.wire.reply_schema import DOCUMENT, TEXT, TEXT_OR_LIST
 from gmongo.write_concern import WriteConcern
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
     from gmongo.mongo_client import MongoClient
 
 __all__ = ["Database"]
 
 DocumentType = TypeVar("DocumentType", bound=Document)
 OtherType = TypeVar("OtherType", bound=Document)
+if TYPE_CHECKING:
+    ReplyType = TypeVarWithDefault("ReplyType", bound=Document, default=DocumentDict)
+else:
+    ReplyType = OtherType
 
 _FORBIDDEN_CHARACTERS = frozenset(' .$/\\\x00"')
 _PRIMARY = Primary()
@@ -51,7 +57,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     """A database of a client. ``client.shop`` and ``client["shop"]`` return the database.
 
     The constructor sends no command. :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
-
     Specifications: Collection Management, Enumerating Collections, Run Command, CRUD API (:meth:`aggregate`), DBRef.
 
     :param client: the client of the database. The client may belong to another library such as Ming, if its class or a
@@ -371,35 +376,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
                 raise CollectionInvalid(f"{name} invalid: {shard!r}")
         return result
 
-    @overload
-    def command(
-        self,
-        command: str | Document,
-        value: Value = 1,
-        check: bool = True,
-        allowable_errors: Sequence[str | int] | None = None,
-        read_preference: _ReadPreference | None = None,
-        codec_options: None = None,
-        session: ClientSession | None = None,
-        comment: Value = None,
-        **kwargs: Value,
-    ) -> DocumentDict: ...
-
-    @overload
-    def command(
-        self,
-        command: str | Document,
-        value: Value = 1,
-        check: bool = True,
-        allowable_errors: Sequence[str | int] | None = None,
-        read_preference: _ReadPreference | None = None,
-        *,
-        codec_options: CodecOptions[OtherType],
-        session: ClientSession | None = None,
-        comment: Value = None,
-        **kwargs: Value,
-    ) -> OtherType: ...
-
     @clears_locals
     def command(
         self,
@@ -408,11 +384,11 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         check: bool = True,
         allowable_errors: Sequence[str | int] | None = None,
         read_preference: _ReadPreference | None = None,
-        codec_options: CodecOptions[Value] | None = None,
+        codec_options: CodecOptions[ReplyType] | None = None,
         session: ClientSession | None = None,
         comment: Value = None,
         **kwargs: Value,
-    ) -> Value:
+    ) -> ReplyType:
         """Run a command, and return the reply.
 
             >>> database.command("ping")["ok"]
@@ -421,8 +397,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         The method applies neither the read preference nor the read concern nor the write concern of the database. The
         driver does not retry the command.
 
-        :param command: the name of the command, or the whole command as a mapping.
-        :param value: the value of the first field, if `command` is the name of the command; 1 by default.
         :param check: True (the default) raises an exception for an error reply; False returns the reply.
         :param allowable_errors: a list of codes and messages of errors whose reply the method returns; None by default.
         :param read_preference: the read preference of the command; None (the default) selects the primary.
@@ -443,9 +417,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         try:
             return self._executor.run(operation, session)
         except (OperationFailure, NotPrimaryError) as error:
-            details = error.details
-            if isinstance(details, dict) and (not check or _is_allowed(details, allowable_errors)):
-                return details
+            reply: Value = error.details
+            if isinstance(error.details, dict) and (not check or _is_allowed(error.details, allowable_errors)):
+                return reply
             raise
 
     @overload
@@ -469,8 +443,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         command: str | Document,
         value: Value = 1,
         read_preference: _ReadPreference | None = None,
-        *,
-        codec_options: CodecOptions[OtherType],
+        codec_options: CodecOptions[OtherType] = ...,
         session: ClientSession | None = None,
         comment: Value = None,
         max_await_time_ms: int | None = None,
@@ -497,8 +470,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             >>> database.cursor_command("find", "notes", filter={"tags": "b"}).to_list()
             [{'_id': 6, 'title': 'second', 'tags': ['a', 'b']}]
 
-        :param command: the name of the command, or the whole command as a mapping.
-        :param value: the value of the first field, if `command` is the name of the command; 1 by default.
         :param read_preference: the read preference of the command; None (the default) selects the primary.
         :param codec_options: the options for encoding and decoding; None (the default) uses the database's options.
         :param comment: a comment of the ``getMore`` commands: any BSON value (MongoDB 4.4); None by default.

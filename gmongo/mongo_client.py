@@ -290,19 +290,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def get_database(
         self,
         name: str | None = None,
-        *,
-        codec_options: CodecOptions[OtherType],
-        read_preference: _ReadPreference | None = None,
-        write_concern: WriteConcern | None = None,
-        read_concern: ReadConcern | None = None,
-        timeout_ms: float | None = None,
-    ) -> Database[OtherType]: ...
-
-    @overload
-    def get_database(
-        self,
-        name: str | None,
-        codec_options: CodecOptions[OtherType],
+        codec_options: CodecOptions[OtherType] = ...,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
@@ -328,8 +316,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         :raises ConfigurationError: `name` is None, and the URI names no database.
         :raises InvalidName: the name is not allowed for a database.
         """
+        name = self._options.default_database if name is None else name
         if name is None:
-            name = self._default_database_name(None)
+            raise ConfigurationError("No default database name defined or provided.")
         return Database(self, name, codec_options, read_preference, write_concern, read_concern, timeout_ms)
 
     @overload
@@ -347,19 +336,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def get_default_database(
         self,
         default: str | None = None,
-        *,
-        codec_options: CodecOptions[OtherType],
-        read_preference: _ReadPreference | None = None,
-        write_concern: WriteConcern | None = None,
-        read_concern: ReadConcern | None = None,
-        timeout_ms: float | None = None,
-    ) -> Database[OtherType]: ...
-
-    @overload
-    def get_default_database(
-        self,
-        default: str | None,
-        codec_options: CodecOptions[OtherType],
+        codec_options: CodecOptions[OtherType] = ...,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
@@ -382,14 +359,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         :raises ConfigurationError: the URI names no database, and `default` is None.
         :raises InvalidName: the name is not allowed for a database.
         """
-        name = self._default_database_name(default)
-        return Database(self, name, codec_options, read_preference, write_concern, read_concern, timeout_ms)
-
-    def _default_database_name(self, default: str | None) -> str:
         name = self._options.default_database or default
-        if name is None:
-            raise ConfigurationError("No default database name defined or provided.")
-        return name
+        return self.get_database(name, codec_options, read_preference, write_concern, read_concern, timeout_ms)
 
     def __getitem__(self, name: str) -> Database[DocumentType]:
         return Database(self, name)
@@ -607,7 +578,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         """Add the metadata of a wrapping library to the client metadata, which new connections send in the handshake.
 
         The metadata of earlier calls remains. The client adds equal metadata only once.
-
         Specification: MongoDB Handshake, "Supporting Wrapping Libraries".
 
         :param driver_info: the name, the version and the platform of the library.
