@@ -37,7 +37,7 @@ class _Job:
         _jobs.running.discard(self)
         try:
             self._done.send()
-        except Exception:  # the loop is destroyed: a ValueError of libev, an Exception of libuv
+        except Exception:  # the loop has ended: ValueError of libev, Exception of libuv
             _jobs.awaited.discard(self)
 
     def _resume_greenlet(self) -> None:

@@ -1,10 +1,11 @@
-"""Descriptions of parameters that many public methods share. The source contains each description only once."""
+"""Shared descriptions of parameters, which decorators add to the docstrings of public methods."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, ParamSpec, TypeVar
 
 Kind = TypeVar("Kind", bound=type)
@@ -18,8 +19,8 @@ SHARED = """
 :param command: the name of the command, or the whole command as a mapping.
 :param encrypted_fields: a mapping for compatibility with PyMongo; None by default.
 :param filter: a query; ``{}`` matches every document.
-:param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds), and ``collation`` if the command
-    compares strings.
+:param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds), and
+    ``collation`` if the command compares strings.
 :param name_or_collection: the name of the collection, or a :class:`~gmongo.collection.Collection`.
 :param pipeline: the list of the stages.
 :param read_concern: the isolation level of reads; None (the default) inherits the level.
@@ -40,24 +41,25 @@ _PARAMETER = re.compile(r":param (\w+):")
 def describes_parameters(*sources: type | str) -> Callable[[Kind], Kind]:
     """Decorate a class: add the missing parameters to the docstrings of the class and its public methods.
 
-    :param sources: classes and texts, whose ``:param`` fields describe the parameters. Later sources take precedence.
+    :param sources: classes and texts, whose ``:param`` fields describe the parameters. A later
+        source overrides an earlier source.
     """
     shared: dict[str, str] = {}
     for source in sources:
-        shared |= _parameters_of(_fields_of(source if isinstance(source, str) else source.__doc__)[1:])
+        shared |= _index_parameters(_split_fields(source if isinstance(source, str) else source.__doc__)[1:])
 
-    def complete(kind: Kind) -> Kind:
+    def complete_docstrings(kind: Kind) -> Kind:
         public = [member for name, member in vars(kind).items() if name[0] != "_"]
         for documented, function in ((kind, getattr(kind, "__init__", None)), *zip(public, public, strict=True)):
             if inspect.isfunction(function) and documented.__doc__:
-                documented.__doc__ = _completed(documented.__doc__, function, shared)
+                documented.__doc__ = _complete_docstring(documented.__doc__, function, shared)
         return kind
 
-    return complete
+    return complete_docstrings
 
 
 def has_parameters_of(original: Callable[P, object]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Decorate a function: declare the parameters of `original` for type checkers and :func:`inspect.signature`."""
+    """Decorate a function that has the parameters of `original`, according to its signature."""
 
     def declare(function: Callable[..., R]) -> Callable[P, R]:
         vars(function)["__wrapped__"] = original
@@ -66,20 +68,25 @@ def has_parameters_of(original: Callable[P, object]) -> Callable[[Callable[..., 
     return declare
 
 
-def _completed(docstring: str, function: Any, shared: dict[str, str]) -> str:
+def read_only(name: str, doc: str) -> Any:
+    """Return a property with the docstring `doc`, whose value is the attribute `name`."""
+    return property(attrgetter(name), doc=doc)
+
+
+def _complete_docstring(docstring: str, function: Any, shared: dict[str, str]) -> str:
     code = inspect.unwrap(function).__code__
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     names = code.co_varnames[:count]
-    summary, *fields = _fields_of(docstring)
-    described = {**shared, **_parameters_of(fields)}
+    summary, *fields = _split_fields(docstring)
+    described = {**shared, **_index_parameters(fields)}
     parameters = [described[name] for name in names if name in described]
     return "\n".join((f"{summary}\n", *parameters, *(each for each in fields if not _PARAMETER.match(each))))
 
 
-def _fields_of(docstring: str | None) -> list[str]:
+def _split_fields(docstring: str | None) -> list[str]:
     """Return the text before the first field of a docstring, and each field."""
     return [part.strip() for part in _FIELD.split(inspect.cleandoc(docstring or ""))]
 
 
-def _parameters_of(fields: list[str]) -> dict[str, str]:
+def _index_parameters(fields: list[str]) -> dict[str, str]:
     return {match[1]: field for field in fields if (match := _PARAMETER.match(field))}

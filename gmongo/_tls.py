@@ -33,9 +33,10 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
     """Return the TLS settings of connections, or None if the connections do not use TLS.
 
     :param options: the options of a client or a key management service, by lower-case name.
-    :param connect_timeout: the connect timeout in seconds, or None. An OCSP query may take half of this time.
+    :param connect_timeout: the connect timeout in seconds, or None. The time limit of an OCSP query
+        is half of the connect timeout, and at most 5 seconds.
     """
-    renewal = _Renewal([options[name] for name in _FILES if options.get(name)], partial(_standard_context, options))
+    renewal = _Renewal([options[name] for name in _FILES if options.get(name)], partial(_make_context, options))
     context = tls_context(options)
     if context is None:
         return None
@@ -43,7 +44,7 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
     if context.verify_mode == ssl.CERT_NONE or options.get("tlsdisablecertificaterevocationcheck"):
         return plain
     if all(map(find_spec, _PACKAGES)):
-        return _tls_with_ocsp(options, context, connect_timeout, renewal)
+        return _make_tls_with_ocsp(options, context, connect_timeout, renewal)
     if options.get("tlsdisableocspendpointcheck") is False:
         raise ConfigurationError("tlsDisableOCSPEndpointCheck=false needs the packages of gmongo[ocsp]")
     return plain
@@ -52,16 +53,17 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
 class _Renewal:
     """Function that returns a new TLS context after a change of a certificate file, and otherwise None.
 
-    While a changed file is invalid, the last context stays in use, because tools may replace the files one by one.
+    While a changed file is invalid, the driver uses the last valid context, because tools may
+    replace the files one by one.
     """
 
     def __init__(self, files: Sequence[str], make: Callable[[], ssl.SSLContext]) -> None:
         self._files = files
         self.make = make
-        self._loaded_versions = self._file_versions()
+        self._loaded_versions = self._read_file_versions()
 
     def __call__(self) -> ssl.SSLContext | None:
-        versions = self._file_versions()
+        versions = self._read_file_versions()
         if versions == self._loaded_versions:
             return None
         self._loaded_versions = versions  # if a file is invalid, read the files again only after another change
@@ -71,7 +73,7 @@ class _Renewal:
             safely(_log.warning, "TLS: the certificate files have changed, and the old content stays in use: %s", error)
             return None
 
-    def _file_versions(self) -> list[tuple[int, int, int] | None]:
+    def _read_file_versions(self) -> list[tuple[int, int, int] | None]:
         """Return the modification time, size and inode of each file, or None for a missing file."""
         versions: list[tuple[int, int, int] | None] = []
         for path in self._files:
@@ -83,24 +85,27 @@ class _Renewal:
         return versions
 
 
-def _standard_context(options: Document) -> ssl.SSLContext:
+def _make_context(options: Document) -> ssl.SSLContext:
     context = tls_context(options)
     assert context is not None
     return context
 
 
-def _tls_with_ocsp(options: Document, context: ssl.SSLContext, connect_timeout: float | None, renewal: _Renewal) -> Tls:
+def _make_tls_with_ocsp(
+    options: Document, context: ssl.SSLContext, connect_timeout: float | None, renewal: _Renewal
+) -> Tls:
     from gmongo.wire.ocsp.transport import CheckedTls
     from gmongo.wire.ocsp.verifier import Verifier
 
     # A revocation list replaces OCSP queries. OpenSSL rejects a certificate without the revocation list of its issuer.
     queries_responders = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")
     seconds = _LONGEST_INQUIRY if connect_timeout is None else min(_LONGEST_INQUIRY, connect_timeout / 2)
-    renewal.make = lambda: _openssl_context(options, _standard_context(options))
-    return CheckedTls(_openssl_context(options, context), renewal, revocation=Verifier(queries_responders, seconds))
+    renewal.make = lambda: _make_openssl_context(options, _make_context(options))
+    revocation = Verifier(queries_responders, seconds)
+    return CheckedTls(_make_openssl_context(options, context), renewal, revocation=revocation)
 
 
-def _openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSLContext:
+def _make_openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSLContext:
     """Return a pyOpenSSL context with the settings and files of `context`."""
     from gmongo.wire.openssl import OpenSslContext, Trust
 
@@ -129,7 +134,8 @@ def tls_context(options: Document) -> ssl.SSLContext | None:
     context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION  # a server must not make the client renegotiate repeatedly
-    # As RFC 6125 requires, only the subject alternative names of a certificate are valid host names.
+    # As RFC 6125 requires, only the subject alternative names of a certificate are valid host
+    # names.
     context.hostname_checks_common_name = False
     insecure = bool(options.get("tlsinsecure"))
     if insecure or options.get("tlsallowinvalidcertificates") or options.get("tlsallowinvalidhostnames"):

@@ -46,7 +46,7 @@ class OIDCCallbackResult:
 
     :param access_token: the access token. The driver sends the token to the server unchanged.
     :param expires_in_seconds: the lifetime of the token, in seconds; None (the default) or 0 means an unknown lifetime.
-    :param refresh_token: the refresh token that the driver passes to the next call; None by default.
+    :param refresh_token: the refresh token for the next call of the callback; None by default.
     """
 
     access_token: str = field(repr=False)
@@ -59,7 +59,7 @@ class OIDCCallback(ABC):
 
     @abstractmethod
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
-        """Return an access token. The driver calls the method once at a time. Each wait must be cooperative.
+        """Return an access token. The driver makes one call at a time. Each wait must let greenlets run.
 
         Specification: Authentication, "MONGODB-OIDC".
 

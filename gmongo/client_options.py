@@ -92,7 +92,7 @@ class ClientOptions(InheritedOptions):
         # The identity contains no values from DNS: its hash must not change when the first operation queries DNS.
         self.identity = tuple(sorted(self.seeds, key=str)), self.replica_set_name, srv_hostname, self.srv_service_name
         if self.is_unresolved and self.connect:
-            self._resolve(ref=True)
+            self._resolve_hosts(ref=True)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("cannot pickle the options of a client, which may contain a password; pass the URI instead")
@@ -140,7 +140,7 @@ class ClientOptions(InheritedOptions):
         """True until DNS has resolved the hosts of a ``mongodb+srv`` URI."""
         return self._srv_seed in self.seeds
 
-    def _resolve(self, ref: bool) -> None:
+    def _resolve_hosts(self, ref: bool) -> None:
         """Query DNS for the hosts and the TXT record of a ``mongodb+srv`` URI.
 
         :param ref: True if the queries keep the event loop alive.
@@ -158,9 +158,9 @@ class ClientOptions(InheritedOptions):
 
     def _resolve_settings(self, settings: TopologySettings) -> TopologySettings:
         """Query DNS while an operation waits, and return the settings with the seeds and options from DNS."""
-        self._resolve(ref=False)
+        self._resolve_hosts(ref=False)
         connection = replace(
-            settings.connection, load_balanced=bool(self.load_balanced), authenticator=self._authenticator()
+            settings.connection, load_balanced=bool(self.load_balanced), authenticator=self._create_authenticator()
         )
         return replace(
             settings,
@@ -174,13 +174,13 @@ class ClientOptions(InheritedOptions):
     connect: bool = _option(
         "connect",
         True,
-        "True (the default) starts the monitors in the constructor. False starts them with the first operation.",
+        "True (the default) starts the monitors in the constructor, and False with the first use.",
     )
     srv_service_name: str = _option(
-        "srvservicename", "mongodb", "The service name of the SRV records. The default is ``mongodb``."
+        "srvservicename", "mongodb", "The service name of the SRV records, ``mongodb`` by default."
     )
     direct_connection: bool | None = _option(
-        "directconnection", None, "True connects only to the given host. None (the default) means False."
+        "directconnection", None, "True connects only to one host. None (the default) means False."
     )
     load_balanced: bool | None = _option(
         "loadbalanced", None, "True if the host is a load balancer. None (the default) means False."
@@ -207,18 +207,18 @@ class ClientOptions(InheritedOptions):
         "servermonitoringmode", "auto", "``auto`` (the default), ``stream`` or ``poll``."
     )
     server_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = _option(
-        "server_selector", None, "The function of the application that filters the suitable servers, or None."
+        "server_selector", None, "The function that filters the suitable servers, or None."
     )
     timeout: float | None = _option(
-        "timeoutms", None, "The time limit of an operation including its retries, in seconds. None means no limit."
+        "timeoutms", None, "The time limit of each operation, in seconds. None means no limit."
     )
     retry_reads: bool = _option("retryreads", True, "True (the default) if the client retries reads.")
     retry_writes: bool = _option("retrywrites", True, "True (the default) if the client retries writes.")
     max_adaptive_retries: int = _option(
-        "maxadaptiveretries", MAX_RETRIES, "The maximum number of retries after errors of overloaded servers (5)."
+        "maxadaptiveretries", MAX_RETRIES, "The maximum number of overload retries. The default is 5."
     )
     enable_overload_retargeting: bool = _option(
-        "enableoverloadretargeting", False, "True if an overload retry avoids the overloaded member; False by default."
+        "enableoverloadretargeting", False, "True if overload retries avoid the server; False by default."
     )
     auto_encryption_opts: AutoEncryptionOpts | None = _option(
         "auto_encryption_opts", None, "The options of automatic encryption, or None."
@@ -233,7 +233,7 @@ class ClientOptions(InheritedOptions):
     def pool_options(self) -> pool_options.PoolOptions:
         """The options of each connection pool."""
         get = self.merged.get
-        pool = self._pool_settings()
+        pool = self._create_pool_settings()
         return pool_options.PoolOptions(
             max_pool_size=get("maxpoolsize", pool.max_pool_size),
             min_pool_size=pool.min_pool_size,
@@ -297,11 +297,11 @@ class ClientOptions(InheritedOptions):
             srv_max_hosts=self.merged.get("srvmaxhosts") or 0,
             connection_made=connection_made,
             silent=self.silent,
-            pool=self._pool_settings(),
-            connection=self._connection_settings(),
+            pool=self._create_pool_settings(),
+            connection=self._create_connection_settings(),
         )
 
-    def _pool_settings(self) -> PoolSettings:
+    def _create_pool_settings(self) -> PoolSettings:
         get = self.merged.get
         shown = {name: get(name) or 0 for name in _SHOWN_POOL_OPTIONS if name in self.merged}
         return PoolSettings(
@@ -316,7 +316,7 @@ class ClientOptions(InheritedOptions):
             specified={name: round(value * 1000) if name.endswith("MS") else value for name, value in shown.items()},
         )
 
-    def _connection_settings(self) -> ConnectionSettings:
+    def _create_connection_settings(self) -> ConnectionSettings:
         get = self.merged.get
         return ConnectionSettings(
             connect_timeout=get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT),
@@ -327,11 +327,11 @@ class ClientOptions(InheritedOptions):
             compressors=_installed_compressors(get("compressors") or ()),
             zlib_level=get("zlibcompressionlevel", -1),
             tls=tls_of(self.merged, get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT)),
-            proxy=self._proxy(),
-            authenticator=self._authenticator(),
+            proxy=self._create_proxy(),
+            authenticator=self._create_authenticator(),
         )
 
-    def _authenticator(self) -> Authenticator | None:
+    def _create_authenticator(self) -> Authenticator | None:
         if self.credential is None:
             return None
         # Only a client with a credential imports the mechanisms, which import http and other modules.
@@ -339,7 +339,7 @@ class ClientOptions(InheritedOptions):
 
         return Authenticator(self.credential)
 
-    def _proxy(self) -> Proxy | None:
+    def _create_proxy(self) -> Proxy | None:
         get = self.merged.get
         host: str | None = get("proxyhost")
         if not host:
@@ -377,7 +377,7 @@ def _check_mechanism_without_tls(credential: Credential, seeds: Sequence[Address
 
 
 def _installed_compressors(compressors: Sequence[str]) -> tuple[str, ...]:
-    """Return the compressors whose library is installed. Warn about each other compressor."""
+    """Return the compressors whose library is installed. Warn about each missing library."""
     missing = {name: missing_package(name) for name in compressors}
     for name, package in missing.items():
         if package is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from bson.timestamp import Timestamp
 
 from gmongo._documents import Document, Value
-from gmongo._parameter_docs import describes_parameters
+from gmongo._parameter_docs import describes_parameters, read_only
 from gmongo._truncated_repr import short
 from gmongo.engines.transaction import TransactionEnd, with_transaction
 from gmongo.errors import ConfigurationError, InvalidOperation
@@ -129,15 +129,8 @@ class ClientSession:
         )
         self._ending = TransactionEnd(self._executor, self._state)
 
-    @property
-    def client(self) -> MongoClient[Value]:
-        """The client that has created the session."""
-        return self._client
-
-    @property
-    def options(self) -> SessionOptions:
-        """The options of the session."""
-        return self._options
+    client: MongoClient[Value] = read_only("_client", "The client that has created the session.")
+    options: SessionOptions = read_only("_options", "The options of the session.")
 
     @property
     def session_id(self) -> Document:
@@ -163,10 +156,11 @@ class ClientSession:
         return self._state.operation_time
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
-        """Set the cluster time of this session to the cluster time of another session, if the other time is newer.
+        """Set the cluster time of this session to `cluster_time`, if `cluster_time` is newer.
 
-        After this method and :meth:`advance_operation_time`, reads also see the operations of the other session.
-        Specification: Driver Sessions, "advanceClusterTime", and Causal Consistency.
+        After calls of this method and :meth:`advance_operation_time`, reads also see the operations
+        of the other session. Specification: Driver Sessions, "advanceClusterTime", and Causal
+        Consistency.
 
         :param cluster_time: the :attr:`cluster_time` of the other session.
         :raises TypeError: `cluster_time` is not a mapping whose field ``clusterTime`` is a timestamp.
@@ -178,7 +172,7 @@ class ClientSession:
         self._state.advance_cluster_time(cluster_time)
 
     def advance_operation_time(self, operation_time: Timestamp) -> None:
-        """Set the operation time of this session to the operation time of another session, if the other time is newer.
+        """Set the operation time of this session to `operation_time`, if `operation_time` is newer.
 
         Specification: Causal Consistency, "advanceOperationTime".
 
@@ -217,7 +211,7 @@ class ClientSession:
         if self._options.snapshot:
             raise InvalidOperation("Transactions are not supported in snapshot sessions")
         options = TransactionOptions(read_concern, write_concern, read_preference, max_commit_time_ms)
-        self._state.transaction.start(self._transaction_settings(options))
+        self._state.transaction.start(self._merge_transaction_options(options))
         server_session.transaction_number += 1
         self._executor.transaction_started(self._state.transaction)
         return self._transaction_block()
@@ -233,7 +227,7 @@ class ClientSession:
         if self.in_transaction:
             self.commit_transaction()
 
-    def _transaction_settings(self, options: TransactionOptions) -> TransactionSettings:
+    def _merge_transaction_options(self, options: TransactionOptions) -> TransactionSettings:
         """Return `options`, or else the session's defaults, or else the client's options."""
         defaults = self._options.default_transaction_options or TransactionOptions()
         client = self._client
@@ -257,7 +251,7 @@ class ClientSession:
         :raises PyMongoError: the commit failed. If the error has the label ``UnknownTransactionCommitResult``, the
             server may have committed the transaction, and the application may retry the commit.
         """
-        self._ending.commit(self._deadline(timeout_ms))
+        self._ending.commit(self._start_deadline(timeout_ms))
 
     def abort_transaction(self, timeout_ms: float | None = None) -> None:
         """Abort the transaction. Ignore errors, because the server later aborts the transaction itself.
@@ -266,9 +260,9 @@ class ClientSession:
 
         :raises InvalidOperation: no transaction is in progress, or another greenlet runs an operation in the session.
         """
-        self._ending.abort(self._deadline(timeout_ms))
+        self._ending.abort(self._start_deadline(timeout_ms))
 
-    def _deadline(self, timeout_ms: float | None) -> float | None:
+    def _start_deadline(self, timeout_ms: float | None) -> float | None:
         return self._executor.for_operation(timeout_ms, self).deadline()
 
     def with_transaction(
@@ -300,18 +294,20 @@ class ClientSession:
         on the server. For other error handling, use :meth:`start_transaction`.
         Specification: Convenient API for Transactions.
 
-        :param callback: a function that must pass the received session to its operations. The time limit applies to
-            these operations, which cannot change the limit.
+        :param callback: a function that must pass the received session to its operations. The time
+            limit of ``with_transaction`` applies to the operations, which cannot set another time
+            limit.
         :param timeout_ms: the time limit of all attempts together, in milliseconds. 0 means no limit, None uses the
             session's limit. An abort after the time limit has a new time limit of the same length.
         :raises TypeError: `callback` is not callable.
-        :raises PyMongoError: the last attempt failed. After the time limit, the exception has this error as its cause.
+        :raises PyMongoError: the last attempt failed. After the time limit, the error of the last
+            attempt is the cause.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
         """
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {short(callback)}")
         options = read_concern, write_concern, read_preference, max_commit_time_ms
-        limit = self._deadline(timeout_ms)
+        limit = self._start_deadline(timeout_ms)
         self._state.limit = limit
         try:
             start = partial(self.start_transaction, *options)
@@ -343,9 +339,9 @@ class ClientSession:
 
         :raises InvalidOperation: another greenlet runs an operation in the session.
         """
-        self._end(None)
+        self._end_session(None)
 
-    def _end(self, error: BaseException | None) -> None:
+    def _end_session(self, error: BaseException | None) -> None:
         state = self._state
         if error is not None and state.is_used_elsewhere:
             state.after_use = self._abandon
@@ -357,7 +353,7 @@ class ClientSession:
         finally:
             if state.transaction.state is State.IN_PROGRESS:  # an exception prevented the abort
                 self._ending.end_in_background()
-            # Release the session before the unpin, because an exception may interrupt the listeners of the unpin.
+            # Release the session before the unpin, whose event listeners may raise an exception.
             state.release()
             state.transaction.unpin(error)
             self._executor.transaction_ended(state.transaction, error)
@@ -379,10 +375,10 @@ class ClientSession:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._end(error)
+        self._end_session(error)
 
     def __del__(self) -> None:
-        # This method must not do I/O or switch. The constructor may have failed before it set all attributes.
+        # No I/O and no switch is allowed here. The attribute is missing if the constructor failed.
         ending = getattr(self, "_ending", None)
         if ending is not None and not self._state.has_ended:
             ending.end_in_background()

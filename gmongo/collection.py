@@ -13,7 +13,7 @@ from gmongo._background import with_checkpoints
 from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._inherited_options import InheritedOptions, executor_of, internals_of, options_of
 from gmongo._nearest import no_such_method
-from gmongo._parameter_docs import SHARED, describes_parameters, has_parameters_of
+from gmongo._parameter_docs import SHARED, describes_parameters, has_parameters_of, read_only
 from gmongo._server_facts import codes, wire_versions
 from gmongo._truncated_repr import short
 from gmongo.change_stream import CollectionChangeStream, _Watched
@@ -66,7 +66,7 @@ OtherType = TypeVar("OtherType", bound=Document)
 
 _Filter = Document
 _CollationIn: TypeAlias = Document | Collation | None
-_ORDERED = {"ordered": True}
+_ORDERED_FIELDS = {"ordered": True}
 _MATCH_ALL: Document = {}
 # The default values of the options of find_one(). With these values, find_one() usually creates no Cursor.
 _DEFAULT_OPTIONS_OF_FIND_ONE = (Cursor.__init__.__defaults__ or ())[1:]
@@ -99,7 +99,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
       :class:`~gmongo.errors.WriteConcernError`, the write has taken effect on the primary.
     - :class:`~gmongo.errors.InvalidOperation`: the client is closed, the client belongs to another native thread, or
       the session is not usable.
-    - :class:`TypeError` or :class:`ValueError`: an argument is invalid. In this case, the driver has sent no command.
+    - :class:`TypeError` or :class:`ValueError`: an argument is invalid, and the driver sent no
+      command.
 
     Specifications: CRUD API, Index Management, Enumerating Indexes, Collection Management, Enumerating Collections.
 
@@ -152,9 +153,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         )
         self._acknowledged = self._write_concern.acknowledged
         if create or kwargs:
-            self._create(kwargs, session)
+            self._create_on_server(kwargs, session)
 
-    def _create(self, fields: Document, session: ClientSession | None) -> None:
+    def _create_on_server(self, fields: Document, session: ClientSession | None) -> None:
         command: DocumentDict = {"create": self._name}
         command.update((name, value) for name, value in fields.items() if value is not None)
         if "collation" in command:
@@ -178,15 +179,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             if not is_namespace_missing(error):
                 raise
 
-    @property
-    def database(self) -> Database[DocumentType]:
-        """The database of the collection."""
-        return self._database
+    database: Database[DocumentType] = read_only("_database", "The database of the collection.")
 
-    @property
-    def name(self) -> str:
-        """The name of the collection, such as ``"orders"``."""
-        return self._name
+    name: str = read_only("_name", "The name of the collection, such as ``orders``.")
 
     @property
     def full_name(self) -> str:
@@ -268,7 +263,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         """
         check_is_mapping("document", document)
         inserted_id = ensure_id(document)
-        fields = _write_command_fields(bypass_document_validation, None, comment)
+        fields = _build_write_fields(bypass_document_validation, None, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         operation = SingleWrite(self._context, "insert", (document,), fields, acknowledged, acknowledged)
         self._executor.run(operation, session)
@@ -309,7 +304,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             raise InvalidOperation("No operations to execute")
         fields = without_none({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
-        self._bulk("insert", ordered, fields, acknowledged).execute(self._executor, [insert_run(elements)], session)
+        bulk = self._create_bulk("insert", ordered, fields, acknowledged)
+        bulk.execute(self._executor, [insert_run(elements)], session)
         return InsertManyResult(ids, acknowledged)
 
     def _in_transaction(self, session: ClientSession | None) -> bool:
@@ -364,8 +360,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises ValueError: `update` is empty, or does not begin with an operator.
-        :raises DuplicateKeyError: an update would violate a unique index. Earlier updates remain.
-        :raises WriteError: the server rejected the update of a document. Earlier updates remain.
+        :raises DuplicateKeyError: an update would violate a unique index. The earlier updates
+            remain in effect.
+        :raises WriteError: the server rejected the update of a document. The earlier updates remain
+            in effect.
         """
         options, extra = (upsert, collation, hint, array_filters, None), (bypass_document_validation, let, comment)
         return self._update(filter, checked_update(update), options, extra, session, multi=True)
@@ -415,7 +413,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             hint=None if hint is None else checked_hint(hint),
             sort=None if sort is None else sort_document(sort),
         )
-        fields = _write_command_fields(bypass, let, comment)
+        fields = _build_write_fields(bypass, let, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         operation = SingleWrite(self._context, "update", (statement,), fields, acknowledged, acknowledged and not multi)
         reply: DocumentDict = self._executor.run(operation, session)
@@ -477,7 +475,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             collation=validate_collation_or_none(collation),
             hint=None if hint is None else checked_hint(hint),
         )
-        fields = _write_command_fields(None, let, comment)
+        fields = _build_write_fields(None, let, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         operation = SingleWrite(
             self._context, "delete", (statement,), fields, acknowledged, acknowledged and limit == 1
@@ -523,10 +521,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             {}, bypassDocumentValidation=bypass_document_validation, comment=comment, let=checked_let(let)
         )
         acknowledged = self._acknowledged or self._in_transaction(session)
-        bulk = self._bulk("bulkWrite", ordered, fields, acknowledged)
+        bulk = self._create_bulk("bulkWrite", ordered, fields, acknowledged)
         return BulkWriteResult(bulk.execute(self._executor, runs_of(statements, ordered), session), acknowledged)
 
-    def _bulk(self, name: str, ordered: bool, fields: Document, acknowledged: bool) -> Bulk:
+    def _create_bulk(self, name: str, ordered: bool, fields: Document, acknowledged: bool) -> Bulk:
         return Bulk(self._context, name=name, ordered=ordered, fields=fields, acknowledged=acknowledged)
 
     def find(
@@ -702,7 +700,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises DuplicateKeyError: another document has an equal value in a unique index.
         """
         replacement = checked_replacement(replacement)
-        fields = {"update": replacement, **_return_document_fields(return_document, upsert), **kwargs}
+        fields = {"update": replacement, **_build_return_document_fields(return_document, upsert), **kwargs}
         return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
 
     def find_one_and_update(
@@ -734,7 +732,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises DuplicateKeyError: the updated document would violate a unique index.
         """
         update = checked_update(update)
-        fields = {"update": update, **_return_document_fields(return_document, upsert), **kwargs}
+        fields = {"update": update, **_build_return_document_fields(return_document, upsert), **kwargs}
         if array_filters is not None:
             fields["arrayFilters"] = checked_array_filters(array_filters)
         return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
@@ -862,9 +860,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.aggregate(pipeline).to_list()
             [{'_id': 'a', 'count': 2}, {'_id': 'b', 'count': 1}]
 
-        The method sends the command immediately, to a server that the read preference selects. A pipeline that ends in
-        ``$out`` or ``$merge`` is a write. Such a pipeline runs on a secondary only if all servers have MongoDB 5.0 or
-        newer. The driver does not retry such a pipeline, but applies the write concern.
+        The method sends the command immediately, to a server that the read preference selects. A
+        pipeline that ends in ``$out`` or ``$merge`` is a write: the driver applies the write
+        concern, and does not retry the pipeline. A secondary can run a pipeline that writes only if
+        all servers have MongoDB 5.0 or newer.
 
         :param kwargs: ``batchSize`` (the number of documents in each batch) and ``maxAwaitTimeMS`` (the maximum wait of
             a ``$changeStream`` in milliseconds). Further keywords are fields of the ``aggregate`` command, such as
@@ -1098,7 +1097,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :returns: the server's reply.
         :raises TypeError: `new_name` is not a string.
         :raises InvalidName: `new_name` is not allowed for a collection.
-        :raises OperationFailure: the server rejected the command, for example because the new name exists.
+        :raises OperationFailure: the server rejected the command, for example because the
+            collection `new_name` exists.
         """
         _check_name(new_name)
         command = {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs}
@@ -1179,7 +1179,7 @@ def aggregate_cursor(
         fields["hint"] = checked_hint(fields["hint"])
     context = collection._context
     if writes_result(pipeline):
-        context = context.replace(selector=_read_preference_of_write(collection))
+        context = context.replace(selector=_choose_write_selector(collection))
     operation = Aggregate(
         context, target, pipeline, fields, collection._acknowledged, batch_size, decoding, raw=kind._raw
     )
@@ -1190,7 +1190,7 @@ def aggregate_cursor(
     return cursor
 
 
-def _read_preference_of_write(collection: Collection[Value]) -> Selector:
+def _choose_write_selector(collection: Collection[Value]) -> Selector:
     """Return the read preference for a pipeline that writes: the primary if a server is older than MongoDB 5.0."""
     topology = internals_of(collection.database.client)._topology
     if collection.read_preference.mode == WRITABLE.mode:
@@ -1204,14 +1204,14 @@ def _read_preference_of_write(collection: Collection[Value]) -> Selector:
     return collection.read_preference if secondaries_write else WRITABLE
 
 
-def _write_command_fields(bypass: bool | None, let: Document | None, comment: Value) -> Document:
+def _build_write_fields(bypass: bool | None, let: Document | None, comment: Value) -> Document:
     """Return the command fields of a single write: a shared mapping if all arguments are None."""
     if bypass is None and let is None and comment is None:
-        return _ORDERED
-    return without_none(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
+        return _ORDERED_FIELDS
+    return without_none(_ORDERED_FIELDS, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
 
 
-def _return_document_fields(return_document: bool, upsert: bool) -> DocumentDict:
+def _build_return_document_fields(return_document: bool, upsert: bool) -> DocumentDict:
     if not isinstance(return_document, bool):
         raise TypeError(
             f"return_document must be ReturnDocument.BEFORE or ReturnDocument.AFTER, not {short(return_document)}"

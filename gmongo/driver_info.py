@@ -11,13 +11,13 @@ __all__ = ["DriverInfo"]
 _DELIMITER = "|"
 
 
-class _Fields(NamedTuple):
+class _DriverInfoFields(NamedTuple):
     name: str | None
     version: str | None = None
     platform: str | None = None
 
 
-class DriverInfo(_Fields):
+class DriverInfo(_DriverInfoFields):
     """Name, version and platform of a library that wraps the driver.
 
     In the handshake of each connection, the driver appends this metadata to its own metadata.

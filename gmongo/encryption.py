@@ -64,7 +64,7 @@ class Algorithm(str, Enum):
     STRING = "String"
     """Queryable Encryption that allows prefix, suffix and substring queries."""
     TEXTPREVIEW = "TextPreview"
-    """The name of ``STRING`` during its preview."""
+    """The name of the algorithm ``STRING`` on servers with a preview of the algorithm."""
 
 
 class QueryType(str, Enum):
@@ -81,7 +81,8 @@ class QueryType(str, Enum):
 class RewrapManyDataKeyResult:
     """Result of :meth:`ClientEncryption.rewrap_many_data_key`.
 
-    :param bulk_write_result: the result of the updates of the data keys; None (the default) if no data key matched.
+    :param bulk_write_result: the result of the updates of the data keys; None (the default) if no
+        data key matched.
     """
 
     bulk_write_result: BulkWriteResult | None = None
@@ -142,13 +143,13 @@ class ClientEncryption(Generic[DocumentType]):
             kms_connect_callback,
         )
 
-    def _explicit_if_open(self) -> ExplicitEncryption:
+    def _get_open_encryption(self) -> ExplicitEncryption:
         if self._explicit is None:
             raise InvalidOperation("Cannot use closed ClientEncryption")
         return self._explicit
 
-    def _key_vault_if_open(self) -> Collection[Value]:
-        self._explicit_if_open()
+    def _get_open_key_vault(self) -> Collection[Value]:
+        self._get_open_encryption()
         return self._keys
 
     @clears_locals
@@ -165,8 +166,9 @@ class ClientEncryption(Generic[DocumentType]):
     ) -> Binary:
         """Encrypt a value.
 
-        A client with ``AutoEncryptionOpts`` must insert or query a payload of the algorithms "Indexed", "Range" and
-        "String". This client may have ``bypass_query_analysis``, but not ``bypass_auto_encryption``.
+        Only a client with ``AutoEncryptionOpts`` can insert or query a ciphertext of the algorithms
+        "Indexed", "Range" and "String". The client may set ``bypass_query_analysis``, but not
+        ``bypass_auto_encryption``.
 
         :param value: the value to encrypt, which is any BSON value.
         :param algorithm: the encryption algorithm: a value of :class:`Algorithm`.
@@ -224,8 +226,9 @@ class ClientEncryption(Generic[DocumentType]):
         string_opts: StringOpts | None,
         **options: object,
     ) -> bytes:
-        explicit = self._explicit_if_open()
-        for name, opts, kind in (("range_opts", range_opts, RangeOpts), ("string_opts", string_opts, StringOpts)):
+        explicit = self._get_open_encryption()
+        kinds = {"range_opts": (range_opts, RangeOpts), "string_opts": (string_opts, StringOpts)}
+        for name, (opts, kind) in kinds.items():
             if opts is not None and not isinstance(opts, kind):
                 raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(opts)}")
             options[name] = None if opts is None else bson.encode(opts.document, codec_options=self._codec_options)
@@ -246,7 +249,7 @@ class ClientEncryption(Generic[DocumentType]):
         :raises TypeError: `value` is not a :class:`~bson.binary.Binary` of subtype 6.
         :raises EncryptionError: the decryption failed.
         """
-        explicit = self._explicit_if_open()
+        explicit = self._get_open_encryption()
         if not isinstance(value, Binary) or value.subtype != _CIPHERTEXT_SUBTYPE:
             raise TypeError("value to decrypt must be a bson.binary.Binary with subtype 6")
         return bson.decode(explicit.decrypt(bson.encode({"v": value})), self._codec_options)["v"]
@@ -274,7 +277,7 @@ class ClientEncryption(Generic[DocumentType]):
         """
         if isinstance(key_alt_names, str):
             raise TypeError("key_alt_names must be a list of strings, not one string")
-        return self._explicit_if_open().create_data_key(kms_provider, master_key, key_alt_names, key_material)
+        return self._get_open_encryption().create_data_key(kms_provider, master_key, key_alt_names, key_material)
 
     @clears_locals
     def rewrap_many_data_key(
@@ -290,7 +293,7 @@ class ClientEncryption(Generic[DocumentType]):
         :raises ConfigurationError: `master_key` is set without `provider`.
         :raises EncryptionError: the operation failed, and no data key has changed.
         """
-        explicit = self._explicit_if_open()
+        explicit = self._get_open_encryption()
         if master_key is not None and provider is None:
             raise ConfigurationError("A provider must be given if a master_key is given")
         updates = []
@@ -301,19 +304,19 @@ class ClientEncryption(Generic[DocumentType]):
 
     def get_keys(self) -> Cursor[Value]:
         """Return a cursor over all data keys. Each data key is a :class:`bson.raw_bson.RawBSONDocument`."""
-        return self._key_vault_if_open().find({})
+        return self._get_open_key_vault().find({})
 
     def get_key(self, id: Binary | UUID) -> RawBSONDocument | None:
         """Return a data key, or None if the data key does not exist."""
-        return self._key_vault_if_open().find_one({"_id": _checked_key_id(id)})
+        return self._get_open_key_vault().find_one({"_id": _checked_key_id(id)})
 
     def get_key_by_alt_name(self, key_alt_name: str) -> RawBSONDocument | None:
         """Return a data key, or None if the data key does not exist."""
-        return self._key_vault_if_open().find_one({"keyAltNames": _checked_key_alt_name(key_alt_name)})
+        return self._get_open_key_vault().find_one({"keyAltNames": _checked_key_alt_name(key_alt_name)})
 
     def delete_key(self, id: Binary | UUID) -> DeleteResult:
         """Delete a data key. No client can decrypt the ciphertexts of this data key afterwards."""
-        return self._key_vault_if_open().delete_one({"_id": _checked_key_id(id)})
+        return self._get_open_key_vault().delete_one({"_id": _checked_key_id(id)})
 
     def add_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
         """Add an alternative name to a data key.
@@ -321,7 +324,7 @@ class ClientEncryption(Generic[DocumentType]):
         :returns: the data key before the change, or None if the data key does not exist.
         """
         update = {"$addToSet": {"keyAltNames": _checked_key_alt_name(key_alt_name)}}
-        return self._key_vault_if_open().find_one_and_update({"_id": _checked_key_id(id)}, update)
+        return self._get_open_key_vault().find_one_and_update({"_id": _checked_key_id(id)}, update)
 
     def remove_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
         """Remove an alternative name from a data key.
@@ -329,11 +332,11 @@ class ClientEncryption(Generic[DocumentType]):
         :returns: the data key before the change, or None if the data key does not exist.
         """
         name = _checked_key_alt_name(key_alt_name)
-        # Remove the field if no name remains. The unique index on names would include an empty field.
+        # Remove an empty field, because the unique index would include the empty array.
         remaining = {"$filter": {"input": "$keyAltNames", "cond": {"$ne": ["$$this", name]}}}
         names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", remaining]}
         update = [{"$set": {"keyAltNames": names}}]
-        return self._key_vault_if_open().find_one_and_update({"_id": _checked_key_id(id)}, update)
+        return self._get_open_key_vault().find_one_and_update({"_id": _checked_key_id(id)}, update)
 
     @clears_locals
     def create_encrypted_collection(
@@ -347,7 +350,8 @@ class ClientEncryption(Generic[DocumentType]):
     ) -> tuple[Collection[Value], Document]:
         """Create a collection for Queryable Encryption, with a new data key for each field whose ``keyId`` is None.
 
-        Existing clients do not encrypt the fields. Create a client whose ``encrypted_fields_map`` has the result.
+        Existing clients do not encrypt the fields. To encrypt the fields, create a client whose
+        ``encrypted_fields_map`` contains the returned encrypted fields.
 
         :param database: the database in which to create the collection.
         :param name: the name of the new collection.
@@ -359,7 +363,7 @@ class ClientEncryption(Generic[DocumentType]):
         :raises TypeError: `database` is not a database, or `encrypted_fields` is not a mapping.
         :raises EncryptedCollectionError: the creation failed. `encrypted_fields` contains the created data keys.
         """
-        self._explicit_if_open()
+        self._get_open_encryption()
         if not isinstance(database, Database):
             raise TypeError(f"database must be a Database, not {short(database)}")
         if not isinstance(encrypted_fields, Mapping):

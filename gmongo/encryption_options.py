@@ -128,7 +128,7 @@ class AutoEncryptionOpts:
         self._bypass_auto_encryption = bypass_auto_encryption
         self._mongocryptd_uri = mongocryptd_uri
         self._mongocryptd_bypass_spawn = mongocryptd_bypass_spawn
-        self._mongocryptd_command = [mongocryptd_spawn_path, *_spawn_arguments(mongocryptd_spawn_args)]
+        self._mongocryptd_command = [mongocryptd_spawn_path, *_complete_spawn_arguments(mongocryptd_spawn_args)]
         self._kms_tls = KmsTls(kms_tls_options, kms_providers)
         self._kms_connect_callback = kms_connect_callback
         self._encrypted_fields_map = encrypted_fields_map or {}
@@ -149,7 +149,7 @@ class AutoEncryptionOpts:
         return self._settings.kms_providers
 
 
-def _spawn_arguments(arguments: Sequence[str] | None) -> list[str]:
+def _complete_spawn_arguments(arguments: Sequence[str] | None) -> list[str]:
     if arguments is None:
         return [f"{_IDLE_OPTION}=60"]
     if not isinstance(arguments, list):

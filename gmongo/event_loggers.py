@@ -1,7 +1,7 @@
 """Listeners that log every event at level INFO, and important events at level WARNING.
 
-The listeners are ready for use, as in ``MongoClient(event_listeners=[CommandLogger()])``. The name of the logger is
-``gmongo.event_loggers``.
+The listeners are ready for use, as in ``MongoClient(event_listeners=[CommandLogger()])``. The name
+of the logger is ``gmongo.event_loggers``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["CommandLogger", "ConnectionPoolLogger", "HeartbeatLogger", "ServerLo
 _log = logging.getLogger(__name__)
 
 
-def _logs(message: str, *attributes: str, level: int = logging.INFO) -> Value:
+def _make_method(message: str, *attributes: str, level: int = logging.INFO) -> Value:
     """Return a method of a listener that logs `message` with the given attributes of the event."""
 
     def log(self: object, event: object) -> None:
@@ -32,44 +32,44 @@ def _logs(message: str, *attributes: str, level: int = logging.INFO) -> Value:
 class CommandLogger(monitoring.CommandListener):
     """Listener that logs the start, success and failure of each command."""
 
-    _NAMES = ("command_name", "request_id", "connection_id")
-    _END = "Command %s with request id %s on server %s {} in %s microseconds"
-    started = _logs("Command %s with request id %s started on server %s", *_NAMES)
-    succeeded = _logs(_END.format("succeeded"), *_NAMES, "duration_micros")
-    failed = _logs(_END.format("failed"), *_NAMES, "duration_micros")
+    _ATTRIBUTES = ("command_name", "request_id", "connection_id")
+    _RESULT_MESSAGE = "Command %s with request id %s on server %s {} in %s microseconds"
+    started = _make_method("Command %s with request id %s started on server %s", *_ATTRIBUTES)
+    succeeded = _make_method(_RESULT_MESSAGE.format("succeeded"), *_ATTRIBUTES, "duration_micros")
+    failed = _make_method(_RESULT_MESSAGE.format("failed"), *_ATTRIBUTES, "duration_micros")
 
 
 class ConnectionPoolLogger(monitoring.ConnectionPoolListener):
     """Listener that logs the events of connection pools and of their connections."""
 
     _POOL, _CONNECTION = "[pool %s] ", "[pool %s][connection %s] "
-    _NAMES = ("address", "connection_id")
-    pool_created = _logs(_POOL + "pool created", "address")
-    pool_ready = _logs(_POOL + "pool ready", "address")
-    pool_cleared = _logs(_POOL + "pool cleared", "address")
-    pool_closed = _logs(_POOL + "pool closed", "address")
-    connection_created = _logs(_CONNECTION + "connection created", *_NAMES)
-    connection_ready = _logs(_CONNECTION + "connection setup succeeded", *_NAMES)
-    connection_closed = _logs(_CONNECTION + "connection closed: %s", *_NAMES, "reason")
-    connection_check_out_started = _logs(_POOL + "connection check out started", "address")
-    connection_check_out_failed = _logs(_POOL + "connection check out failed: %s", "address", "reason")
-    connection_checked_out = _logs(_CONNECTION + "connection checked out", *_NAMES)
-    connection_checked_in = _logs(_CONNECTION + "connection checked into the pool", *_NAMES)
+    _ATTRIBUTES = ("address", "connection_id")
+    pool_created = _make_method(_POOL + "pool created", "address")
+    pool_ready = _make_method(_POOL + "pool ready", "address")
+    pool_cleared = _make_method(_POOL + "pool cleared", "address")
+    pool_closed = _make_method(_POOL + "pool closed", "address")
+    connection_created = _make_method(_CONNECTION + "connection created", *_ATTRIBUTES)
+    connection_ready = _make_method(_CONNECTION + "connection setup succeeded", *_ATTRIBUTES)
+    connection_closed = _make_method(_CONNECTION + "connection closed: %s", *_ATTRIBUTES, "reason")
+    connection_check_out_started = _make_method(_POOL + "connection check out started", "address")
+    connection_check_out_failed = _make_method(_POOL + "connection check out failed: %s", "address", "reason")
+    connection_checked_out = _make_method(_CONNECTION + "connection checked out", *_ATTRIBUTES)
+    connection_checked_in = _make_method(_CONNECTION + "connection checked into the pool", *_ATTRIBUTES)
 
 
 class HeartbeatLogger(monitoring.ServerHeartbeatListener):
     """Listener that logs the start, success and failure of each heartbeat."""
 
-    _SUCCESS = "Heartbeat to server %s succeeded in %.3f seconds: %s"
-    started = _logs("Heartbeat to server %s started", "connection_id")
-    succeeded = _logs(_SUCCESS, "connection_id", "duration", "reply")
-    failed = _logs("Heartbeat to server %s failed: %s", "connection_id", "reply", level=logging.WARNING)
+    _SUCCESS_MESSAGE = "Heartbeat to server %s succeeded in %.3f seconds: %s"
+    started = _make_method("Heartbeat to server %s started", "connection_id")
+    succeeded = _make_method(_SUCCESS_MESSAGE, "connection_id", "duration", "reply")
+    failed = _make_method("Heartbeat to server %s failed: %s", "connection_id", "reply", level=logging.WARNING)
 
 
 class ServerLogger(monitoring.ServerListener):
     """Listener that logs added and removed servers, and changes of server types."""
 
-    opened = _logs("Server %s added to topology %s", "server_address", "topology_id")
+    opened = _make_method("Server %s added to topology %s", "server_address", "topology_id")
 
     def description_changed(self, event: monitoring.ServerDescriptionChangedEvent) -> None:
         old, new = event.previous_description, event.new_description
@@ -78,13 +78,13 @@ class ServerLogger(monitoring.ServerListener):
                 "Server %s changed from %s to %s", event.server_address, old.server_type_name, new.server_type_name
             )
 
-    closed = _logs("Server %s removed from topology %s", "server_address", "topology_id", level=logging.WARNING)
+    closed = _make_method("Server %s removed from topology %s", "server_address", "topology_id", level=logging.WARNING)
 
 
 class TopologyLogger(monitoring.TopologyListener):
     """Listener that logs changes of the topology, with a warning if no server is readable or writable."""
 
-    opened = _logs("Topology %s opened", "topology_id")
+    opened = _make_method("Topology %s opened", "topology_id")
 
     def description_changed(self, event: monitoring.TopologyDescriptionChangedEvent) -> None:
         old, new = event.previous_description, event.new_description
@@ -97,4 +97,4 @@ class TopologyLogger(monitoring.TopologyListener):
         if not new.has_readable_server():
             _log.warning("Topology %s has no readable server", event.topology_id)
 
-    closed = _logs("Topology %s closed", "topology_id")
+    closed = _make_method("Topology %s closed", "topology_id")

@@ -65,10 +65,12 @@ def _checked_hedge(hedge: object) -> Document | None:
 class _ReadPreference:
     """Base class of the read preferences. Each subclass has one of the five modes.
 
-    :param tag_sets: a non-empty list of tag sets such as ``{"dc": "ny"}``, in the order of preference. None (the
-        default) matches any member.
-    :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
-    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4, deprecated since 8.0); None by default.
+    :param tag_sets: a non-empty list of tag sets such as ``{"dc": "ny"}``, in the order of
+        preference. None (the default) matches any member.
+    :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default)
+        means no limit.
+    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4, deprecated since
+        8.0); None by default.
     """
 
     __slots__ = ("__document", "__hedge", "__max_staleness", "__tag_sets")
@@ -101,7 +103,7 @@ class _ReadPreference:
 
     @property
     def mongos_mode(self) -> str:
-        """The name of the mode in messages, such as ``"secondaryPreferred"``."""
+        """The name of the mode in commands, such as ``"secondaryPreferred"``."""
         return _MONGOS_MODES[self._mode]
 
     @property
@@ -210,7 +212,8 @@ def make_read_preference(
 ) -> _ReadPreference:
     """Return a read preference with the given mode, tag sets and maximum staleness.
 
-    :param mode: the number of the mode, from 0 (primary) to 4 (nearest), as of :func:`read_pref_mode_from_name`.
+    :param mode: the number of the mode, from 0 (primary) to 4 (nearest), as
+        :func:`read_pref_mode_from_name` returns.
     :param tag_sets: a list of tag sets in the order of preference; None matches any member.
     :param max_staleness: the maximum replication lag of a secondary, in seconds; -1 (the default) means no limit.
     :raises ConfigurationError: `mode` is primary, but `tag_sets` or `max_staleness` is set.
@@ -230,7 +233,7 @@ def make_read_preference(
 def read_pref_mode_from_name(name: str) -> int:
     """Return the number of a mode for :func:`make_read_preference`.
 
-    :param name: the name of the mode in messages, such as ``"primaryPreferred"``.
+    :param name: the name of the mode in commands, such as ``"primaryPreferred"``.
     :returns: the number of the mode, from 0 (primary) to 4 (nearest).
     :raises ValueError: no mode has the name `name`.
     """

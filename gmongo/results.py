@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gmongo._documents import Document, Value
+from gmongo._parameter_docs import read_only
 from gmongo.errors import InvalidOperation
 
 __all__ = [
@@ -17,7 +18,17 @@ __all__ = [
 ]
 
 
-class _Result:
+def _create_count(name: str, field: str, doc: str) -> Value:
+    """Return a property with the name `name`, whose value is a field of the result of a bulk write."""
+
+    def count(result: _BulkResult) -> int:
+        result._check_acknowledged(name)
+        return int(result._value.get(field, 0))
+
+    return property(count, doc=doc)
+
+
+class _WriteResult:
     __slots__ = ("_acknowledged", "_value")
     _acknowledged: bool
     _value: Value
@@ -35,7 +46,7 @@ class _Result:
         return f"{type(self).__name__}({self._value!r}, acknowledged={self._acknowledged})"
 
 
-class InsertOneResult(_Result):
+class InsertOneResult(_WriteResult):
     """Result of ``insert_one``.
 
     :param inserted_id: the ``_id`` of the inserted document.
@@ -48,13 +59,12 @@ class InsertOneResult(_Result):
         self._acknowledged = acknowledged
         self._value = inserted_id
 
-    @property
-    def inserted_id(self) -> Value:
-        """The ``_id`` of the inserted document. None for a raw document, which the driver does not decode."""
-        return self._value
+    inserted_id: Value = read_only(
+        "_value", "The ``_id`` of the inserted document. None for a raw document, which the driver does not decode."
+    )
 
 
-class InsertManyResult(_Result):
+class InsertManyResult(_WriteResult):
     """Result of ``insert_many``.
 
     :param inserted_ids: the ``_id`` of each inserted document, in the order of the documents.
@@ -68,13 +78,10 @@ class InsertManyResult(_Result):
         self._acknowledged = acknowledged
         self._value = inserted_ids
 
-    @property
-    def inserted_ids(self) -> list[Value]:
-        """The ``_id`` of each document, in the order of the documents."""
-        return self._value
+    inserted_ids: list[Value] = read_only("_value", "The ``_id`` of each document, in the order of the documents.")
 
 
-class UpdateResult(_Result):
+class UpdateResult(_WriteResult):
     """Result of ``update_one``, ``update_many`` and ``replace_one``.
 
     The counts, `upserted_id` and `did_upsert` raise InvalidOperation if the server did not acknowledge the write.
@@ -93,10 +100,7 @@ class UpdateResult(_Result):
         self._value = raw_result
         self._in_client_bulk = in_client_bulk
 
-    @property
-    def raw_result(self) -> Document | None:
-        """The server's reply, or None if the write was not acknowledged."""
-        return self._value
+    raw_result: Document | None = read_only("_value", "The server's reply, or None if the write was not acknowledged.")
 
     @property
     def matched_count(self) -> int:
@@ -130,7 +134,7 @@ class UpdateResult(_Result):
         return self._value or {}
 
 
-class DeleteResult(_Result):
+class DeleteResult(_WriteResult):
     """Result of ``delete_one`` and ``delete_many``.
 
     :param raw_result: the server's reply.
@@ -144,10 +148,7 @@ class DeleteResult(_Result):
         self._acknowledged = acknowledged
         self._value = raw_result
 
-    @property
-    def raw_result(self) -> Document:
-        """The server's reply."""
-        return self._value
+    raw_result: Document = read_only("_value", "The server's reply.")
 
     @property
     def deleted_count(self) -> int:
@@ -159,7 +160,7 @@ class DeleteResult(_Result):
         return int(self._value.get("n", 0))
 
 
-class _BulkResult(_Result):
+class _BulkResult(_WriteResult):
     __slots__ = ()
     _value: Document
 
@@ -167,39 +168,19 @@ class _BulkResult(_Result):
         self._acknowledged = acknowledged
         self._value = bulk_api_result
 
-    @property
-    def bulk_api_result(self) -> Document:
-        """The total numbers of written documents and the errors of all commands of the bulk write."""
-        return self._value
+    bulk_api_result: Document = read_only(
+        "_value", "The total numbers of written documents and the errors of all commands of the bulk write."
+    )
 
-    @property
-    def inserted_count(self) -> int:
-        """The number of inserted documents."""
-        return self._count("inserted_count", "nInserted")
-
-    @property
-    def matched_count(self) -> int:
-        """The number of documents that matched the filter of an update."""
-        return self._count("matched_count", "nMatched")
-
-    @property
-    def modified_count(self) -> int:
-        """The number of documents that an update changed."""
-        return self._count("modified_count", "nModified")
-
-    @property
-    def deleted_count(self) -> int:
-        """The number of deleted documents."""
-        return self._count("deleted_count", "nRemoved")
-
-    @property
-    def upserted_count(self) -> int:
-        """The number of upserted documents."""
-        return self._count("upserted_count", "nUpserted")
-
-    def _count(self, name: str, field: str) -> int:
-        self._check_acknowledged(name)
-        return int(self._value.get(field, 0))
+    inserted_count: int = _create_count("inserted_count", "nInserted", "The number of inserted documents.")
+    matched_count: int = _create_count(
+        "matched_count", "nMatched", "The number of documents that matched the filter of an update."
+    )
+    modified_count: int = _create_count(
+        "modified_count", "nModified", "The number of documents that an update changed."
+    )
+    deleted_count: int = _create_count("deleted_count", "nRemoved", "The number of deleted documents.")
+    upserted_count: int = _create_count("upserted_count", "nUpserted", "The number of upserted documents.")
 
 
 class BulkWriteResult(_BulkResult):
@@ -237,15 +218,10 @@ class ClientBulkWriteResult(_BulkResult):
         super().__init__(bulk_api_result, acknowledged)
         self._has_verbose_results = has_verbose_results
 
-    @property
-    def deleted_count(self) -> int:
-        """The number of deleted documents."""
-        return self._count("deleted_count", "nDeleted")
-
-    @property
-    def has_verbose_results(self) -> bool:
-        """True if the result contains the results of single writes."""
-        return self._has_verbose_results
+    deleted_count: int = _create_count("deleted_count", "nDeleted", "The number of deleted documents.")
+    has_verbose_results: bool = read_only(
+        "_has_verbose_results", "True if the result contains the results of single writes."
+    )
 
     @property
     def insert_results(self) -> Mapping[int, InsertOneResult]:

@@ -31,7 +31,8 @@ class ServerApi:
     features of a program that do not belong to the version. Specification: Stable API.
 
     :param version: the version: a value of :class:`ServerApiVersion`.
-    :param strict: True lets the server reject commands outside the version; None (the default) means False.
+    :param strict: True lets the server reject commands that do not belong to the version; None (the
+        default) means False.
     :param deprecation_errors: True lets the server reject deprecated features; None (the default) means False.
     :raises ValueError: `version` does not exist.
     :raises TypeError: `strict` or `deprecation_errors` is neither True, False nor None.

@@ -20,8 +20,9 @@ class WriteConcern:
 
     :param w: the number of members that must acknowledge a write (0 for none), ``"majority"``, or a name in the replica
         set configuration. None (the default) uses the server's default.
-    :param wtimeout: the server's time limit in milliseconds; 0 and None (the default) mean no limit. After the limit
-        the write remains, and the operation raises :class:`~gmongo.errors.WTimeoutError`.
+    :param wtimeout: the server's time limit in milliseconds; 0 and None (the default) mean no
+        limit. After the time limit, the write remains in effect, and the operation raises
+        :class:`~gmongo.errors.WTimeoutError`.
     :param j: True requires that the write is in the journal. None (the default) uses the server's default.
     :param fsync: True requires a flush of the server's files. The parameter is deprecated; use `j`. None by default.
     :raises TypeError: a parameter has the wrong type.

@@ -1,4 +1,4 @@
-"""Import finder that replaces ``pymongo`` and ``gridfs`` by gmongo in this process, and its installation."""
+"""Import finder that replaces ``pymongo`` and ``gridfs`` by gmongo in this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gmongo._stand_in.module_aliases import ADDED_PLACEHOLDERS, ALIASES, LOADED_
 from gmongo._stand_in.pymongo import asynchronous
 
 _FILES = Path(__file__).parent / "pymongo"
-_NAMED = 5  # maximum number of modules in the message
+_MAX_USERS = 5  # maximum number of modules in the message
 _NOT_USERS = ROOTS | {"gmongo", "bson"}
 ImportCallback = Callable[[str, ModuleType | None, bool], None]
 
@@ -24,9 +24,10 @@ ImportCallback = Callable[[str, ModuleType | None, bool], None]
 class StandIn(MetaPathFinder):
     """Import finder that returns gmongo's modules for PyMongo's module names.
 
-    In ``sys.meta_path``, this finder precedes the finder of PyMongo's own files. Finders that hook imports, such as New
-    Relic's finder, precede this finder. For each imported name, the finder calls `on_import`, if not None. Its
-    arguments are the name, the module or None, and False if gmongo loads the module together with its package.
+    In ``sys.meta_path``, this finder precedes the finder of PyMongo's own files. Finders that hook
+    imports, such as New Relic's finder, precede this finder. For each imported name, the finder
+    calls `on_import`, if not None. The arguments of `on_import` are the name, the module or None,
+    and False if gmongo loads the module together with its package.
     """
 
     def __init__(self) -> None:
@@ -36,7 +37,7 @@ class StandIn(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the import spec for a PyMongo module name, or None for another name. Refuse an unknown module."""
+        """Return the import spec for a PyMongo module name, or None for another name."""
         if root_of(fullname) not in ROOTS:
             return None
         if fullname in ALIASES:
@@ -66,7 +67,7 @@ class StandIn(MetaPathFinder):
         if others:
             by_program, self._by_program = self._by_program, False
             for other in others:
-                _load_under(other)
+                _import_under_name(other)
             self._by_program = by_program
 
 
@@ -107,7 +108,7 @@ def _adopt_loggers(module: ModuleType) -> None:
             setattr(module, name, logging.getLogger(value.name.replace("gmongo", "pymongo", 1)))
 
 
-def _load_under(name: str) -> None:
+def _import_under_name(name: str) -> None:
     """Import a module. New Relic's hooks require that ``__name__`` is PyMongo's name during the import."""
     module = importlib.import_module(ALIASES[name])
     original, module.__name__ = module.__name__, name
@@ -143,8 +144,8 @@ def _refuse_if_pymongo_is_imported() -> None:
     users = [
         name for name, module in list(sys.modules.items()) if root_of(name) not in _NOT_USERS and _uses_pymongo(module)
     ]
-    others = f" and {len(users) - _NAMED} more" if len(users) > _NAMED else ""
-    importers = f"by {', '.join(users[:_NAMED])}{others}" if users else "by a module that keeps no reference"
+    others = f" and {len(users) - _MAX_USERS} more" if len(users) > _MAX_USERS else ""
+    importers = f"by {', '.join(users[:_MAX_USERS])}{others}" if users else "by a module that keeps no reference"
     raise RuntimeError(
         f"gmongo cannot stand in for PyMongo any more: {' and '.join(loaded)} was imported before, {importers}. Let "
         "'import gmongo.as_pymongo' be the first line of the program, or run it with 'python -m gmongo'"
@@ -153,10 +154,11 @@ def _refuse_if_pymongo_is_imported() -> None:
 
 def _uses_pymongo(module: ModuleType) -> bool:
     """Return True if PyMongo defines the value of a global variable of the module."""
-    return any(root_of(_defining_module(value)) in ROOTS for value in list(getattr(module, "__dict__", {}).values()))
+    values = list(getattr(module, "__dict__", {}).values())
+    return any(root_of(_find_defining_module(value)) in ROOTS for value in values)
 
 
-def _defining_module(value: object) -> str:
+def _find_defining_module(value: object) -> str:
     """Return the name of the module that defines `value` or the class of `value`."""
     if isinstance(value, ModuleType):
         name = value.__name__

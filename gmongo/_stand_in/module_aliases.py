@@ -7,14 +7,17 @@ PYMONGO_VERSION = "4.20.0"
 
 ROOTS = frozenset({"pymongo", "gridfs"})
 
-_BOTH = "change_stream client_session collection command_cursor cursor database encryption mongo_client"
-_ASYNCHRONOUS = tuple(_BOTH.split())
-_SYNCHRONOUS = ("auth_oidc", "uri_parser", *_ASYNCHRONOUS)
-_OTHER_PUBLIC = """
-client_options collation driver_info encryption_options errors event_loggers monitoring operations pool_options
-read_concern read_preferences results server_api server_description server_type topology_description write_concern
+_API_MODULES = """
+change_stream client_session collection command_cursor cursor database encryption mongo_client
 """
-_PUBLIC = (*_SYNCHRONOUS, *_OTHER_PUBLIC.split())
+_ASYNCHRONOUS = tuple(_API_MODULES.split())
+_SYNCHRONOUS = ("auth_oidc", "uri_parser", *_ASYNCHRONOUS)
+_OTHER_PUBLIC_MODULES = """
+client_options collation driver_info encryption_options errors event_loggers monitoring operations
+pool_options read_concern read_preferences results server_api server_description server_type
+topology_description write_concern
+"""
+_PUBLIC = (*_SYNCHRONOUS, *_OTHER_PUBLIC_MODULES.split())
 
 _PRIVATE = ("asynchronous", "common", "cursor_shared", "typings")
 _FOLDER = "gmongo._stand_in.pymongo"

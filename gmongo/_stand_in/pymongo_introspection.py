@@ -78,11 +78,11 @@ def _instance_attributes(kind: type) -> set[str]:
         f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
         for base in kind.__mro__
         if root_of(base.__module__) in ROOTS
-        for name in _SELF_ATTRIBUTE.findall(_source(base))
+        for name in _SELF_ATTRIBUTE.findall(_read_source(base))
     }
 
 
-def _source(kind: type) -> str:
+def _read_source(kind: type) -> str:
     try:
         return inspect.getsource(kind)
     # A class that a function such as ``namedtuple`` created has no source code.

@@ -32,7 +32,7 @@ def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Add
     :raises gmongo.errors.ConfigurationError: the name of a host is empty.
     :raises ValueError: a host or a port is malformed. The exception is also a ConfigurationError.
     """
-    return parse_hosts(",".join(_decoded(entity) for entity in hosts.split(",")), default_port)
+    return parse_hosts(",".join(_decode(entity) for entity in hosts.split(",")), default_port)
 
 
 def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
@@ -95,7 +95,7 @@ def _checked_port(port: str) -> int:
     return int(port)
 
 
-def _decoded(entity: str) -> str:
+def _decode(entity: str) -> str:
     if "%" not in entity:
         return entity
     decoded = unquote(entity)

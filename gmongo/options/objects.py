@@ -82,7 +82,7 @@ def _checked_mapping(value: object, names: tuple[str, ...]) -> DocumentDict | No
 
 
 def instance_of(class_name: str, rule: str = "") -> Validator:
-    """Return a validator that accepts None and instances of a class with the name `class_name`, or of a subclass."""
+    """Return a validator that accepts None, and objects whose class or base class is `class_name`."""
 
     def validate(value: object) -> object:
         if value is None or any(cls.__name__ == class_name for cls in type(value).__mro__):

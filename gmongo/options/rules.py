@@ -1,4 +1,4 @@
-"""Rules for combinations of options: contradictions, and keywords that override options of the URI."""
+"""Rules for combinations of options, and for keywords that override options of the URI."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _EXCLUSIVE_OPTIONS = (
 # Each rule has a condition on the options of a client. If the condition is true, the message is an error.
 _CLIENT_RULES: tuple[tuple[Callable[[Document], object], str], ...] = (
     (
-        lambda options: 0 < _max_pool_size(options) < options.get("minpoolsize", 0),
+        lambda options: 0 < _get_max_pool_size(options) < options.get("minpoolsize", 0),
         "minPoolSize must not be above maxPoolSize, but {minpoolsize} is above {maxpoolsize}",
     ),
     (
@@ -122,8 +122,9 @@ def any_option_set(options: Document, names: Iterable[str]) -> bool:
 def validate_keyword_options(keywords: Document) -> DocumentDict:
     """Check and convert the keyword arguments of MongoClient. Return the options by lower-case name.
 
-    If several keywords differ only in the case of the name, the last keyword takes effect. Different values of a name
-    and its alias, or of a security flag such as ``tlsInsecure``, raise InvalidURI.
+    If several keywords differ only in the case of the name, the last keyword takes effect.
+    Different values of a name and its alias, or of a security flag such as ``tlsInsecure``, raise
+    InvalidURI.
     """
     options: DocumentDict = {}
     names: dict[str, str] = {}
@@ -142,7 +143,8 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
 def overriding_options(keywords: Document, uri: Document) -> DocumentDict:
     """Return the keyword options that override options in a URI. `uri` contains the options in the URI.
 
-    The value None does not override an option that protects the client. A less secure value raises InvalidURI.
+    The value None does not override an option that protects the client. A value that is less secure
+    than the value in the URI raises InvalidURI.
     """
     effective = {}
     for key, value in keywords.items():
@@ -166,5 +168,5 @@ def _relies_on_tls(options: Document) -> bool:
     return any(value not in (None, option and option.insecure) for value, option in details)
 
 
-def _max_pool_size(options: Document) -> int:
+def _get_max_pool_size(options: Document) -> int:
     return options.get("maxpoolsize", DEFAULT_MAX_POOL_SIZE) or 0

@@ -61,7 +61,7 @@ class Option:
         raise kind(f"{self.name} must be {rule}{shown}")
 
 
-def _keyword(name: str, validate: Validator, secret: bool = False) -> Option:
+def _keyword_option(name: str, validate: Validator, secret: bool = False) -> Option:
     return Option(name, validate, source=Source.KEYWORD, secret=secret, protects=secret)
 
 
@@ -90,8 +90,8 @@ OPTIONS = (
     Option("srvServiceName", validators.service_name),
     Option("srvMaxHosts", integer(0)),
     Option("srvAllowedHostsSuffix", structured.allowed_hosts_suffix, protects=True),
-    _keyword("srv_host_validator", objects.callable_or_none),
-    _keyword("server_selector", objects.callable_or_none),
+    _keyword_option("srv_host_validator", objects.callable_or_none),
+    _keyword_option("server_selector", objects.callable_or_none),
     Option("connect", validators.optional_boolean),
     # Connections
     Option("appName", optional(validators.appname)),
@@ -101,9 +101,9 @@ OPTIONS = (
     Option("proxyPort", integer(1, 65535), repeat=Repeat.ERROR),
     Option("proxyUsername", validators.string, repeat=Repeat.ERROR, secret=True),
     Option("proxyPassword", validators.string, repeat=Repeat.ERROR, secret=True),
-    _keyword("driver", objects.instance_of("DriverInfo")),
-    _keyword("server_api", objects.instance_of("ServerApi")),
-    _keyword("event_listeners", objects.event_listeners),
+    _keyword_option("driver", objects.instance_of("DriverInfo")),
+    _keyword_option("server_api", objects.instance_of("ServerApi")),
+    _keyword_option("event_listeners", objects.event_listeners),
     # TLS
     Option("tls", validators.boolean, aliases=("ssl",), protects=True, insecure=False),
     Option("tlsInsecure", validators.boolean, insecure=True),
@@ -119,9 +119,9 @@ OPTIONS = (
     Option("authMechanism", one_of(*structured.MECHANISMS), protects=True),
     Option("authMechanismProperties", structured.mechanism_properties, secret=True),
     Option("authSource", validators.string, protects=True),
-    _keyword("username", optional(validators.string), secret=True),
-    _keyword("password", optional(validators.string), secret=True),
-    _keyword("auto_encryption_opts", objects.instance_of("AutoEncryptionOpts"), secret=True),
+    _keyword_option("username", optional(validators.string), secret=True),
+    _keyword_option("password", optional(validators.string), secret=True),
+    _keyword_option("auto_encryption_opts", objects.instance_of("AutoEncryptionOpts"), secret=True),
     # Reads and writes
     Option("retryReads", validators.boolean),
     Option("retryWrites", validators.boolean),
@@ -132,7 +132,7 @@ OPTIONS = (
     Option("readPreference", one_of(*structured.READ_PREFERENCES)),
     Option("readPreferenceTags", structured.tag_sets, repeat=Repeat.LIST, decodes=True),
     Option("maxStalenessSeconds", validators.staleness),
-    _keyword("read_preference", objects.read_preference),
+    _keyword_option("read_preference", objects.read_preference),
     Option("w", structured.write_acknowledgement),
     Option("wTimeoutMS", integer(0, INT64_MAX), deprecated=("wtimeout",)),
     Option("journal", validators.boolean, deprecated=("j",)),
@@ -142,13 +142,13 @@ OPTIONS = (
     Option("uuidRepresentation", structured.uuid_representation),
     Option("unicode_decode_error_handler", one_of("strict", "replace", "ignore")),
     Option("datetime_conversion", structured.datetime_conversion),
-    _keyword("document_class", objects.document_class),
-    _keyword("type_registry", objects.instance_of("TypeRegistry", "a bson.codec_options.TypeRegistry")),
-    _keyword("tzinfo", objects.instance_of("tzinfo", "a datetime.tzinfo")),
+    _keyword_option("document_class", objects.document_class),
+    _keyword_option("type_registry", objects.instance_of("TypeRegistry", "a bson.codec_options.TypeRegistry")),
+    _keyword_option("tzinfo", objects.instance_of("tzinfo", "a datetime.tzinfo")),
     # Observability
-    _keyword("tracing", objects.tracing),
-    _keyword("metrics", objects.metrics),
-    _keyword("slow_operation_ms", optional(validators.seconds)),
+    _keyword_option("tracing", objects.tracing),
+    _keyword_option("metrics", objects.metrics),
+    _keyword_option("slow_operation_ms", optional(validators.seconds)),
 )
 """All options of a client."""
 
@@ -164,7 +164,7 @@ def find_option(name: str) -> Option | None:
 
 
 # An unknown name that contains one of these words is probably a misspelled name of a security option.
-_PROTECTIVE = ("tls", "ssl", "auth", "cert", "crypt", "secur")
+_PROTECTIVE_WORDS = ("tls", "ssl", "auth", "cert", "crypt", "secur")
 # Option that PyMongo 4 removed -> option that replaces it.
 _SUCCESSORS = {
     "ssl_ca_certs": "tlsCAFile",
@@ -189,7 +189,7 @@ def protects(name: str) -> bool:
         return option.protects
     letters = _NO_LETTERS.sub("", unicodedata.normalize("NFKC", unquote_plus(name)).lower())
     protective = (key for key, option in _BY_NAME.items() if option.protects)
-    return any(each in letters for each in _PROTECTIVE) or nearest(letters, protective) is not None
+    return any(each in letters for each in _PROTECTIVE_WORDS) or nearest(letters, protective) is not None
 
 
 def unknown_option(name: str, in_uri: bool) -> str:

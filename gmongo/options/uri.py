@@ -31,7 +31,8 @@ def read_uri(
 
     The field ``own`` of the result contains the options in the URI, without the options that DNS or the scheme sets.
 
-    :param srv_options: options that override the options of the URI, by lower-case name. A value of None has no effect.
+    :param srv_options: options that override the options of the URI, by lower-case name. A value of
+        None has no effect.
     :param resolve: False to send no DNS query. The only node of a ``mongodb+srv`` URI then has the port None.
     """
     if not isinstance(uri, str):
@@ -42,7 +43,7 @@ def read_uri(
     database, collection = parse_namespace(parts.path)
     own = split_options(parts.options, validate, warn, normalize, parts.has_slash) if parts.options else Options()
     options = own.copy()
-    arguments = {key: _checked(key, value) for key, value in srv_options.items() if value is not None}
+    arguments = {key: _check_option(key, value) for key, value in srv_options.items() if value is not None}
     fqdn = srv_hostname(parts.hosts) if parts.srv else None
     nodes: Sequence[Address] = [(fqdn, None)] if fqdn else split_hosts(parts.hosts, default_port)
     if validate:
@@ -66,6 +67,6 @@ def read_uri(
     }
 
 
-def _checked(name: str, value: object) -> object:
+def _check_option(name: str, value: object) -> object:
     option = find_option(name)
     return value if option is None else option.check(value)

@@ -42,7 +42,7 @@ def boolean(value: object) -> bool:
 
 
 def optional_boolean(value: object) -> bool:
-    """Convert a value as :func:`boolean` does. None gives False."""
+    """Convert a value as :func:`boolean` does. The result for None is False."""
     return False if value is None else boolean(value)
 
 

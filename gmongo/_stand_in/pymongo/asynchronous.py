@@ -28,22 +28,18 @@ class Placeholder:
         return GenericAlias(cls, item)
 
 
-def _placeholder(name: str, *bases: type[object]) -> type[object]:
+def _create_placeholder(name: str, *bases: type[object]) -> type[object]:
     why = "it needs asyncio, and gmongo is for greenlets: use MongoClient"
     return type(name, bases or (Placeholder,), {"__module__": __name__, "why": why})
 
 
-AsyncMongoClient = _placeholder("AsyncMongoClient")
-_CURSORS = ("AsyncCursor", "AsyncRawBatchCursor", "AsyncCommandCursor", "AsyncRawBatchCommandCursor")
-_GRID_FILES = ("AsyncGridFS", "AsyncGridFSBucket", "AsyncGridIn", "AsyncGridOut", "AsyncGridOutCursor")
-_OTHERS = (
-    "AsyncDatabase",
-    "AsyncCollection",
-    "AsyncClientSession",
-    "AsyncClientEncryption",
-    "AsyncHTTPProxyKMSConnect",
-)
-globals().update((name, _placeholder(name)) for name in (*_CURSORS, *_GRID_FILES, *_OTHERS))
-AsyncChangeStream = _placeholder("AsyncChangeStream")
+AsyncMongoClient = _create_placeholder("AsyncMongoClient")
+_NAMES = """
+AsyncDatabase AsyncCollection AsyncClientSession AsyncClientEncryption AsyncHTTPProxyKMSConnect
+AsyncCursor AsyncRawBatchCursor AsyncCommandCursor AsyncRawBatchCommandCursor
+AsyncGridFS AsyncGridFSBucket AsyncGridIn AsyncGridOut AsyncGridOutCursor
+"""
+globals().update((name, _create_placeholder(name)) for name in _NAMES.split())
+AsyncChangeStream = _create_placeholder("AsyncChangeStream")
 _STREAMS = ("AsyncClusterChangeStream", "AsyncDatabaseChangeStream", "AsyncCollectionChangeStream")
-globals().update((name, _placeholder(name, AsyncChangeStream)) for name in _STREAMS)
+globals().update((name, _create_placeholder(name, AsyncChangeStream)) for name in _STREAMS)
