@@ -14,7 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     With ``--check``, also print the names that the program imports from PyMongo. Return the exit
     status of the program. With ``--check``, return 3 instead of 0 if gmongo does not have one of
-    these names.
+    the imported names.
     """
     options = _create_parser().parse_args(arguments)
     if not options.no_patch:

@@ -50,7 +50,7 @@ def timer_delay(seconds: float) -> float:
 
 
 def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield `items`, with a checkpoint for every 32 items. An item may take a few microseconds."""
+    """Yield `items`, with a checkpoint for every 32 items. The loop body may take microseconds."""
     work = LongWork()
     for count, item in enumerate(items):
         if not count % _ITEMS_BETWEEN_CHECKPOINTS:
@@ -70,8 +70,7 @@ class Wakeup:
 
     def set(self) -> None:
         """Wake the sleeping greenlet, or skip its next sleep. Any thread may call this method."""
-        # This order is required, because the sleeping greenlet sets `_sleeper` and then reads
-        # `_is_set`.
+        # Set `_is_set` first: the sleeping greenlet sets `_sleeper`, and then reads `_is_set`.
         self._is_set = True
         if self._sleeper is not None:
             self._hub.loop.run_callback_threadsafe(self._wake_sleeper)

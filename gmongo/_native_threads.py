@@ -37,7 +37,7 @@ class _Job:
         _jobs.running.discard(self)
         try:
             self._done.send()
-        except Exception:  # the loop has ended: ValueError of libev, Exception of libuv
+        except Exception:  # if the loop has ended, libev raises ValueError, libuv Exception
             _jobs.awaited.discard(self)
 
     def _resume_greenlet(self) -> None:

@@ -11,9 +11,9 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Value
 
-_MAX_DEPTH = 100  # maximum number of nested levels, as in MongoDB. The copy is a recursion.
+_MAX_DEPTH = 100  # maximum number of nested levels, as in MongoDB. The copy is recursive.
 _MAX_RAW_SIZE = 64 * 1024  # bytes of a raw document. The first access to a field decodes all fields.
-_MIN_TRUNCATED_LENGTH = 64  # length at which a UUID remains complete
+_MIN_TRUNCATED_LENGTH = 64  # a UUID is shorter, and remains complete
 _MAX_BITS = 200  # maximum number of bits of an integer whose digits are shown
 
 

@@ -6,7 +6,7 @@ import of this module does nothing. ``python -m gmongo PROGRAM`` replaces PyMong
 import, and also patches the standard library. ``docs/migrating.md`` describes the differences
 between gmongo and PyMongo.
 
-:raises RuntimeError: the program has already imported PyMongo. The error message names these
+:raises RuntimeError: the program has already imported PyMongo. The message names the importing
     modules.
 """
 

@@ -59,9 +59,9 @@ class OIDCCallback(ABC):
 
     @abstractmethod
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
-        """Return an access token. The driver makes one call at a time. Each wait must let greenlets run.
+        """Return an access token. Each wait in this method must let other greenlets run.
 
-        Specification: Authentication, "MONGODB-OIDC".
+        The driver never runs two calls concurrently. Specification: Authentication, "MONGODB-OIDC".
 
         :param context: the time limit, the user name and the information about the identity provider.
         :returns: the access token and its lifetime.

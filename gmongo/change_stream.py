@@ -323,7 +323,7 @@ class ChangeStream(Generic[DocumentType]):
 
     @property
     def alive(self) -> bool:
-        """True if the stream is open. Even an open stream may have no further changes."""
+        """True if the stream is open. An open stream may have no further changes."""
         return not self._closed
 
     def close(self) -> None:

@@ -147,12 +147,12 @@ class ClientSession:
 
     @property
     def cluster_time(self) -> Document | None:
-        """The newest cluster time that the session knows, or None. See :meth:`advance_cluster_time`."""
+        """The newest cluster time that the session knows, or None (see :meth:`advance_cluster_time`)."""
         return self._state.cluster_time
 
     @property
     def operation_time(self) -> Timestamp | None:
-        """The operation time of the session's last operation, or None. See :meth:`advance_operation_time`."""
+        """The operation time of the last operation, or None (see :meth:`advance_operation_time`)."""
         return self._state.operation_time
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
@@ -335,7 +335,7 @@ class ClientSession:
                 self.end_session()
 
     def end_session(self) -> None:
-        """End the session, and abort a transaction in progress. Further calls do nothing.
+        """End the session, and abort a transaction in progress. Further calls of this method do nothing.
 
         :raises InvalidOperation: another greenlet runs an operation in the session.
         """
@@ -378,7 +378,7 @@ class ClientSession:
         self._end_session(error)
 
     def __del__(self) -> None:
-        # No I/O and no switch is allowed here. The attribute is missing if the constructor failed.
+        # This method must not do I/O or switch. The attribute is missing if the constructor failed.
         ending = getattr(self, "_ending", None)
         if ending is not None and not self._state.has_ended:
             ending.end_in_background()

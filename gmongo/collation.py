@@ -67,7 +67,7 @@ class CollationCaseFirst:
 class Collation:
     """Rules of string comparison.
 
-    The driver omits a parameter that is None (the default). The server then uses the default of the locale.
+    For a parameter that is None (the default), the server uses the default of the locale.
 
     ::
 

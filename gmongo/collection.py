@@ -563,10 +563,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             first
             second
 
-        Methods of the cursor can also set the options: ``notes.find({"tags": "a"}).sort("title").limit(10)``. If a
-        program does not read a cursor to its end, the program should close the cursor, or use a ``with`` statement.
-        Otherwise the cursor stays open on the server until its timeout. :class:`~gmongo.cursor.Cursor` describes the
-        options.
+        Methods of the cursor can also set the options: ``notes.find(filter).sort("title").limit(10)``. If a
+        program does not read a cursor to its end, the program should close the cursor, or use a ``with``
+        statement. An unclosed cursor stays open on the server until its timeout.
+        :class:`~gmongo.cursor.Cursor` describes the options.
 
         :param filter: a query; None (the default) or ``{}`` matches every document.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
@@ -633,7 +633,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param filter: a query, or the ``_id`` of the document. Any value except a mapping is an ``_id``. None or ``{}``
             matches every document.
-        :param limit: a parameter that the method ignores. The limit is always 1.
+        :param limit: a parameter that the method ignores, because the limit is always 1.
         :param no_cursor_timeout: a parameter that the method ignores, because no cursor stays open on the server.
         :param cursor_type: a parameter that must have its default, because no cursor stays open on the server.
         :param batch_size: a parameter that the method ignores, because the result has at most one document.

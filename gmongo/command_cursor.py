@@ -150,7 +150,7 @@ class CommandCursor(Generic[DocumentType]):
         return session if isinstance(session, ClientSession) else None
 
     def batch_size(self, batch_size: int) -> CommandCursor[DocumentType]:
-        """Set the number of documents in each later batch. The result does not change.
+        """Set the number of documents in each later batch. The batch size does not change the result.
 
         :param batch_size: the number of documents in a batch; 0 lets the server choose.
         :returns: this cursor.
@@ -221,7 +221,7 @@ class CommandCursor(Generic[DocumentType]):
         return read_documents(iter(self.try_next, None) if self._awaits else self, length)
 
     def close(self) -> None:
-        """Close the cursor in the client and on the server. Further calls do nothing."""
+        """Close the cursor in the client and on the server. Further calls of this method do nothing."""
         self._cursor.close()
 
     def __enter__(self) -> CommandCursor[DocumentType]:

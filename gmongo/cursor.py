@@ -77,9 +77,10 @@ class Cursor(Generic[DocumentType]):
         >>> [note["title"] for note in cursor]
         ['first', 'second']
 
-    Methods such as :meth:`sort` change the query, and return the cursor. These methods raise
-    :class:`~gmongo.errors.InvalidOperation` after the first iteration has sent the query, and :class:`TypeError` for an
-    argument of a wrong type. Several greenlets may share a cursor: the cursor returns each document to one greenlet.
+    Methods such as :meth:`sort` change the query, and return the cursor. Methods that change the query
+    raise :class:`~gmongo.errors.InvalidOperation` after the first iteration has sent the query, and
+    :class:`TypeError` for an argument of a wrong type. Several greenlets may share a cursor: the cursor
+    returns each document to one greenlet.
 
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
     :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
@@ -102,7 +103,7 @@ class Cursor(Generic[DocumentType]):
     :param max_scan: an option that current servers do not support; None by default.
     :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
         client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`.
-    :param max: the exclusive upper bound in the index: a mapping, or ``(field, value)`` pairs. None by default.
+    :param max: the exclusive upper bound in the index: a mapping or ``(field, value)`` pairs; None by default.
     :param min: the inclusive lower bound in the index, in the same form as `max`; None by default.
     :param return_key: True returns the index keys instead of the documents; None by default.
     :param show_record_id: True adds the server's record identifier as ``$recordId``; None by default.
@@ -224,7 +225,7 @@ class Cursor(Generic[DocumentType]):
         client = self._collection.database.client
         if client._encrypter is not None:
             raise InvalidOperation("exhaust cursors do not support auto encryption")
-        # A limit cannot stop the stream of batches. A transaction runs one command at a time.
+        # The stream does not stop at a limit, and a transaction runs one command at a time.
         return not self._flags & _TAILABLE and not self._limit and not in_transaction(client._executor, session)
 
     def _check_unsent(self) -> None:
@@ -278,7 +279,7 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def batch_size(self, batch_size: int) -> Cursor[DocumentType]:
-        """Set the number of documents in each batch. The result does not change.
+        """Set the number of documents in each batch. The batch size does not change the result.
 
         :param batch_size: the number of documents in a batch; 0 lets the server choose.
         :raises ValueError: `batch_size` is negative.
@@ -653,7 +654,7 @@ class Cursor(Generic[DocumentType]):
     session: ClientSession | None = read_only("_session", "The explicit session, or None.")
 
     def close(self) -> None:
-        """Close the cursor in the client and on the server. Further calls do nothing."""
+        """Close the cursor in the client and on the server. Further calls of this method do nothing."""
         self._closed = True
         if self._cursor is not None:
             self._cursor.close()

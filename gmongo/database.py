@@ -502,7 +502,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     ) -> CommandCursor[DocumentType]:
         """Run an aggregation pipeline whose first stage reads no collection, and return a cursor over the result.
 
-        Such first stages are ``$currentOp`` (only in the database ``admin``) and ``$documents`` (MongoDB 5.1).
+        Examples: ``$currentOp`` (only in the database ``admin``) and ``$documents`` (MongoDB 5.1).
 
             >>> database.aggregate([{"$documents": [{"n": 1}, {"n": 2}]}, {"$match": {"n": 2}}]).to_list()
             [{'n': 2}]

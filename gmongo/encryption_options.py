@@ -71,7 +71,7 @@ class AutoEncryptionOpts:
     :param crypt_shared_lib_path: the path of the crypt_shared library, which analyses commands within the process; None
         (the default) searches the system's library path. All clients in the same process should use the same setting.
         It is an error to load more than one crypt_shared library simultaneously in a process.
-    :param crypt_shared_lib_required: True requires the crypt_shared library, without mongocryptd. False by default.
+    :param crypt_shared_lib_required: True requires the crypt_shared library. False by default.
     :param bypass_query_analysis: True disables the analysis of commands, so that only the application encrypts. The
         client still decrypts automatically. False by default.
     :param encrypted_fields_map: a mapping of namespaces to the encrypted fields of collections (Queryable Encryption);

@@ -150,7 +150,7 @@ class ServerSelectionTimeoutError(AutoReconnect):
 
 
 class PoolClearedError(AutoReconnect):
-    """The driver cleared the pool, or interrupted the connection of the operation. The driver may retry.
+    """The driver cleared the pool, or interrupted the connection. The error is retryable.
 
     :param message: the error message.
     :param address: the address of the pool's server, as host and port; None by default.

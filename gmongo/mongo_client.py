@@ -206,7 +206,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     :param document_class: the class of returned documents; None (the default) is ``dict``.
     :param tz_aware: True returns datetimes with a time zone: `tzinfo` or UTC. None (the default) means False.
     :param connect: True (the default) starts the monitors in the constructor. False starts the
-        monitors with the first operation. For ``mongodb+srv``, the client then also queries DNS.
+        monitors with the first operation. For ``mongodb+srv``, the client first queries DNS.
         Later operations repeat a failed DNS query.
     :param type_registry: the encoders and decoders of custom types; None (the default) means no custom types.
     :param kwargs: the options that this docstring describes.
@@ -695,11 +695,11 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         After this method, the application cannot use the client. If the application drops the last reference instead,
         the client stops its greenlets and closes its connections without a command.
 
-        Operations in progress in other greenlets continue for up to ten seconds. Then such an operation raises
-        :class:`~gmongo.errors.AutoReconnect`, or a retry raises :class:`~gmongo.errors.InvalidOperation`. The method
-        aborts the open transactions of other greenlets, except during an operation of the transaction. After the
-        interruption of a command, the method waits until 0.1 seconds have passed, and then ends the command on the
-        server. During interpreter shutdown, this method does nothing.
+        Operations in progress in other greenlets continue for up to ten seconds, and then raise
+        :class:`~gmongo.errors.AutoReconnect`; a retry raises :class:`~gmongo.errors.InvalidOperation`.
+        The method aborts the open transactions of other greenlets, except transactions with an
+        operation in progress. 0.1 seconds after the interruption of a command, the method ends the
+        command on the server. During interpreter shutdown, this method does nothing.
 
         :raises InvalidOperation: the client belongs to another native thread.
         """

@@ -60,7 +60,7 @@ class WriteConcern:
 
     @property
     def acknowledged(self) -> bool:
-        """True if the server replies to writes. False only if `w` is 0."""
+        """True unless `w` is 0. The server replies only to acknowledged writes."""
         return self.__acknowledged
 
     def __eq__(self, other: object) -> bool:

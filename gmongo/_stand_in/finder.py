@@ -119,7 +119,9 @@ def _import_under_name(name: str) -> None:
 
 
 def install() -> StandIn:
-    """Replace ``pymongo`` and ``gridfs`` by gmongo in later imports, and return the finder. Later calls have no effect.
+    """Replace ``pymongo`` and ``gridfs`` by gmongo in later imports, and return the finder.
+
+    A second call has no effect.
 
     :raises RuntimeError: PyMongo itself is already imported.
     """

@@ -105,7 +105,7 @@ class SrvName:
         return Answer([(host.lower().rstrip("."), port) for host, port in answer.records], answer.ttl)
 
     def seeds(self, ref: bool = True) -> list[HostPort]:
-        """Return at most `max_hosts` seeds. Raise ConfigurationError if a host is not allowed."""
+        """Return at most `max_hosts` seeds. A forbidden host raises ConfigurationError."""
         hosts: list[HostPort] = self._look_up(ref).records
         for host, _ in hosts:
             if not self._accepts(host):
