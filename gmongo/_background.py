@@ -80,7 +80,7 @@ class Wakeup:
         self._is_set = False
 
     def sleep(self, seconds: float | None) -> bool:
-        """Sleep for up to `seconds`; None means no limit. Return True if :meth:`set` was called."""
+        """Sleep for up to `seconds`. None means no limit. Return True if :meth:`set` was called."""
         if not self._is_set and (seconds is None or seconds > 0):
             self._sleep(seconds)
         was_set, self._is_set = self._is_set, False

@@ -1,7 +1,7 @@
 """Actions after a fork, in which a child process inherits sockets, the event loop and greenlets.
 
-The function `_mark_inherited_objects` runs in the child before the inherited greenlets. The
-topology then starts new monitors and pools at its first use (CMAP-45, CMAP-169 to CMAP-171).
+The function `_mark_inherited_objects` runs in the child before the inherited greenlets. At its first
+use in the child, a topology starts new monitors and pools (CMAP-45, CMAP-169 to CMAP-171).
 """
 
 from __future__ import annotations

@@ -59,9 +59,12 @@ def describes_parameters(*sources: type | str) -> Callable[[Kind], Kind]:
 
 
 def has_parameters_of(original: Callable[P, object]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Decorate a function that has the parameters of `original`, according to its signature."""
+    """Decorate a function: set the signature to the parameters of `original`."""
 
     def declare(function: Callable[..., R]) -> Callable[P, R]:
+        signature = inspect.signature(original)
+        result = function.__annotations__["return"]
+        vars(function)["__signature__"] = signature.replace(return_annotation=result)
         vars(function)["__wrapped__"] = original
         return function
 

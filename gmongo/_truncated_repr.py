@@ -68,12 +68,12 @@ class _DocumentPrefix:
 
     def _shorten(self, value: Value) -> Value:
         """Return the beginning of a string or of bytes, whose base64 text is a prefix of the whole base64 text."""
-        longest = max(self._missing_length, _MIN_TRUNCATED_LENGTH) // 3 * 3 + 3
+        max_length = max(self._missing_length, _MIN_TRUNCATED_LENGTH) // 3 * 3 + 3
         self._missing_length -= len(value)
-        if len(value) <= longest:
+        if len(value) <= max_length:
             return value
         arguments = (value.subtype,) if hasattr(value, "subtype") else ()
-        return type(value)(value[:longest], *arguments)
+        return type(value)(value[:max_length], *arguments)
 
 
 class _ValueRepr(Repr):

@@ -238,8 +238,8 @@ class ChangeStream(Generic[DocumentType]):
                 if not self._turn.wait(current_deadline()):
                     return False
             except (PyMongoError, BSONError) as error:
-                left = remaining(current_deadline())
-                if self._closed or isinstance(error, InvalidOperation) or (left is not None and left <= 0):
+                time_left = remaining(current_deadline())
+                if self._closed or isinstance(error, InvalidOperation) or (time_left is not None and time_left <= 0):
                     raise
         return True
 

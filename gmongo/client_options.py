@@ -377,7 +377,7 @@ def _check_mechanism_without_tls(credential: Credential, seeds: Sequence[Address
 
 
 def _installed_compressors(compressors: Sequence[str]) -> tuple[str, ...]:
-    """Return the compressors whose library is installed. Warn about each other one."""
+    """Return the compressors whose library is installed. Warn about the other compressors."""
     missing = {name: missing_package(name) for name in compressors}
     for name, package in missing.items():
         if package is not None:

@@ -112,15 +112,12 @@ class AutoEncryptionOpts:
                 raise TypeError(f"{name} must be a mapping such as a dict, not {short(mapping)}")
         if not isinstance(kms_providers, Mapping):
             raise TypeError("kms_providers must be a dict")
-        flags = {
-            "bypass_auto_encryption": bypass_auto_encryption,
-            "mongocryptd_bypass_spawn": mongocryptd_bypass_spawn,
-            "crypt_shared_lib_required": crypt_shared_lib_required,
-            "bypass_query_analysis": bypass_query_analysis,
-        }
-        for name, flag in flags.items():
-            if not isinstance(flag, bool):
-                raise TypeError(f"{name} must be True or False, not {short(flag)}")
+        _check_flags(
+            bypass_auto_encryption=bypass_auto_encryption,
+            mongocryptd_bypass_spawn=mongocryptd_bypass_spawn,
+            crypt_shared_lib_required=crypt_shared_lib_required,
+            bypass_query_analysis=bypass_query_analysis,
+        )
         split_namespace(key_vault_namespace)
         _check_callback(kms_connect_callback)
         self._key_vault_namespace = key_vault_namespace
@@ -147,6 +144,12 @@ class AutoEncryptionOpts:
     @property
     def _kms_providers(self) -> Document:  # libraries read this attribute to create a ClientEncryption
         return self._settings.kms_providers
+
+
+def _check_flags(**options: object) -> None:
+    for name, flag in options.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name} must be True or False, not {short(flag)}")
 
 
 def _complete_spawn_arguments(arguments: Sequence[str] | None) -> list[str]:

@@ -659,8 +659,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             deadline = current_deadline()
             for check in (self._send_ping, self._describe_missing_connections):
                 while reason := check():
-                    left = remaining(deadline)
-                    if left is not None and left <= _READY_INTERVAL:
+                    time_left = remaining(deadline)
+                    if time_left is not None and time_left <= _READY_INTERVAL:
                         raise ServerSelectionTimeoutError(f"not ready within {limit_text(deadline)}: {reason}")
                     sleep(_READY_INTERVAL)
 
@@ -696,10 +696,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         the client stops its greenlets and closes its connections without a command.
 
         Operations in progress in other greenlets continue for up to ten seconds, and then raise
-        :class:`~gmongo.errors.AutoReconnect`; a retry raises :class:`~gmongo.errors.InvalidOperation`.
+        :class:`~gmongo.errors.AutoReconnect`. A retry raises :class:`~gmongo.errors.InvalidOperation`.
         The method aborts the open transactions of other greenlets, except transactions with an
-        operation in progress. 0.1 seconds after the interruption of a command, the method ends the
-        command on the server. During interpreter shutdown, this method does nothing.
+        operation in progress. The method ends an interrupted command on the server 0.1 seconds after
+        the interruption. During interpreter shutdown, this method does nothing.
 
         :raises InvalidOperation: the client belongs to another native thread.
         """

@@ -69,8 +69,8 @@ class WriteConcern:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{field}={short(value)}" for field, value in self.__document.items())
-        return f"WriteConcern({given})"
+        fields_text = ", ".join(f"{field}={short(value)}" for field, value in self.__document.items())
+        return f"WriteConcern({fields_text})"
 
 
 def _checked_count(name: str, value: object, expected: str) -> int | None:
