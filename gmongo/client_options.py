@@ -322,9 +322,9 @@ class ClientOptions(InheritedOptions):
             connect_timeout=get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT),
             socket_timeout=get("sockettimeoutms"),
             metadata=self.metadata(),
-            server_api=_server_api_fields(self.server_api),
+            server_api=_build_server_api_fields(self.server_api),
             load_balanced=bool(self.load_balanced),
-            compressors=_installed_compressors(get("compressors") or ()),
+            compressors=_select_compressors(get("compressors") or ()),
             zlib_level=get("zlibcompressionlevel", -1),
             tls=tls_of(self.merged, get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT)),
             proxy=self._create_proxy(),
@@ -376,7 +376,7 @@ def _check_mechanism_without_tls(credential: Credential, seeds: Sequence[Address
         notice(message, InsecureConnectionWarning)
 
 
-def _installed_compressors(compressors: Sequence[str]) -> tuple[str, ...]:
+def _select_compressors(compressors: Sequence[str]) -> tuple[str, ...]:
     """Return the compressors whose library is installed. Warn about the other compressors."""
     missing = {name: missing_package(name) for name in compressors}
     for name, package in missing.items():
@@ -385,7 +385,7 @@ def _installed_compressors(compressors: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in compressors if missing[name] is None)
 
 
-def _server_api_fields(api: ServerApi | None) -> DocumentDict:
+def _build_server_api_fields(api: ServerApi | None) -> DocumentDict:
     """Return the fields that the Stable API adds to every command."""
     if api is None:
         return {}

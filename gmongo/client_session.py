@@ -214,10 +214,10 @@ class ClientSession:
         self._state.transaction.start(self._merge_transaction_options(options))
         server_session.transaction_number += 1
         self._executor.transaction_started(self._state.transaction)
-        return self._transaction_block()
+        return self._end_after_block()
 
     @contextmanager
-    def _transaction_block(self) -> Iterator[None]:
+    def _end_after_block(self) -> Iterator[None]:
         try:
             yield
         except BaseException as error:

@@ -226,19 +226,19 @@ class ClientBulkWriteResult(_BulkResult):
     @property
     def insert_results(self) -> Mapping[int, InsertOneResult]:
         """The result of each successful insert, with the index of the write model as the key."""
-        return self._results_by_index("insert_results", "insertResults")
+        return self._get_results("insert_results", "insertResults")
 
     @property
     def update_results(self) -> Mapping[int, UpdateResult]:
         """The result of each successful update and replacement, with the index of the write model as the key."""
-        return self._results_by_index("update_results", "updateResults")
+        return self._get_results("update_results", "updateResults")
 
     @property
     def delete_results(self) -> Mapping[int, DeleteResult]:
         """The result of each successful deletion, with the index of the write model as the key."""
-        return self._results_by_index("delete_results", "deleteResults")
+        return self._get_results("delete_results", "deleteResults")
 
-    def _results_by_index(self, name: str, field: str) -> Mapping[int, Value]:
+    def _get_results(self, name: str, field: str) -> Mapping[int, Value]:
         self._check_acknowledged(name)
         if not self._has_verbose_results:
             raise InvalidOperation(f"{name} is not known, because verbose_results was not True")

@@ -101,18 +101,18 @@ class _CaseInsensitiveOptions(DocumentDict):
     """Case-insensitive mapping of options. The names have the spelling of the specification."""
 
     def __init__(self, options: Document) -> None:
-        super().__init__((_canonical_spelling(name), value) for name, value in options.items())
+        super().__init__((_spell_canonically(name), value) for name, value in options.items())
 
     def __missing__(self, name: str) -> Any:
-        if name == _canonical_spelling(name):
+        if name == _spell_canonically(name):
             raise KeyError(name)
-        return self[_canonical_spelling(name)]
+        return self[_spell_canonically(name)]
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and super().__contains__(_canonical_spelling(name))
+        return isinstance(name, str) and super().__contains__(_spell_canonically(name))
 
     def get(self, name: str, default: object = None) -> Any:
-        return super().get(_canonical_spelling(name), default)
+        return super().get(_spell_canonically(name), default)
 
     def __eq__(self, other: object) -> bool:
         return Options(self) == other
@@ -120,6 +120,6 @@ class _CaseInsensitiveOptions(DocumentDict):
     __hash__ = None
 
 
-def _canonical_spelling(name: str) -> str:
+def _spell_canonically(name: str) -> str:
     option = find_option(name)
     return option.name if option is not None and option.key == name.lower() else name

@@ -140,7 +140,7 @@ def _validate(
     for name, value in options.items():
         try:
             quoted = name.lower() not in unquotable
-            result[name] = _option_for_uri(spelling.get(name, name), quoted).check(value, quoted)
+            result[name] = _find_uri_option(spelling.get(name, name), quoted).check(value, quoted)
         except ConfigurationError as error:
             if not warn or protects(name):
                 raise
@@ -148,7 +148,7 @@ def _validate(
     return result
 
 
-def _option_for_uri(name: str, quoted: bool) -> Option:
+def _find_uri_option(name: str, quoted: bool) -> Option:
     option = find_option(name)
     if option is None:
         hidden = "Unknown option, whose name is not shown because it may belong to a secret that is not percent-encoded"
