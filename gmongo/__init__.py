@@ -48,9 +48,10 @@ __all__ = [
     "version_tuple",
 ]
 
-# The modules that define the public names.
+_NAME_IN_MODULE = {f"{name}_WIRE_VERSION": name for name in ("MAX_SUPPORTED", "MIN_SUPPORTED")}
+# Public name -> module that defines the name.
 _KEYS, _MODELS = "gmongo.operations.keys", "gmongo.operations.models"
-_MODULES = {
+_MODULE_OF_NAME = {
     "MongoClient": "gmongo.mongo_client",
     "CursorType": "gmongo.cursor",
     "ReadPreference": "gmongo.read_preferences",
@@ -60,10 +61,8 @@ _MODULES = {
     **dict.fromkeys(("ASCENDING", "DESCENDING", "GEO2D", "GEOSPHERE", "HASHED", "TEXT"), _KEYS),
     **dict.fromkeys(("DeleteMany", "DeleteOne", "IndexModel", "InsertOne", "ReplaceOne", "UpdateMany"), _MODELS),
     "UpdateOne": _MODELS,
-    "MAX_SUPPORTED_WIRE_VERSION": "gmongo._server_facts.wire_versions",
-    "MIN_SUPPORTED_WIRE_VERSION": "gmongo._server_facts.wire_versions",
+    **dict.fromkeys(_NAME_IN_MODULE, "gmongo._server_facts.wire_versions"),
 }
-_NAMES_IN_MODULE = {"MAX_SUPPORTED_WIRE_VERSION": "MAX_SUPPORTED", "MIN_SUPPORTED_WIRE_VERSION": "MIN_SUPPORTED"}
 
 version = __version__
 """The version of gmongo."""
@@ -87,13 +86,13 @@ def has_c() -> bool:
 def __getattr__(name: str) -> Any:
     """Import a public name or a public module at its first use, and set the name as an attribute of the package.
 
-    pytest imports this package in every run to load its plugin, even if no test uses the driver.
+    The late import saves time, because every run of pytest imports this package to load the plugin.
     """
     from importlib import import_module
     from importlib.util import find_spec
 
-    if name in _MODULES:
-        value = getattr(import_module(_MODULES[name]), _NAMES_IN_MODULE.get(name, name))
+    if name in _MODULE_OF_NAME:
+        value = getattr(import_module(_MODULE_OF_NAME[name]), _NAME_IN_MODULE.get(name, name))
         globals()[name] = value
         return value
     if not name.startswith("_") and find_spec(f"gmongo.{name}") is not None:
@@ -103,4 +102,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+    return sorted({*globals(), *_MODULE_OF_NAME})

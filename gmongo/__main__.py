@@ -6,21 +6,22 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-_MISSING = 3
+_MISSING_NAMES_STATUS = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Patch the standard library, replace PyMongo by gmongo, and run the program.
 
-    With ``--check``, also print the names that the program imports from PyMongo. Return the exit status of the program,
-    or 3 instead of 0 if gmongo lacks such a name.
+    With ``--check``, also print the names that the program imports from PyMongo. Return the exit
+    status of the program. With ``--check``, return 3 instead of 0 if gmongo does not have one of
+    the imported names.
     """
-    options = _parser().parse_args(arguments)
+    options = _create_parser().parse_args(arguments)
     if not options.no_patch:
         from gevent import monkey
 
         monkey.patch_all()
-    # The modules of gmongo rely on the patched standard library, and are therefore imported after the patch.
+    # Import these modules after the patch, because gmongo requires the patched standard library.
     from gmongo._run_program import run_program
     from gmongo._stand_in import install
 
@@ -28,21 +29,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.check:
         return run_program(options.module, options.program, options.arguments)
 
-    from gmongo._stand_in.import_audit import ImportAudit
-    from gmongo._stand_in.report import write_report
+    from gmongo._stand_in.import_audit import ImportAudit, write_report
 
     audit = ImportAudit()
     stand_in.on_import = audit.record_import
     status = 1
     try:
         status = run_program(options.module, options.program, options.arguments)
-    finally:  # the report also follows an exception of the program
+    finally:  # write the report even after an exception in the program
         missing = audit.missing()
         write_report(audit, missing, sys.stderr)
-    return _MISSING if status == 0 and missing else status
+    return _MISSING_NAMES_STATUS if status == 0 and missing else status
 
 
-def _parser() -> argparse.ArgumentParser:
+def _create_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m gmongo",
         usage="%(prog)s [--no-patch] [--check] (-m MODULE | PROGRAM) [ARGUMENT ...]",
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         "--check",
         action="store_true",
         help="when the program has ended, print the names of pymongo that the program used, and the names that gmongo "
-        f"does not have; exit with status {_MISSING} if gmongo does not have a name",
+        f"does not have; exit with status {_MISSING_NAMES_STATUS} if gmongo does not have a name",
     )
     parser.add_argument("program", metavar="PROGRAM", help="a Python file; with -m, a module")
     parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="an argument of the program")

@@ -1,4 +1,4 @@
-"""Background greenlets of the driver. They do not keep the event loop alive, and end with their owners."""
+"""Background greenlets of the driver. Background greenlets do not keep the event loop alive."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Item = TypeVar("Item")
 
 _log = logging.getLogger("gmongo.background")
 _PAUSE_AFTER_EXCEPTION = 1.0  # seconds
-_LONGEST_RUN = 0.002  # seconds
-_SHORTEST_WAIT = 1e-6  # the shortest delay of a timer in libev, in seconds
+_MAX_RUN_TIME = 0.002  # seconds
+_MIN_LIBEV_DELAY = 1e-6  # minimum delay of a timer in libev, in seconds
 _MILLISECOND = 0.001  # seconds
 _ITEMS_BETWEEN_CHECKPOINTS = 32
-_FOREVER = 10 * 365 * 24 * 3600.0  # seconds
+_TEN_YEARS = 10 * 365 * 24 * 3600.0  # seconds
 
 
 class LongWork:
@@ -38,7 +38,7 @@ class LongWork:
 
     def checkpoint(self) -> None:
         """Let other greenlets run if this greenlet has run for two milliseconds."""
-        if _clock.monotonic() - self._since > _LONGEST_RUN:
+        if _clock.monotonic() - self._since > _MAX_RUN_TIME:
             sleep(timer_delay(0))  # sleep(0) does not let the event loop serve sockets
             self._since = _clock.monotonic()
 
@@ -46,11 +46,11 @@ class LongWork:
 def timer_delay(seconds: float) -> float:
     """Return the larger of `seconds` and the minimum timer delay. libuv warns about shorter delays."""
     resolution: float = get_hub().loop.approx_timer_resolution
-    return max(seconds, resolution if resolution >= _MILLISECOND else _SHORTEST_WAIT)
+    return max(seconds, resolution if resolution >= _MILLISECOND else _MIN_LIBEV_DELAY)
 
 
 def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield `items`, with a checkpoint for every 32 items. The loop may use a few microseconds for each item."""
+    """Yield `items`, with a checkpoint for every 32 items. The loop body may take microseconds."""
     work = LongWork()
     for count, item in enumerate(items):
         if not count % _ITEMS_BETWEEN_CHECKPOINTS:
@@ -69,18 +69,18 @@ class Wakeup:
         self._is_set = False
 
     def set(self) -> None:
-        """Wake the sleeping greenlet, or end its next sleep immediately, without a switch. Any thread may call this."""
-        # Set `_is_set` before reading `_sleeper`, because the sleeping greenlet uses the opposite order.
+        """Wake the sleeping greenlet, or skip its next sleep. Any thread may call this method."""
+        # Set `_is_set` first: the sleeping greenlet sets `_sleeper`, and then reads `_is_set`.
         self._is_set = True
         if self._sleeper is not None:
-            self._hub.loop.run_callback_threadsafe(self._wake)
+            self._hub.loop.run_callback_threadsafe(self._wake_sleeper)
 
     def clear(self) -> None:
         """Cancel the effect of :meth:`set` on the next sleep."""
         self._is_set = False
 
     def sleep(self, seconds: float | None) -> bool:
-        """Sleep up to `seconds`, or without limit for None. Return True after a call of :meth:`set`."""
+        """Sleep for up to `seconds`. None means no limit. Return True if :meth:`set` was called."""
         if not self._is_set and (seconds is None or seconds > 0):
             self._sleep(seconds)
         was_set, self._is_set = self._is_set, False
@@ -90,7 +90,7 @@ class Wakeup:
         self._sleeper = getcurrent()
         timer = self._hub.loop.timer(timer_delay(seconds or 0), ref=False)
         if seconds is not None:
-            timer.start(self._wake, update=True)  # the cached time of the event loop may be old
+            timer.start(self._wake_sleeper, update=True)  # the loop's cached time may be old
         try:
             if not self._is_set:  # another thread may have called `set` before this greenlet assigned `_sleeper`
                 self._hub.switch()
@@ -98,7 +98,7 @@ class Wakeup:
             self._sleeper = None
             timer.close()
 
-    def _wake(self) -> None:
+    def _wake_sleeper(self) -> None:
         # The timer and several threads may each request a wake-up. Only the first request finds a sleeping greenlet.
         if self._sleeper is not None:
             self._sleeper.switch()
@@ -110,7 +110,7 @@ def keep_loop_alive() -> IWatcher:
     A greenlet that waits for a background greenlet needs this timer. Without any other timer or socket, the hub would
     find an empty event loop and raise LoopExit in the main greenlet.
     """
-    timer = get_hub().loop.timer(_FOREVER)
+    timer = get_hub().loop.timer(_TEN_YEARS)
     timer.start(lambda: None)
     return timer
 
@@ -118,7 +118,8 @@ def keep_loop_alive() -> IWatcher:
 class RestartingGreenlet:
     """Greenlet that runs `work`. After an exception, for example from ``gevent.killall``, a new greenlet runs `work`.
 
-    The killed greenlet ends, so ``killall`` returns immediately. When `work` returns, the work is complete.
+    The killed greenlet ends, so that ``killall`` returns immediately. If `work` returns, no new
+    greenlet starts.
     """
 
     def __init__(self, work: Callable[..., None], *arguments: object) -> None:
@@ -152,7 +153,8 @@ class RestartingGreenlet:
     def _restart_after_exception(self, greenlet: Greenlet) -> None:
         if self.ended:
             return
-        # The new greenlet sleeps, because the hub cannot. The pause limits the processor time of restarts.
+        # The new greenlet sleeps first, because this callback runs in the hub, which cannot sleep.
+        # The pause limits the processor time of restarts.
         pause = 0 if isinstance(greenlet.value, GreenletExit) else _PAUSE_AFTER_EXCEPTION
         self.greenlet = Greenlet(self._run, pause)
         self.start()

@@ -1,4 +1,4 @@
-"""Clock of the driver. Callers read the functions from this module at each call, so that tests can replace them."""
+"""Clock of the driver. Callers import this module instead of its functions, which tests replace."""
 
 from __future__ import annotations
 

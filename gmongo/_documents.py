@@ -21,8 +21,8 @@ def without_none(fields: Document, /, **optional: Value) -> DocumentDict:
 def plain(value: Value) -> Value:
     """Copy a mapping of the application and its nested mappings to dicts. Return raw documents without a copy.
 
-    If the mapping raises an exception, the function raises the same exception. The C encoder of ``bson`` would omit the
-    ``_id``, or raise KeyError.
+    If the mapping raises an exception, the function raises this exception. With the same mapping,
+    the C encoder of ``bson`` would omit the ``_id``, or raise KeyError.
     """
     if isinstance(value, Mapping) and not isinstance(value, RawBSONDocument):
         return {name: plain(value[name]) for name in value}

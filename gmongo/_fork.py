@@ -1,7 +1,7 @@
-"""Fork handling. A child inherits the sockets, the epoll set of the event loop, and the greenlets of its parent.
+"""Actions after a fork, in which a child process inherits sockets, the event loop and greenlets.
 
-The hook below runs in the child before the inherited greenlets, and marks the inherited objects. The topology then
-starts new monitors and pools at its first use (CMAP-45, CMAP-169 to CMAP-171).
+The function `_mark_inherited_objects` runs in the child before the inherited greenlets. At its first
+use in the child, a topology starts new monitors and pools (CMAP-45, CMAP-169 to CMAP-171).
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ class Forkable(Protocol):
     """Object with state that a forked child must not use."""
 
     def mark_forked(self) -> None:
-        """Mark the state as inherited, without I/O and switches. The hook calls this method first in the child."""
+        """Mark the state as inherited. This method must neither do I/O nor switch greenlets."""
 
 
-# The keys are the identities of the objects. Other threads may register objects during the atomic copy of the values.
+# Key: the `id` of the object. Other threads may register objects at any time.
 _registered: dict[int, weakref.ref[Forkable]] = {}
 
 
 def register_after_fork(forkable: Forkable) -> None:
-    """Register a weak reference to `forkable`. The hook then calls ``forkable.mark_forked()`` in each forked child."""
+    """Register a weak reference to `forkable`, whose `mark_forked` runs in each forked child."""
     key = id(forkable)
     _registered[key] = weakref.ref(forkable, lambda _gone: _registered.pop(key, None))
 
 
 def forkables() -> list[Forkable]:
-    objects = [reference() for reference in list(_registered.values())]
-    return [each for each in objects if each is not None]
+    return [each for reference in list(_registered.values()) if (each := reference()) is not None]
 
 
 _process = os.getpid()

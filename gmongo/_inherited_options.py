@@ -7,6 +7,7 @@ from typing import TypeVar, cast
 from bson.codec_options import CodecOptions
 
 from gmongo._documents import Value
+from gmongo._parameter_docs import read_only
 from gmongo._truncated_repr import short
 from gmongo.execution.executor import Executor
 from gmongo.execution.foreign_client import UnsupportedClient
@@ -38,25 +39,12 @@ class InheritedOptions:
         self._write_concern = _checked_instance("write_concern", write_concern, WriteConcern)
         self._read_concern = _checked_instance("read_concern", read_concern, ReadConcern)
 
-    @property
-    def codec_options(self) -> CodecOptions[Value]:
-        """The options for the encoding and decoding of documents: a :class:`bson.codec_options.CodecOptions`."""
-        return self._codec_options
-
-    @property
-    def read_preference(self) -> _ReadPreference:
-        """The servers to which the client sends reads: see :mod:`gmongo.read_preferences`."""
-        return self._read_preference
-
-    @property
-    def write_concern(self) -> WriteConcern:
-        """The acknowledgement that each write waits for: a :class:`~gmongo.write_concern.WriteConcern`."""
-        return self._write_concern
-
-    @property
-    def read_concern(self) -> ReadConcern:
-        """The isolation level of reads: a :class:`~gmongo.read_concern.ReadConcern`."""
-        return self._read_concern
+    codec_options: CodecOptions[Value] = read_only(
+        "_codec_options", "The options for the encoding and decoding of documents."
+    )
+    read_preference: _ReadPreference = read_only("_read_preference", "The servers to which the client sends reads.")
+    write_concern: WriteConcern = read_only("_write_concern", "The acknowledgement that each write waits for.")
+    read_concern: ReadConcern = read_only("_read_concern", "The isolation level of reads.")
 
 
 def has_class_name(kind: str, value: object) -> bool:

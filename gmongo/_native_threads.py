@@ -37,7 +37,7 @@ class _Job:
         _jobs.running.discard(self)
         try:
             self._done.send()
-        except Exception:  # the loop is destroyed: a ValueError of libev, an Exception of libuv
+        except Exception:  # if the loop has ended, libev raises ValueError, libuv Exception
             _jobs.awaited.discard(self)
 
     def _resume_greenlet(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gmongo._truncated_repr import short
 
-# The lowest similarity of a hint, from 0 to 1. With a lower number, the removed option "safe" would get a wrong hint.
+# Minimum similarity, from 0 to 1. With a lower number, the option "safe" would get a wrong hint.
 _LOWEST_SIMILARITY = 0.65
 
 # Methods of PyMongo 2 and 3, and the methods that replace them.

@@ -1,7 +1,7 @@
 """Generator of the ``_id`` of documents that have no ``_id`` (ObjectId specification).
 
-The identifiers of one process and one second ascend. ``bson`` takes a lock for each identifier, which costs more time
-than the encoding of a document.
+Identifiers of the same process and second are in ascending order. The generator of ``bson``
+acquires a lock for each identifier, which takes more time than the encoding of a document.
 """
 
 from __future__ import annotations

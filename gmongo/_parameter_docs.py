@@ -1,21 +1,26 @@
-"""Descriptions of parameters that many public methods share. The source contains each description only once."""
+"""Shared descriptions of parameters, which decorators add to the docstrings of public methods."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from operator import attrgetter
+from typing import Any, ParamSpec, TypeVar
 
 Kind = TypeVar("Kind", bound=type)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 SHARED = """
 :param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
 :param bypass_document_validation: True disables the document validation of the server; None by default.
 :param codec_options: the options for encoding and decoding; None (the default) inherits the options.
+:param command: the name of the command, or the whole command as a mapping.
 :param encrypted_fields: a mapping for compatibility with PyMongo; None by default.
 :param filter: a query; ``{}`` matches every document.
-:param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
+:param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds), and
+    ``collation`` if the command compares strings.
 :param name_or_collection: the name of the collection, or a :class:`~gmongo.collection.Collection`.
 :param pipeline: the list of the stages.
 :param read_concern: the isolation level of reads; None (the default) inherits the level.
@@ -26,6 +31,7 @@ SHARED = """
     :attr:`ReturnDocument.AFTER` returns the new document.
 :param update: update operators such as ``{"$set": {"title": "new"}}``, or a pipeline as a list of stages.
 :param upsert: True inserts a document if no document matches; False by default.
+:param value: the value of the first field, if `command` is the name of the command; 1 by default.
 :param write_concern: the acknowledgement that each write waits for; None (the default) inherits the write concern.
 """
 _FIELD = re.compile(r"^(?=:(?:param|returns|raises)\b)", re.MULTILINE)
@@ -35,36 +41,55 @@ _PARAMETER = re.compile(r":param (\w+):")
 def describes_parameters(*sources: type | str) -> Callable[[Kind], Kind]:
     """Decorate a class: add the missing parameters to the docstrings of the class and its public methods.
 
-    :param sources: classes and texts, whose ``:param`` fields describe the parameters. Later sources take precedence.
+    :param sources: classes and texts, whose ``:param`` fields describe the parameters. A later
+        source overrides an earlier source.
     """
     shared: dict[str, str] = {}
     for source in sources:
-        shared |= _parameters_of(_fields_of(source if isinstance(source, str) else source.__doc__)[1:])
+        shared |= _index_parameters(_split_fields(source if isinstance(source, str) else source.__doc__)[1:])
 
-    def complete(kind: Kind) -> Kind:
+    def complete_docstrings(kind: Kind) -> Kind:
         public = [member for name, member in vars(kind).items() if name[0] != "_"]
         for documented, function in ((kind, getattr(kind, "__init__", None)), *zip(public, public, strict=True)):
             if inspect.isfunction(function) and documented.__doc__:
-                documented.__doc__ = _completed(documented.__doc__, function, shared)
+                documented.__doc__ = _complete_docstring(documented.__doc__, function, shared)
         return kind
 
-    return complete
+    return complete_docstrings
 
 
-def _completed(docstring: str, function: Any, shared: dict[str, str]) -> str:
+def has_parameters_of(original: Callable[P, object]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Decorate a function: set the signature to the parameters of `original`."""
+
+    def declare(function: Callable[..., R]) -> Callable[P, R]:
+        signature = inspect.signature(original)
+        result = function.__annotations__["return"]
+        vars(function)["__signature__"] = signature.replace(return_annotation=result)
+        vars(function)["__wrapped__"] = original
+        return function
+
+    return declare
+
+
+def read_only(name: str, doc: str) -> Any:
+    """Return a property with the docstring `doc`, whose value is the attribute `name`."""
+    return property(attrgetter(name), doc=doc)
+
+
+def _complete_docstring(docstring: str, function: Any, shared: dict[str, str]) -> str:
     code = inspect.unwrap(function).__code__
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     names = code.co_varnames[:count]
-    summary, *fields = _fields_of(docstring)
-    described = {**shared, **_parameters_of(fields)}
+    summary, *fields = _split_fields(docstring)
+    described = {**shared, **_index_parameters(fields)}
     parameters = [described[name] for name in names if name in described]
     return "\n".join((f"{summary}\n", *parameters, *(each for each in fields if not _PARAMETER.match(each))))
 
 
-def _fields_of(docstring: str | None) -> list[str]:
+def _split_fields(docstring: str | None) -> list[str]:
     """Return the text before the first field of a docstring, and each field."""
     return [part.strip() for part in _FIELD.split(inspect.cleandoc(docstring or ""))]
 
 
-def _parameters_of(fields: list[str]) -> dict[str, str]:
+def _index_parameters(fields: list[str]) -> dict[str, str]:
     return {match[1]: field for field in fields if (match := _PARAMETER.match(field))}

@@ -1,4 +1,4 @@
-"""Source of randomness. Callers read the functions from this module at each call, so that tests can set a seed."""
+"""Random values. Callers import this module instead of its functions, which tests replace."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _KEPT_FIELDS = frozenset(
     {"ok", "code", "codeName", "errmsg", "$err", "errorLabels", "topologyVersion", "$clusterTime", "operationTime"}
 )
 _WORD = re.compile(r"[^\x00-\x20\x7f]+")
-_SHORTEST = 4  # minimum length of a secret in a message, which may contain a shorter text by chance
+_MIN_LENGTH = 4  # a message may contain a shorter text by chance
 
 
 def redacted(reply: Document, secrets: object, public: Collection[object] = ()) -> Document:
@@ -27,14 +27,14 @@ def redacted(reply: Document, secrets: object, public: Collection[object] = ()) 
     if reply.get("ok"):
         return reply
     shown = {field: value for field, value in reply.items() if field in _KEPT_FIELDS}
-    texts = {text for text in _quotable_forms(secrets) if len(text) >= _SHORTEST and text not in public}
+    texts = {text for text in _yield_quotable_forms(secrets) if len(text) >= _MIN_LENGTH and text not in public}
     for field in ("errmsg", "$err"):
         if any(text in str(shown.get(field, "")) for text in texts):
             shown[field] = "message withheld, because it quotes secret data"
     return shown
 
 
-def _quotable_forms(value: object) -> Iterator[str]:
+def _yield_quotable_forms(value: object) -> Iterator[str]:
     """Yield each form in which a message may quote a value. The forms of bytes are words, base64 and hexadecimal."""
     if isinstance(value, str):
         yield value
@@ -43,4 +43,4 @@ def _quotable_forms(value: object) -> Iterator[str]:
         yield from (b64encode(value).decode(), value.hex(), value.hex().upper())
     elif isinstance(value, (Mapping, list, tuple)):
         for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _quotable_forms(each)
+            yield from _yield_quotable_forms(each)

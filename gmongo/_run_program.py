@@ -12,14 +12,15 @@ from pkgutil import get_importer
 from traceback import walk_tb
 from typing import Any
 
-# True with -P, -I or PYTHONSAFEPATH, where the interpreter adds no directory to sys.path. Python 3.10 has no safe_path.
+# True if -P, -I or PYTHONSAFEPATH keeps directories out of sys.path. Python 3.10 has no safe_path.
 _SAFE_PATH = getattr(sys.flags, "safe_path", sys.flags.isolated)
 
 
 def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
     """Run a program to its end, and return its exit status. Exceptions of the program propagate.
 
-    `program` is the name of a module, or the path of a file or of a directory or zip file with ``__main__``.
+    `program` is the name of a module, or the path of a Python file, directory or zip file. A
+    directory and a zip file must contain ``__main__``.
     """
     sys.argv = [program, *arguments]
     _keep_pytest_silent()
@@ -38,7 +39,7 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
                 sys.path.insert(0, os.path.dirname(os.path.realpath(program)))
             runpy.run_path(program, run_name="__main__")
     except SystemExit as system_exit:
-        return _exit_status(system_exit)
+        return _convert_exit_status(system_exit)
     return 0
 
 
@@ -60,7 +61,7 @@ def _run_module(name: str) -> None:
 
 
 def _run_folder(program: str) -> None:
-    """Run ``__main__`` of a directory or zip file. ``runpy`` would add a relative path, or change ``sys.argv``."""
+    """Run ``__main__`` of a directory or zip file. ``runpy`` would change ``sys.argv``."""
     path = os.path.join(os.getcwd(), program)
     importer: Any = get_importer(path)
     spec: ModuleSpec | None = importer.find_spec("__main__")
@@ -71,7 +72,7 @@ def _run_folder(program: str) -> None:
     spec.loader.exec_module(module)
 
 
-def _exit_status(system_exit: SystemExit) -> int:
+def _convert_exit_status(system_exit: SystemExit) -> int:
     code = system_exit.code
     if code is None or isinstance(code, int):
         return code or 0

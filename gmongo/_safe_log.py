@@ -1,4 +1,4 @@
-"""Logging that suppresses exceptions of handlers, and escapes server texts that could control a terminal."""
+"""Log calls that suppress exceptions of handlers, and escaping of texts from a server."""
 
 from __future__ import annotations
 

@@ -10,25 +10,33 @@ from functools import partial
 from importlib.util import find_spec
 from typing import cast
 
+from gevent.ssl import SSLContext
+
 from gmongo._documents import Document
 from gmongo._safe_log import safely
 from gmongo.errors import ConfigurationError
-from gmongo.options import tls_context
+from gmongo.options.client_values import tls_enabled
 from gmongo.wire.tls import Tls
 
 _log = logging.getLogger("gmongo.connection")
 _FILES = ("tlscafile", "tlscertificatekeyfile", "tlscrlfile")
 _PACKAGES = ("cryptography", "OpenSSL", "service_identity")
 _LONGEST_INQUIRY = 5.0  # seconds
+_CONTENT = {
+    "tlsCAFile": "certificates",
+    "tlsCRLFile": "a certificate revocation list",
+    "tlsCertificateKeyFile": "a certificate and its private key",
+}
 
 
 def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
     """Return the TLS settings of connections, or None if the connections do not use TLS.
 
     :param options: the options of a client or a key management service, by lower-case name.
-    :param connect_timeout: the connect timeout in seconds, or None. An OCSP query may take half of this time.
+    :param connect_timeout: the connect timeout in seconds, or None. The time limit of an OCSP query
+        is half of the connect timeout, and at most 5 seconds.
     """
-    renewal = _Renewal([options[name] for name in _FILES if options.get(name)], partial(_standard_context, options))
+    renewal = _Renewal([options[name] for name in _FILES if options.get(name)], partial(_make_context, options))
     context = tls_context(options)
     if context is None:
         return None
@@ -36,7 +44,7 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
     if context.verify_mode == ssl.CERT_NONE or options.get("tlsdisablecertificaterevocationcheck"):
         return plain
     if all(map(find_spec, _PACKAGES)):
-        return _tls_with_ocsp(options, context, connect_timeout, renewal)
+        return _make_tls_with_ocsp(options, context, connect_timeout, renewal)
     if options.get("tlsdisableocspendpointcheck") is False:
         raise ConfigurationError("tlsDisableOCSPEndpointCheck=false needs the packages of gmongo[ocsp]")
     return plain
@@ -45,16 +53,17 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
 class _Renewal:
     """Function that returns a new TLS context after a change of a certificate file, and otherwise None.
 
-    While a changed file is invalid, the last context stays in use, because tools may replace the files one by one.
+    While a changed file is invalid, the driver uses the last valid context, because tools may
+    replace the files one by one.
     """
 
     def __init__(self, files: Sequence[str], make: Callable[[], ssl.SSLContext]) -> None:
         self._files = files
         self.make = make
-        self._loaded_versions = self._file_versions()
+        self._loaded_versions = self._read_file_versions()
 
     def __call__(self) -> ssl.SSLContext | None:
-        versions = self._file_versions()
+        versions = self._read_file_versions()
         if versions == self._loaded_versions:
             return None
         self._loaded_versions = versions  # if a file is invalid, read the files again only after another change
@@ -64,7 +73,7 @@ class _Renewal:
             safely(_log.warning, "TLS: the certificate files have changed, and the old content stays in use: %s", error)
             return None
 
-    def _file_versions(self) -> list[tuple[int, int, int] | None]:
+    def _read_file_versions(self) -> list[tuple[int, int, int] | None]:
         """Return the modification time, size and inode of each file, or None for a missing file."""
         versions: list[tuple[int, int, int] | None] = []
         for path in self._files:
@@ -76,24 +85,27 @@ class _Renewal:
         return versions
 
 
-def _standard_context(options: Document) -> ssl.SSLContext:
+def _make_context(options: Document) -> ssl.SSLContext:
     context = tls_context(options)
     assert context is not None
     return context
 
 
-def _tls_with_ocsp(options: Document, context: ssl.SSLContext, connect_timeout: float | None, renewal: _Renewal) -> Tls:
+def _make_tls_with_ocsp(
+    options: Document, context: ssl.SSLContext, connect_timeout: float | None, renewal: _Renewal
+) -> Tls:
     from gmongo.wire.ocsp.transport import CheckedTls
     from gmongo.wire.ocsp.verifier import Verifier
 
     # A revocation list replaces OCSP queries. OpenSSL rejects a certificate without the revocation list of its issuer.
     queries_responders = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")
     seconds = _LONGEST_INQUIRY if connect_timeout is None else min(_LONGEST_INQUIRY, connect_timeout / 2)
-    renewal.make = lambda: _openssl_context(options, _standard_context(options))
-    return CheckedTls(_openssl_context(options, context), renewal, revocation=Verifier(queries_responders, seconds))
+    renewal.make = lambda: _make_openssl_context(options, _make_context(options))
+    revocation = Verifier(queries_responders, seconds)
+    return CheckedTls(_make_openssl_context(options, context), renewal, revocation=revocation)
 
 
-def _openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSLContext:
+def _make_openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSLContext:
     """Return a pyOpenSSL context with the settings and files of `context`."""
     from gmongo.wire.openssl import OpenSslContext, Trust
 
@@ -108,3 +120,68 @@ def _openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSLConte
         check_name=context.check_hostname,
     )
     return cast(ssl.SSLContext, OpenSslContext(trust))
+
+
+class _NoPassword(Exception):
+    """A key is encrypted, but the application has not set a password."""
+
+
+def tls_context(options: Document) -> ssl.SSLContext | None:
+    """Return the TLS context, or None if the client does not use TLS."""
+    if not tls_enabled(options):
+        return None
+    # The SSLContext of gevent works with and without monkey-patching.
+    context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION  # a server must not make the client renegotiate repeatedly
+    # As RFC 6125 requires, only the subject alternative names of a certificate are valid host
+    # names.
+    context.hostname_checks_common_name = False
+    insecure = bool(options.get("tlsinsecure"))
+    if insecure or options.get("tlsallowinvalidcertificates") or options.get("tlsallowinvalidhostnames"):
+        context.check_hostname = False
+    if insecure or options.get("tlsallowinvalidcertificates"):
+        context.verify_mode = ssl.CERT_NONE
+    if options.get("tlscertificatekeyfile"):
+        _load_client_certificate(
+            context, options["tlscertificatekeyfile"], options.get("tlscertificatekeyfilepassword")
+        )
+    if options.get("tlscafile"):
+        _load_file("tlsCAFile", options["tlscafile"], context.load_verify_locations)
+    elif context.verify_mode != ssl.CERT_NONE:
+        context.load_default_certs()
+    if options.get("tlscrlfile") and not options.get("tlsdisablecertificaterevocationcheck"):
+        _load_file("tlsCRLFile", options["tlscrlfile"], context.load_verify_locations)
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+    return context
+
+
+def _load_file(option: str, path: str, load_path: Callable[[str], None]) -> None:
+    try:
+        load_path(path)
+    except ssl.SSLError as error:
+        reason = f" ({error.reason})" if error.reason else ""
+        raise ConfigurationError(f"{option}: {path!r} must be a PEM file with {_CONTENT[option]}{reason}") from error
+    except OSError as error:
+        raise ConfigurationError(f"{option}: cannot read {path!r}: {error.strerror or error}") from error
+
+
+def _load_client_certificate(context: ssl.SSLContext, path: str, password: str | None) -> None:
+    is_encrypted = False
+
+    def password_callback() -> str:  # without this callback, OpenSSL would read the password from the terminal
+        nonlocal is_encrypted
+        is_encrypted = True
+        if password is None:
+            raise _NoPassword
+        return password
+
+    option = "tlsCertificateKeyFile"
+    try:
+        _load_file(option, path, lambda file: context.load_cert_chain(file, password=password_callback))
+    except _NoPassword:
+        raise ConfigurationError(f"{option}: the key in {path!r} needs tlsCertificateKeyFilePassword") from None
+    except ConfigurationError as error:
+        if is_encrypted:
+            raise ConfigurationError(f"tlsCertificateKeyFilePassword does not open the key in {path!r}") from error
+        raise

@@ -11,10 +11,10 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Value
 
-_DEEPEST = 100  # nested levels, as in MongoDB. The copy is recursive, and Python limits the depth of recursion.
-_LARGEST_RAW = 64 * 1024  # bytes of a raw document, of which the first access to a field decodes all fields
-_SHORTEST_CUT = 64  # minimum length of a truncated string or bytes object, so that a UUID remains complete
-_BITS_SHOWN = 200  # maximum number of bits of an integer whose digits are shown
+_MAX_DEPTH = 100  # maximum number of nested levels, as in MongoDB. The copy is recursive.
+_MAX_RAW_SIZE = 64 * 1024  # bytes of a raw document. The first access to a field decodes all fields.
+_MIN_TRUNCATED_LENGTH = 64  # a UUID is shorter, and remains complete
+_MAX_BITS = 200  # maximum number of bits of an integer whose digits are shown
 
 
 def document_text(document: Value, length: int) -> str:
@@ -40,40 +40,40 @@ class _DocumentPrefix:
     def copy(self, value: Value) -> Value:
         self._missing_length -= 1  # the text of any value has at least one character
         if isinstance(value, (str, bytes)):
-            return self._prefix_of(value)
-        if isinstance(value, RawBSONDocument) and len(value.raw) > _LARGEST_RAW:
+            return self._shorten(value)
+        if isinstance(value, RawBSONDocument) and len(value.raw) > _MAX_RAW_SIZE:
             return f"({len(value.raw)} bytes of BSON)"
         if hasattr(value, "as_doc"):  # a DBRef
             value = value.as_doc()
         if hasattr(value, "items") or hasattr(value, "__iter__"):
-            return self._copy_container(value) if self._depth < _DEEPEST else f"(more than {_DEEPEST} levels)"
+            return self._copy_container(value) if self._depth < _MAX_DEPTH else f"(more than {_MAX_DEPTH} levels)"
         return value
 
     def _copy_container(self, value: Value) -> Value:
         self._depth += 1
         try:
             if hasattr(value, "items"):
-                items = self._until_long_enough(value.items())
-                return {self._prefix_of(str(name)): self.copy(each) for name, each in items}
-            return [self.copy(each) for each in self._until_long_enough(value)]
+                items = self._yield_until_long_enough(value.items())
+                return {self._shorten(str(name)): self.copy(each) for name, each in items}
+            return [self.copy(each) for each in self._yield_until_long_enough(value)]
         finally:
             self._depth -= 1
 
-    def _until_long_enough(self, values: Iterable[Value]) -> Iterator[Value]:
+    def _yield_until_long_enough(self, values: Iterable[Value]) -> Iterator[Value]:
         if self._missing_length > 0:
             for each in values:
                 yield each
                 if self._missing_length <= 0:
                     return
 
-    def _prefix_of(self, value: Value) -> Value:
+    def _shorten(self, value: Value) -> Value:
         """Return the beginning of a string or of bytes, whose base64 text is a prefix of the whole base64 text."""
-        longest = max(self._missing_length, _SHORTEST_CUT) // 3 * 3 + 3
+        max_length = max(self._missing_length, _MIN_TRUNCATED_LENGTH) // 3 * 3 + 3
         self._missing_length -= len(value)
-        if len(value) <= longest:
+        if len(value) <= max_length:
             return value
         arguments = (value.subtype,) if hasattr(value, "subtype") else ()
-        return type(value)(value[:longest], *arguments)
+        return type(value)(value[:max_length], *arguments)
 
 
 class _ValueRepr(Repr):
@@ -96,7 +96,7 @@ class _ValueRepr(Repr):
     repr_frozenset = repr_set
 
     def repr_int(self, x: int, level: int) -> str:
-        return super().repr_int(x, level) if x.bit_length() <= _BITS_SHOWN else f"<integer of {x.bit_length()} bits>"
+        return super().repr_int(x, level) if x.bit_length() <= _MAX_BITS else f"<integer of {x.bit_length()} bits>"
 
     def repr_instance(self, x: object, level: int) -> str:
         if isinstance(x, (bytes, bytearray, memoryview)):
@@ -123,5 +123,5 @@ def milliseconds(seconds: float) -> str:
 
 
 def decimal(number: float) -> str:
-    """Return a number as a text without an exponent. The number is 0, or at least 0.0001."""
+    """Return a number as a text without an exponent. The number must be 0, or at least 0.0001."""
     return f"{number:.3g}" if number < 100 else f"{number:.0f}"

@@ -46,7 +46,7 @@ class OIDCCallbackResult:
 
     :param access_token: the access token. The driver sends the token to the server unchanged.
     :param expires_in_seconds: the lifetime of the token, in seconds; None (the default) or 0 means an unknown lifetime.
-    :param refresh_token: the refresh token that the driver passes to the next call; None by default.
+    :param refresh_token: the refresh token for the next call of the callback; None by default.
     """
 
     access_token: str = field(repr=False)
@@ -59,9 +59,9 @@ class OIDCCallback(ABC):
 
     @abstractmethod
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
-        """Return an access token. The driver calls the method once at a time. Each wait must be cooperative.
+        """Return an access token. Each wait in this method must let other greenlets run.
 
-        Specification: Authentication, "MONGODB-OIDC".
+        The driver never runs two calls concurrently. Specification: Authentication, "MONGODB-OIDC".
 
         :param context: the time limit, the user name and the information about the identity provider.
         :returns: the access token and its lifetime.

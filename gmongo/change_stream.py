@@ -17,6 +17,7 @@ from gmongo._parameter_docs import describes_parameters
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
+from gmongo.command_cursor import checked_non_negative
 from gmongo.engines.change_stream import Position, is_resumable
 from gmongo.engines.cursor_killer import DroppedCursor
 from gmongo.engines.server_cursor import ServerCursor
@@ -38,7 +39,7 @@ __all__ = ["ChangeStream", "ClusterChangeStream", "CollectionChangeStream", "Dat
 DocumentType = TypeVar("DocumentType", bound=Document)
 Stream = TypeVar("Stream", bound="ChangeStream[Value]")
 
-_RAW = DEFAULT_CODEC_OPTIONS.with_options(document_class=RawBSONDocument)
+_RAW_CODEC_OPTIONS = DEFAULT_CODEC_OPTIONS.with_options(document_class=RawBSONDocument)
 
 
 class ChangeStream(Generic[DocumentType]):
@@ -53,7 +54,6 @@ class ChangeStream(Generic[DocumentType]):
     After a failover or a lost connection the stream resumes: the stream opens a new cursor at its resume token. After a
     timeout, or a :class:`gevent.Timeout` thrown into :meth:`next`, the next call resumes the stream. No change is lost.
     Several greenlets may share a stream: the stream returns each change to one greenlet.
-
     Specification: Change Streams.
 
     :param target: the collection, database or client to watch.
@@ -64,8 +64,8 @@ class ChangeStream(Generic[DocumentType]):
     :param max_await_time_ms: the maximum wait of the server for a change, in milliseconds; None means 1,000 ms.
     :param batch_size: the maximum number of changes in a batch; None lets the server choose.
     :param collation: a ``Collation`` or an equivalent mapping for the pipeline; None compares the bytes of strings.
-    :param start_at_operation_time: the operation time at which the stream starts. If this time and both tokens are
-        None, the stream starts now.
+    :param start_at_operation_time: the operation time at which the stream starts. If all three
+        start positions are None, the stream starts at the current time.
     :param session: the session of the stream; None uses an implicit session while the stream is open.
     :param start_after: a resume token, including the token of an ``invalidate`` event; None sets no token.
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
@@ -74,7 +74,7 @@ class ChangeStream(Generic[DocumentType]):
     :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0); None by default.
     :param timeout_ms: the time limit for the opening of the stream, and for each iteration including a resume, in
         milliseconds. 0 means no limit, None uses the limit of the watched object. After a timeout, the next call
-        resumes the stream. If changes are rare, the scan of the oplog may need a higher limit.
+        resumes the stream. If changes are rare, the scan of the oplog may need a higher time limit.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
     :raises OperationFailure: the server rejected the command, for example because the server is a standalone.
@@ -106,8 +106,10 @@ class ChangeStream(Generic[DocumentType]):
             showExpandedEvents=_checked_type("show_expanded_events", show_expanded_events, bool),
         )
         self._pipeline = [*(_checked_type("pipeline", pipeline, (list, tuple)) or ())]
-        self._max_await_time_ms = _checked_non_negative("max_await_time_ms", max_await_time_ms)
-        self._batch_size = _checked_non_negative("batch_size", batch_size)
+        for name, number in (("max_await_time_ms", max_await_time_ms), ("batch_size", batch_size)):
+            if number is not None:
+                checked_non_negative(name, number)
+        self._max_await_time_ms, self._batch_size = max_await_time_ms, batch_size
         self._fields = without_none({}, collation=validate_collation_or_none(collation), comment=comment)
         self._position = Position(
             _checked_type("resume_after", resume_after, Mapping),
@@ -118,10 +120,10 @@ class ChangeStream(Generic[DocumentType]):
         self._client = self._collection.database.client
         self._executor = self._collection._executor.for_operation(timeout_ms, session)
         self._codec_options = self._collection.codec_options
-        # A resume token must return to the server unchanged. The cursor decodes to raw documents, and then the stream
-        # decodes the changes with the application's codec options.
+        # The stream must send resume tokens to the server unchanged. The cursor therefore returns
+        # raw documents, and the stream decodes the changes with the application's codec options.
         self._decodes = not decodes_plainly(self._codec_options)
-        self._decoding: CodecOptions[Value] = _RAW if self._decodes else self._codec_options
+        self._decoding: CodecOptions[Value] = _RAW_CODEC_OPTIONS if self._decodes else self._codec_options
         self._session: SessionHandle = checked_session(session) or self._executor.implicit_session()
         self._cursor: ServerCursor | None = None
         self._change: Value = None  # a change from the cursor that the stream has not yet returned
@@ -129,7 +131,7 @@ class ChangeStream(Generic[DocumentType]):
         self._interrupted = False
         self._closed = False
 
-    def _opened(self: Stream) -> Stream:
+    def _open_or_close(self: Stream) -> Stream:
         """Open the cursor. After an error, close the stream."""
         try:
             deadline = self._executor.deadline()
@@ -146,7 +148,7 @@ class ChangeStream(Generic[DocumentType]):
         operation = Aggregate(
             collection._context,
             self._target,
-            [{"$changeStream": self._stage_fields()}, *self._pipeline],
+            [{"$changeStream": self._build_stage()}, *self._pipeline],
             self._fields,
             batch_size=self._batch_size,
             decoding=self._decoding,
@@ -169,7 +171,7 @@ class ChangeStream(Generic[DocumentType]):
         self._interrupted = False
         return self._cursor
 
-    def _stage_fields(self) -> DocumentDict:
+    def _build_stage(self) -> DocumentDict:
         return {**self._options, **self._position.fields()}
 
     def _resume(self) -> ServerCursor:
@@ -200,7 +202,8 @@ class ChangeStream(Generic[DocumentType]):
     def try_next(self) -> DocumentType | None:
         """Return the next change. Send at most one ``getMore``, and return None if the stream then has no change.
 
-        :attr:`resume_token` also advances without a change. An application can store the token after each call.
+        :attr:`resume_token` also advances if no change is available. An application can store the
+            token after each call.
 
         :raises PyMongoError: the server or the network failed, and the resume also failed.
         """
@@ -235,8 +238,8 @@ class ChangeStream(Generic[DocumentType]):
                 if not self._turn.wait(current_deadline()):
                     return False
             except (PyMongoError, BSONError) as error:
-                left = remaining(current_deadline())
-                if self._closed or isinstance(error, InvalidOperation) or (left is not None and left <= 0):
+                time_left = remaining(current_deadline())
+                if self._closed or isinstance(error, InvalidOperation) or (time_left is not None and time_left <= 0):
                     raise
         return True
 
@@ -250,7 +253,7 @@ class ChangeStream(Generic[DocumentType]):
             if not (self._is_resumable(error) or error.timeout):
                 self.close()
             raise
-        return self._deliver()
+        return self._deliver_change()
 
     def _fetch_change(self) -> Value:
         """Return the next change after at most one `getMore`, or None. Reopen the cursor if necessary."""
@@ -271,21 +274,22 @@ class ChangeStream(Generic[DocumentType]):
     def _is_resumable(self, error: PyMongoError) -> bool:
         return is_resumable(error, 0 if self._cursor is None else self._cursor.wire_version)
 
-    def _deliver(self) -> Value:
+    def _deliver_change(self) -> Value:
         """Decode the change for the application, and advance the resume position.
 
-        The position also advances after a BSON error. After another error, the next call decodes the same change.
+        The resume position also advances after a BSON error. After any other error, the next call
+        decodes the same change.
         """
         change = self._change
         try:
             decoded = bson.decode(change.raw, self._codec_options) if self._decodes and change is not None else change
         except BSONError:
-            self._advance(change)
+            self._advance_position(change)
             raise
-        self._advance(change)
+        self._advance_position(change)
         return decoded
 
-    def _advance(self, change: Value) -> None:
+    def _advance_position(self, change: Value) -> None:
         cursor, position = self._cursor, self._position
         assert cursor is not None
         if not cursor.alive:
@@ -319,7 +323,7 @@ class ChangeStream(Generic[DocumentType]):
 
     @property
     def alive(self) -> bool:
-        """True if the stream is open. Even an open stream may have no further changes."""
+        """True if the stream is open. An open stream may have no further changes."""
         return not self._closed
 
     def close(self) -> None:
@@ -337,11 +341,11 @@ class ChangeStream(Generic[DocumentType]):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, (GreenletExit, Timeout)):  # this greenlet must not wait for the server
-            self._drop()
+            self._close_in_background()
         else:
             self.close()
 
-    def _drop(self) -> None:
+    def _close_in_background(self) -> None:
         """Let a background greenlet close the cursor and end the session, without a switch."""
         if not self._closed and self._cursor is not None:
             self._closed = True
@@ -351,7 +355,7 @@ class ChangeStream(Generic[DocumentType]):
                 self._client._cursor_killer.take(dropped)
 
     def __del__(self) -> None:
-        self._drop()
+        self._close_in_background()
 
 
 class CollectionChangeStream(ChangeStream[DocumentType]):
@@ -376,13 +380,13 @@ class ClusterChangeStream(ChangeStream[DocumentType]):
     def _subject(self) -> str:
         return "change stream on the deployment"
 
-    def _stage_fields(self) -> DocumentDict:
-        return {**super()._stage_fields(), "allChangesForCluster": True}
+    def _build_stage(self) -> DocumentDict:
+        return {**super()._build_stage(), "allChangesForCluster": True}
 
 
 @describes_parameters(ChangeStream)
 class _Watched(Generic[Stream]):
-    """Base class of collections, databases and clients."""
+    """Base class of objects with change streams: collections, databases and clients."""
 
     _stream_class: type[Stream]
 
@@ -426,7 +430,6 @@ class _Watched(Generic[Stream]):
 
         The stream resumes after failovers and lost connections, in contrast to the cursor of an ``aggregate`` with
         ``$changeStream``. The read concern must be the default or ``majority``.
-
         Specification: Change Streams, "Driver API".
 
         :raises TypeError: an option has the wrong type.
@@ -437,19 +440,11 @@ class _Watched(Generic[Stream]):
             self, pipeline, full_document, resume_after, max_await_time_ms, batch_size, collation,
             start_at_operation_time, session, start_after, comment, full_document_before_change, show_expanded_events,
             timeout_ms,
-        )._opened()  # fmt: skip
+        )._open_or_close()  # fmt: skip
 
 
 def _checked_type(name: str, value: T, kind: type | tuple[type, ...]) -> T:
     if value is not None and not isinstance(value, kind):
         required = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
         raise TypeError(f"{name} must be a {required}, not {short(value)}")
-    return value
-
-
-def _checked_non_negative(name: str, value: int | None) -> int | None:
-    if isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, not {short(value)}")
-    if value is not None and _checked_type(name, value, int) < 0:
-        raise ValueError(f"{name} must be >= 0, not {value}")
     return value

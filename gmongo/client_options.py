@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from gmongo import options as client_options
 from gmongo import pool_options
-from gmongo._documents import Document, DocumentDict, without_none
+from gmongo._documents import Document, DocumentDict, Value, without_none
 from gmongo._inherited_options import InheritedOptions
 from gmongo._telemetry.settings import TelemetrySettings, telemetry_settings
 from gmongo._tls import tls_of
@@ -20,9 +19,12 @@ from gmongo.errors import ConfigurationError, InsecureConnectionWarning, Invalid
 from gmongo.execution.backpressure import BASE_BACKOFF, MAX_RETRIES
 from gmongo.execution.retry import ExecutionSettings
 from gmongo.monitoring import EventListeners
-from gmongo.options import Options
-from gmongo.options.hosts import DEFAULT_PORT, is_on_this_machine, split_hosts
+from gmongo.options import client_values
+from gmongo.options.hosts import DEFAULT_PORT, is_on_this_machine, parse_hosts
+from gmongo.options.mapping import Options
 from gmongo.options.notices import notice
+from gmongo.options.rules import check_combination, overriding_options, validate_keyword_options
+from gmongo.options.srv import srv_name
 from gmongo.options.uri import read_uri
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
@@ -38,13 +40,17 @@ if TYPE_CHECKING:
 __all__ = ["ClientOptions"]
 
 _DEFAULT_CONNECT_TIMEOUT = 20.0
-_DEFAULT_LOCAL_THRESHOLD_MS = 15
 _DEFAULT_PROXY_PORT = 1080
 _LARGEST_PORT = 65535
 _SENDS_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
 
 # Pool options that events and logs show, in the order of the log message (CMAP-214). Times are in milliseconds.
 _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
+
+
+def _option(key: str, default: object, doc: str) -> Value:
+    """Return a property whose value is the option `key`, or `default` if the option is not set."""
+    return property(lambda options: options.merged.get(key, default), doc=doc)
 
 
 class ClientOptions(InheritedOptions):
@@ -64,7 +70,7 @@ class ClientOptions(InheritedOptions):
             raise TypeError(f"port must be an integer, not {type(port).__name__}")
         if port is not None and not 1 <= port <= _LARGEST_PORT:
             raise InvalidOption(f"port must be an integer from 1 to {_LARGEST_PORT}, not {port}")
-        checked = client_options.validate_keyword_options(keywords)
+        checked = validate_keyword_options(keywords)
         self._username: str | None = checked.get("username")
         self._password: str | None = checked.pop("password", None)
         self.seeds, self.default_database, merged, srv_hostname = self._merge(host, port or DEFAULT_PORT, checked)
@@ -73,12 +79,12 @@ class ClientOptions(InheritedOptions):
         driver: DriverInfo | None = merged.get("driver")
         self.libraries: tuple[DriverInfo, ...] = (driver,) if driver else ()  # the libraries that wrap gmongo
         self.credential = self._checked_credential(self.seeds, merged)
-        self._srv = client_options.srv_name(srv_hostname, merged) if srv_hostname else None
+        self._srv = srv_name(srv_hostname, merged) if srv_hostname else None
         super().__init__(
-            client_options.codec_options(merged),
-            client_options.read_preference(merged),
-            client_options.write_concern(merged),
-            client_options.read_concern(merged),
+            client_values.codec_options(merged),
+            client_values.read_preference(merged),
+            client_values.write_concern(merged),
+            client_values.read_concern(merged),
         )
         self.server_api: ServerApi | None = merged.get("server_api")
         self.silent = silent
@@ -86,7 +92,7 @@ class ClientOptions(InheritedOptions):
         # The identity contains no values from DNS: its hash must not change when the first operation queries DNS.
         self.identity = tuple(sorted(self.seeds, key=str)), self.replica_set_name, srv_hostname, self.srv_service_name
         if self.is_unresolved and self.connect:
-            self._resolve(ref=True)
+            self._resolve_hosts(ref=True)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("cannot pickle the options of a client, which may contain a password; pass the URI instead")
@@ -102,33 +108,25 @@ class ClientOptions(InheritedOptions):
         uri: DocumentDict | None = None
         for entity in entities:
             if not _is_uri(entity):
-                seeds.update(dict.fromkeys(split_hosts(entity, port)))
+                seeds.update(dict.fromkeys(parse_hosts(entity, port)))
                 continue
             if uri is not None:
                 raise ConfigurationError("host must not contain several URIs: one URI may name several hosts")
-            uri = read_uri(
-                entity,
-                port,
-                warn=True,
-                srv_service_name=keywords.get("srvservicename"),
-                srv_max_hosts=keywords.get("srvmaxhosts"),
-                srv_allowed_hosts_suffix=keywords.get("srvallowedhostssuffix"),
-                srv_host_validator=keywords.get("srv_host_validator"),
-                resolve=False,
-            )
+            srv_options = {name: value for name, value in keywords.items() if name.startswith("srv")}
+            uri = read_uri(entity, port, warn=True, srv_options=srv_options, resolve=False)
             seeds.update(dict.fromkeys(uri["nodelist"]))
         if uri is None:
             return tuple(seeds), None, Options(keywords), None
         self._username = uri["username"] if self._username is None else self._username
         self._password = uri["password"] if self._password is None else self._password
-        merged = Options({**uri["options"], **client_options.overriding_options(keywords, uri["own"])})
+        merged = Options({**uri["options"], **overriding_options(keywords, uri["own"])})
         return tuple(seeds), uri["database"], merged, uri["fqdn"]
 
     def _checked_credential(self, seeds: Sequence[Address], merged: Options) -> Credential | None:
         """Check that the options and the seeds do not contradict each other, and return the credential."""
-        client_options.check_combination(merged, len(seeds), self.srv_hostname is not None)
+        check_combination(merged, len(seeds), self.srv_hostname is not None)
         credential = credential_of(merged, self._username, self._password, self.default_database)
-        if credential is not None and not client_options.tls_enabled(merged):
+        if credential is not None and not client_values.tls_enabled(merged):
             _check_mechanism_without_tls(credential, [seed for seed in seeds if seed != self._srv_seed])
         return credential
 
@@ -142,7 +140,7 @@ class ClientOptions(InheritedOptions):
         """True until DNS has resolved the hosts of a ``mongodb+srv`` URI."""
         return self._srv_seed in self.seeds
 
-    def _resolve(self, ref: bool) -> None:
+    def _resolve_hosts(self, ref: bool) -> None:
         """Query DNS for the hosts and the TXT record of a ``mongodb+srv`` URI.
 
         :param ref: True if the queries keep the event loop alive.
@@ -160,9 +158,9 @@ class ClientOptions(InheritedOptions):
 
     def _resolve_settings(self, settings: TopologySettings) -> TopologySettings:
         """Query DNS while an operation waits, and return the settings with the seeds and options from DNS."""
-        self._resolve(ref=False)
+        self._resolve_hosts(ref=False)
         connection = replace(
-            settings.connection, load_balanced=bool(self.load_balanced), authenticator=self._authenticator()
+            settings.connection, load_balanced=bool(self.load_balanced), authenticator=self._create_authenticator()
         )
         return replace(
             settings,
@@ -173,58 +171,58 @@ class ClientOptions(InheritedOptions):
             connection=connection,
         )
 
-    @property
-    def connect(self) -> bool:
-        """True (the default) starts the monitors in the constructor. False starts them with the first operation."""
-        return bool(self.merged.get("connect", True))
-
-    @property
-    def srv_service_name(self) -> str:
-        """The SRV service name of a ``mongodb+srv`` URI. The default is ``mongodb``."""
-        return str(self.merged.get("srvservicename", "mongodb"))
-
-    @property
-    def direct_connection(self) -> bool | None:
-        """True if the client connects only to the given host. None if the application did not set the option."""
-        return self.merged.get("directconnection")
-
-    @property
-    def load_balanced(self) -> bool | None:
-        """True if the host is a load balancer. None if the application did not set the option."""
-        return self.merged.get("loadbalanced")
-
-    @property
-    def replica_set_name(self) -> str | None:
-        """The name that the replica set must have. None allows any name."""
-        return self.merged.get("replicaset")
-
-    @property
-    def local_threshold_ms(self) -> float:
-        """The width of the latency window of server selection, in milliseconds. The default is 15."""
-        threshold: float = self.merged.get("localthresholdms", _DEFAULT_LOCAL_THRESHOLD_MS)
-        return threshold
-
-    @property
-    def server_selection_timeout(self) -> float:
-        """The time limit of server selection, in seconds. The default is 30."""
-        timeout: float = self.merged.get("serverselectiontimeoutms", TopologySettings.server_selection_timeout)
-        return timeout
-
-    @property
-    def heartbeat_frequency(self) -> float:
-        """The interval between two checks of a server, in seconds. The default is 10."""
-        interval: float = self.merged.get("heartbeatfrequencyms", TopologySettings.heartbeat_frequency)
-        return interval
-
-    @property
-    def server_monitoring_mode(self) -> str:
-        """The server monitoring mode: ``auto`` (the default), ``stream`` or ``poll``."""
-        return str(self.merged.get("servermonitoringmode", "auto"))
-
-    @property
-    def server_selector(self) -> Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None:
-        """The function of the application that filters the servers in server selection, or None."""
-        return self.merged.get("server_selector")
+    connect: bool = _option(
+        "connect",
+        True,
+        "True (the default) starts the monitors in the constructor, and False with the first use.",
+    )
+    srv_service_name: str = _option(
+        "srvservicename", "mongodb", "The service name of the SRV records, ``mongodb`` by default."
+    )
+    direct_connection: bool | None = _option(
+        "directconnection", None, "True connects only to one host. None (the default) means False."
+    )
+    load_balanced: bool | None = _option(
+        "loadbalanced", None, "True if the host is a load balancer. None (the default) means False."
+    )
+    replica_set_name: str | None = _option(
+        "replicaset", None, "The name that the replica set must have. None allows any name."
+    )
+    local_threshold_ms: float = _option(
+        "localthresholdms",
+        15,
+        "The width of the latency window of server selection, in milliseconds. The default is 15.",
+    )
+    server_selection_timeout: float = _option(
+        "serverselectiontimeoutms",
+        TopologySettings.server_selection_timeout,
+        "The time limit of server selection, in seconds. The default is 30.",
+    )
+    heartbeat_frequency: float = _option(
+        "heartbeatfrequencyms",
+        TopologySettings.heartbeat_frequency,
+        "The interval between two checks of a server, in seconds. The default is 10.",
+    )
+    server_monitoring_mode: str = _option(
+        "servermonitoringmode", "auto", "``auto`` (the default), ``stream`` or ``poll``."
+    )
+    server_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = _option(
+        "server_selector", None, "The function that filters the suitable servers, or None."
+    )
+    timeout: float | None = _option(
+        "timeoutms", None, "The time limit of each operation, in seconds. None means no limit."
+    )
+    retry_reads: bool = _option("retryreads", True, "True (the default) if the client retries reads.")
+    retry_writes: bool = _option("retrywrites", True, "True (the default) if the client retries writes.")
+    max_adaptive_retries: int = _option(
+        "maxadaptiveretries", MAX_RETRIES, "The maximum number of overload retries. The default is 5."
+    )
+    enable_overload_retargeting: bool = _option(
+        "enableoverloadretargeting", False, "True if overload retries avoid the server; False by default."
+    )
+    auto_encryption_opts: AutoEncryptionOpts | None = _option(
+        "auto_encryption_opts", None, "The options of automatic encryption, or None."
+    )
 
     @property
     def event_listeners(self) -> list[object]:
@@ -232,40 +230,10 @@ class ClientOptions(InheritedOptions):
         return self.listeners.all
 
     @property
-    def timeout(self) -> float | None:
-        """The time limit of an operation including its retries, in seconds. None means no limit."""
-        return self.merged.get("timeoutms")
-
-    @property
-    def retry_reads(self) -> bool:
-        """True (the default) if the client retries reads."""
-        return bool(self.merged.get("retryreads", True))
-
-    @property
-    def retry_writes(self) -> bool:
-        """True (the default) if the client retries writes."""
-        return bool(self.merged.get("retrywrites", True))
-
-    @property
-    def max_adaptive_retries(self) -> int:
-        """The maximum number of retries of an operation after errors of overloaded servers."""
-        return int(self.merged.get("maxadaptiveretries", MAX_RETRIES))
-
-    @property
-    def enable_overload_retargeting(self) -> bool:
-        """True if a retry after an overload error avoids the overloaded replica set member. The default is False."""
-        return bool(self.merged.get("enableoverloadretargeting", False))
-
-    @property
-    def auto_encryption_opts(self) -> AutoEncryptionOpts | None:
-        """The options of automatic encryption, or None."""
-        return self.merged.get("auto_encryption_opts")
-
-    @property
     def pool_options(self) -> pool_options.PoolOptions:
         """The options of each connection pool."""
         get = self.merged.get
-        pool = self._pool_settings()
+        pool = self._create_pool_settings()
         return pool_options.PoolOptions(
             max_pool_size=get("maxpoolsize", pool.max_pool_size),
             min_pool_size=pool.min_pool_size,
@@ -329,11 +297,11 @@ class ClientOptions(InheritedOptions):
             srv_max_hosts=self.merged.get("srvmaxhosts") or 0,
             connection_made=connection_made,
             silent=self.silent,
-            pool=self._pool_settings(),
-            connection=self._connection_settings(),
+            pool=self._create_pool_settings(),
+            connection=self._create_connection_settings(),
         )
 
-    def _pool_settings(self) -> PoolSettings:
+    def _create_pool_settings(self) -> PoolSettings:
         get = self.merged.get
         shown = {name: get(name) or 0 for name in _SHOWN_POOL_OPTIONS if name in self.merged}
         return PoolSettings(
@@ -348,22 +316,22 @@ class ClientOptions(InheritedOptions):
             specified={name: round(value * 1000) if name.endswith("MS") else value for name, value in shown.items()},
         )
 
-    def _connection_settings(self) -> ConnectionSettings:
+    def _create_connection_settings(self) -> ConnectionSettings:
         get = self.merged.get
         return ConnectionSettings(
             connect_timeout=get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT),
             socket_timeout=get("sockettimeoutms"),
             metadata=self.metadata(),
-            server_api=_server_api_fields(self.server_api),
+            server_api=_build_server_api_fields(self.server_api),
             load_balanced=bool(self.load_balanced),
-            compressors=_installed_compressors(get("compressors") or ()),
+            compressors=_select_compressors(get("compressors") or ()),
             zlib_level=get("zlibcompressionlevel", -1),
             tls=tls_of(self.merged, get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT)),
-            proxy=self._proxy(),
-            authenticator=self._authenticator(),
+            proxy=self._create_proxy(),
+            authenticator=self._create_authenticator(),
         )
 
-    def _authenticator(self) -> Authenticator | None:
+    def _create_authenticator(self) -> Authenticator | None:
         if self.credential is None:
             return None
         # Only a client with a credential imports the mechanisms, which import http and other modules.
@@ -371,7 +339,7 @@ class ClientOptions(InheritedOptions):
 
         return Authenticator(self.credential)
 
-    def _proxy(self) -> Proxy | None:
+    def _create_proxy(self) -> Proxy | None:
         get = self.merged.get
         host: str | None = get("proxyhost")
         if not host:
@@ -408,8 +376,8 @@ def _check_mechanism_without_tls(credential: Credential, seeds: Sequence[Address
         notice(message, InsecureConnectionWarning)
 
 
-def _installed_compressors(compressors: Sequence[str]) -> tuple[str, ...]:
-    """Return the compressors whose library is installed. Warn about each other compressor."""
+def _select_compressors(compressors: Sequence[str]) -> tuple[str, ...]:
+    """Return the compressors whose library is installed. Warn about the other compressors."""
     missing = {name: missing_package(name) for name in compressors}
     for name, package in missing.items():
         if package is not None:
@@ -417,7 +385,7 @@ def _installed_compressors(compressors: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in compressors if missing[name] is None)
 
 
-def _server_api_fields(api: ServerApi | None) -> DocumentDict:
+def _build_server_api_fields(api: ServerApi | None) -> DocumentDict:
     """Return the fields that the Stable API adds to every command."""
     if api is None:
         return {}

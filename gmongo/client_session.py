@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from bson.timestamp import Timestamp
 
 from gmongo._documents import Document, Value
-from gmongo._parameter_docs import describes_parameters
+from gmongo._parameter_docs import describes_parameters, read_only
 from gmongo._truncated_repr import short
 from gmongo.engines.transaction import TransactionEnd, with_transaction
 from gmongo.errors import ConfigurationError, InvalidOperation
@@ -40,6 +40,7 @@ _TRANSACTION_PARAMETERS = """
     the session's default, or else the client's option.
 :param max_commit_time_ms: the server's time limit for the commit, in milliseconds. None (the default) uses the
     session's default, or else no limit.
+:param timeout_ms: the time limit in milliseconds; 0 means no limit, None uses the session's limit.
 """
 
 
@@ -68,6 +69,7 @@ class TransactionOptions:
             _check_acknowledged(self.write_concern)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class SessionOptions:
     """Options of a session.
 
@@ -84,43 +86,19 @@ class SessionOptions:
     :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
     """
 
-    __slots__ = ("_causal_consistency", "_default_timeout_ms", "_default_transaction_options", "_snapshot")
+    causal_consistency: bool | None = None
+    default_transaction_options: TransactionOptions | None = None
+    snapshot: bool | None = False
+    default_timeout_ms: float | None = None
 
-    def __init__(
-        self,
-        causal_consistency: bool | None = None,
-        default_transaction_options: TransactionOptions | None = None,
-        snapshot: bool | None = False,
-        default_timeout_ms: float | None = None,
-    ) -> None:
-        if causal_consistency and snapshot:
+    def __post_init__(self) -> None:
+        if self.causal_consistency and self.snapshot:
             raise ConfigurationError("snapshot reads do not support causal_consistency=True")
-        _check_type("default_transaction_options", default_transaction_options, TransactionOptions)
-        self._causal_consistency = not snapshot if causal_consistency is None else causal_consistency
-        self._default_transaction_options = default_transaction_options
-        self._snapshot = bool(snapshot)
-        checked_timeout("default_timeout_ms", default_timeout_ms)
-        self._default_timeout_ms = default_timeout_ms
-
-    @property
-    def causal_consistency(self) -> bool:
-        """True if reads see the effects of earlier operations of the session."""
-        return self._causal_consistency
-
-    @property
-    def default_transaction_options(self) -> TransactionOptions | None:
-        """The default options of transactions in the session, or None."""
-        return self._default_transaction_options
-
-    @property
-    def default_timeout_ms(self) -> float | None:
-        """The time limit of ``with_transaction``, and of each commit, abort and end of the session, in milliseconds."""
-        return self._default_timeout_ms
-
-    @property
-    def snapshot(self) -> bool:
-        """True if all reads of the session see the data as of the first read."""
-        return self._snapshot
+        _check_type("default_transaction_options", self.default_transaction_options, TransactionOptions)
+        if self.causal_consistency is None:
+            object.__setattr__(self, "causal_consistency", not self.snapshot)
+        object.__setattr__(self, "snapshot", bool(self.snapshot))
+        checked_timeout("default_timeout_ms", self.default_timeout_ms)
 
 
 @describes_parameters(_TRANSACTION_PARAMETERS)
@@ -128,7 +106,6 @@ class ClientSession:
     """Explicit session, created by :meth:`MongoClient.start_session <gmongo.mongo_client.MongoClient.start_session>`.
 
     Only one greenlet at a time may use a session. An operation of a second greenlet raises InvalidOperation.
-
     Specifications: Driver Sessions, Transactions.
 
     :param client: the client that creates the session.
@@ -152,15 +129,8 @@ class ClientSession:
         )
         self._ending = TransactionEnd(self._executor, self._state)
 
-    @property
-    def client(self) -> MongoClient[Value]:
-        """The client that has created the session."""
-        return self._client
-
-    @property
-    def options(self) -> SessionOptions:
-        """The options of the session."""
-        return self._options
+    client: MongoClient[Value] = read_only("_client", "The client that has created the session.")
+    options: SessionOptions = read_only("_options", "The options of the session.")
 
     @property
     def session_id(self) -> Document:
@@ -177,20 +147,20 @@ class ClientSession:
 
     @property
     def cluster_time(self) -> Document | None:
-        """The newest cluster time that the session knows, or None. See :meth:`advance_cluster_time`."""
+        """The newest cluster time that the session knows, or None (see :meth:`advance_cluster_time`)."""
         return self._state.cluster_time
 
     @property
     def operation_time(self) -> Timestamp | None:
-        """The operation time of the session's last operation, or None. See :meth:`advance_operation_time`."""
+        """The operation time of the last operation, or None (see :meth:`advance_operation_time`)."""
         return self._state.operation_time
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
-        """Set the cluster time of this session to the cluster time of another session, if the other time is newer.
+        """Set the cluster time of this session to `cluster_time`, if `cluster_time` is newer.
 
-        After this method and :meth:`advance_operation_time`, reads also see the operations of the other session.
-
-        Specification: Driver Sessions, "advanceClusterTime", and Causal Consistency.
+        After calls of this method and :meth:`advance_operation_time`, reads also see the operations
+        of the other session. Specification: Driver Sessions, "advanceClusterTime", and Causal
+        Consistency.
 
         :param cluster_time: the :attr:`cluster_time` of the other session.
         :raises TypeError: `cluster_time` is not a mapping whose field ``clusterTime`` is a timestamp.
@@ -202,7 +172,7 @@ class ClientSession:
         self._state.advance_cluster_time(cluster_time)
 
     def advance_operation_time(self, operation_time: Timestamp) -> None:
-        """Set the operation time of this session to the operation time of another session, if the other time is newer.
+        """Set the operation time of this session to `operation_time`, if `operation_time` is newer.
 
         Specification: Causal Consistency, "advanceOperationTime".
 
@@ -224,14 +194,12 @@ class ClientSession:
         write_concern: WriteConcern | None = None,
         read_preference: _ReadPreference | None = None,
         max_commit_time_ms: int | None = None,
-    ) -> _TransactionBlock:
+    ) -> AbstractContextManager[None]:
         """Start a transaction on a replica set or a sharded cluster. The method sends no command.
 
         In a ``with`` statement, the end of the block commits the transaction. An exception that leaves the block aborts
         the transaction. If the server has aborted the transaction because of an error, the commit fails with
-        NoSuchTransaction.
-
-        Specification: Transactions, "startTransaction".
+        NoSuchTransaction. Specification: Transactions, "startTransaction".
 
         :returns: a context manager that commits or aborts the transaction.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
@@ -243,12 +211,23 @@ class ClientSession:
         if self._options.snapshot:
             raise InvalidOperation("Transactions are not supported in snapshot sessions")
         options = TransactionOptions(read_concern, write_concern, read_preference, max_commit_time_ms)
-        self._state.transaction.start(self._transaction_settings(options))
+        self._state.transaction.start(self._merge_transaction_options(options))
         server_session.transaction_number += 1
         self._executor.transaction_started(self._state.transaction)
-        return _TransactionBlock(self)
+        return self._end_after_block()
 
-    def _transaction_settings(self, options: TransactionOptions) -> TransactionSettings:
+    @contextmanager
+    def _end_after_block(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            if self.in_transaction:
+                self._ending.give_up(error, None)
+            raise
+        if self.in_transaction:
+            self.commit_transaction()
+
+    def _merge_transaction_options(self, options: TransactionOptions) -> TransactionSettings:
         """Return `options`, or else the session's defaults, or else the client's options."""
         defaults = self._options.default_transaction_options or TransactionOptions()
         client = self._client
@@ -267,25 +246,23 @@ class ClientSession:
 
         Specification: Transactions, "commitTransaction".
 
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None uses the session's limit.
         :raises InvalidOperation: no transaction was started, the transaction has been aborted, or another greenlet runs
             an operation in the session.
         :raises PyMongoError: the commit failed. If the error has the label ``UnknownTransactionCommitResult``, the
             server may have committed the transaction, and the application may retry the commit.
         """
-        self._ending.commit(self._deadline(timeout_ms))
+        self._ending.commit(self._start_deadline(timeout_ms))
 
     def abort_transaction(self, timeout_ms: float | None = None) -> None:
         """Abort the transaction. Ignore errors, because the server later aborts the transaction itself.
 
         Specification: Transactions, "abortTransaction".
 
-        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None uses the session's limit.
         :raises InvalidOperation: no transaction is in progress, or another greenlet runs an operation in the session.
         """
-        self._ending.abort(self._deadline(timeout_ms))
+        self._ending.abort(self._start_deadline(timeout_ms))
 
-    def _deadline(self, timeout_ms: float | None) -> float | None:
+    def _start_deadline(self, timeout_ms: float | None) -> float | None:
         return self._executor.for_operation(timeout_ms, self).deadline()
 
     def with_transaction(
@@ -315,21 +292,22 @@ class ClientSession:
         Because of the retries, `callback` may run several times. The effects of `callback` outside of the transaction
         must be idempotent. `callback` must not suppress errors of commands, because an error may abort the transaction
         on the server. For other error handling, use :meth:`start_transaction`.
-
         Specification: Convenient API for Transactions.
 
-        :param callback: a function that must pass the received session to its operations. The time limit applies to
-            these operations, which cannot change the limit.
+        :param callback: a function that must pass the received session to its operations. The time
+            limit of ``with_transaction`` applies to the operations, which cannot set another time
+            limit.
         :param timeout_ms: the time limit of all attempts together, in milliseconds. 0 means no limit, None uses the
             session's limit. An abort after the time limit has a new time limit of the same length.
         :raises TypeError: `callback` is not callable.
-        :raises PyMongoError: the last attempt failed. After the time limit, the exception has this error as its cause.
+        :raises PyMongoError: the last attempt failed. After the time limit, the error of the last
+            attempt is the cause.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
         """
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {short(callback)}")
         options = read_concern, write_concern, read_preference, max_commit_time_ms
-        limit = self._deadline(timeout_ms)
+        limit = self._start_deadline(timeout_ms)
         self._state.limit = limit
         try:
             start = partial(self.start_transaction, *options)
@@ -357,13 +335,13 @@ class ClientSession:
                 self.end_session()
 
     def end_session(self) -> None:
-        """End the session, and abort a transaction in progress. Further calls do nothing.
+        """End the session, and abort a transaction in progress. Further calls of this method do nothing.
 
         :raises InvalidOperation: another greenlet runs an operation in the session.
         """
-        self._end(None)
+        self._end_session(None)
 
-    def _end(self, error: BaseException | None) -> None:
+    def _end_session(self, error: BaseException | None) -> None:
         state = self._state
         if error is not None and state.is_used_elsewhere:
             state.after_use = self._abandon
@@ -375,7 +353,7 @@ class ClientSession:
         finally:
             if state.transaction.state is State.IN_PROGRESS:  # an exception prevented the abort
                 self._ending.end_in_background()
-            # Release the session before the unpin, because an exception may interrupt the listeners of the unpin.
+            # Release the session before the unpin, whose event listeners may raise an exception.
             state.release()
             state.transaction.unpin(error)
             self._executor.transaction_ended(state.transaction, error)
@@ -397,33 +375,14 @@ class ClientSession:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._end(error)
+        self._end_session(error)
 
     def __del__(self) -> None:
-        # This method must not do I/O or switch. The constructor may have failed before it set all attributes.
+        # This method must not do I/O or switch. The attribute is missing if the constructor failed.
         ending = getattr(self, "_ending", None)
         if ending is not None and not self._state.has_ended:
             ending.end_in_background()
             self._state.release()
-
-
-class _TransactionBlock:
-    """Context manager that commits or aborts the transaction of a session."""
-
-    __slots__ = ("_session",)
-
-    def __init__(self, session: ClientSession) -> None:
-        self._session = session
-
-    def __enter__(self) -> _TransactionBlock:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._session.in_transaction:
-            if error is None:
-                self._session.commit_transaction()
-            else:
-                self._session._ending.give_up(error, None)
 
 
 def _check_type(name: str, value: object, kind: type) -> None:

@@ -67,7 +67,7 @@ class CollationCaseFirst:
 class Collation:
     """Rules of string comparison.
 
-    The driver omits a parameter that is None (the default). The server then uses the default of the locale.
+    For a parameter that is None (the default), the server uses the default of the locale.
 
     ::
 
@@ -120,7 +120,7 @@ class Collation:
 
     @property
     def document(self) -> DocumentDict:
-        """A copy of the collation document. The document contains only the given parameters."""
+        """A copy of the collation document, without the parameters that are None."""
         return dict(self._document)
 
     def __eq__(self, other: object) -> bool:

@@ -13,7 +13,7 @@ from gmongo._background import with_checkpoints
 from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._inherited_options import InheritedOptions, executor_of, internals_of, options_of
 from gmongo._nearest import no_such_method
-from gmongo._parameter_docs import SHARED, describes_parameters
+from gmongo._parameter_docs import SHARED, describes_parameters, has_parameters_of, read_only
 from gmongo._server_facts import codes, wire_versions
 from gmongo._truncated_repr import short
 from gmongo.change_stream import CollectionChangeStream, _Watched
@@ -66,7 +66,7 @@ OtherType = TypeVar("OtherType", bound=Document)
 
 _Filter = Document
 _CollationIn: TypeAlias = Document | Collation | None
-_ORDERED = {"ordered": True}
+_ORDERED_FIELDS = {"ordered": True}
 _MATCH_ALL: Document = {}
 # The default values of the options of find_one(). With these values, find_one() usually creates no Cursor.
 _DEFAULT_OPTIONS_OF_FIND_ONE = (Cursor.__init__.__defaults__ or ())[1:]
@@ -99,7 +99,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
       :class:`~gmongo.errors.WriteConcernError`, the write has taken effect on the primary.
     - :class:`~gmongo.errors.InvalidOperation`: the client is closed, the client belongs to another native thread, or
       the session is not usable.
-    - :class:`TypeError` or :class:`ValueError`: an argument is invalid. In this case, the driver has sent no command.
+    - :class:`TypeError` or :class:`ValueError`: an argument is invalid, and the driver sent no
+      command.
 
     Specifications: CRUD API, Index Management, Enumerating Indexes, Collection Management, Enumerating Collections.
 
@@ -152,29 +153,35 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         )
         self._acknowledged = self._write_concern.acknowledged
         if create or kwargs:
-            self._create(kwargs, session)
+            self._create_on_server(kwargs, session)
 
-    def _create(self, fields: Document, session: ClientSession | None) -> None:
+    def _create_on_server(self, fields: Document, session: ClientSession | None) -> None:
         command: DocumentDict = {"create": self._name}
         command.update((name, value) for name, value in fields.items() if value is not None)
         if "collation" in command:
             command["collation"] = validate_collation_or_none(command["collation"])
         self._run_write_command(command, session)
 
-    def _run_write_command(self, command: DocumentDict, session: ClientSession | None, comment: Value = None) -> Value:
-        if comment is not None:
-            command["comment"] = comment
-        return self._executor.run(WriteCommand(self._context, command), session)
+    def _run_write_command(
+        self, command: DocumentDict, session: ClientSession | None, comment: Value = None, **context: Value
+    ) -> Value:
+        """Run a command that writes. `context` replaces fields of the operation context."""
+        operation = WriteCommand(self._context.replace(**context), without_none(command, comment=comment))
+        return self._executor.run(operation, session)
 
-    @property
-    def database(self) -> Database[DocumentType]:
-        """The database of the collection."""
-        return self._database
+    def _run_drop_command(
+        self, command: DocumentDict, session: ClientSession | None, comment: Value, **context: Value
+    ) -> None:
+        """Run a command that drops an index. Do nothing if the collection does not exist."""
+        try:
+            self._run_write_command(command, session, comment, **context)
+        except OperationFailure as error:
+            if not is_namespace_missing(error):
+                raise
 
-    @property
-    def name(self) -> str:
-        """The name of the collection, such as ``"orders"``."""
-        return self._name
+    database: Database[DocumentType] = read_only("_database", "The database of the collection.")
+
+    name: str = read_only("_name", "The name of the collection, such as ``orders``.")
 
     @property
     def full_name(self) -> str:
@@ -256,7 +263,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         """
         check_is_mapping("document", document)
         inserted_id = ensure_id(document)
-        fields = _write_command_fields(bypass_document_validation, None, comment)
+        fields = _build_write_fields(bypass_document_validation, None, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         operation = SingleWrite(self._context, "insert", (document,), fields, acknowledged, acknowledged)
         self._executor.run(operation, session)
@@ -297,7 +304,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             raise InvalidOperation("No operations to execute")
         fields = without_none({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
-        self._bulk("insert", ordered, fields, acknowledged).execute(self._executor, [insert_run(elements)], session)
+        bulk = self._create_bulk("insert", ordered, fields, acknowledged)
+        bulk.execute(self._executor, [insert_run(elements)], session)
         return InsertManyResult(ids, acknowledged)
 
     def _in_transaction(self, session: ClientSession | None) -> bool:
@@ -352,8 +360,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises ValueError: `update` is empty, or does not begin with an operator.
-        :raises DuplicateKeyError: an update would violate a unique index. Earlier updates remain.
-        :raises WriteError: the server rejected the update of a document. Earlier updates remain.
+        :raises DuplicateKeyError: an update would violate a unique index. The earlier updates
+            remain in effect.
+        :raises WriteError: the server rejected the update of a document. The earlier updates remain
+            in effect.
         """
         options, extra = (upsert, collation, hint, array_filters, None), (bypass_document_validation, let, comment)
         return self._update(filter, checked_update(update), options, extra, session, multi=True)
@@ -403,7 +413,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             hint=None if hint is None else checked_hint(hint),
             sort=None if sort is None else sort_document(sort),
         )
-        fields = _write_command_fields(bypass, let, comment)
+        fields = _build_write_fields(bypass, let, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         operation = SingleWrite(self._context, "update", (statement,), fields, acknowledged, acknowledged and not multi)
         reply: DocumentDict = self._executor.run(operation, session)
@@ -465,7 +475,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             collation=validate_collation_or_none(collation),
             hint=None if hint is None else checked_hint(hint),
         )
-        fields = _write_command_fields(None, let, comment)
+        fields = _build_write_fields(None, let, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         operation = SingleWrite(
             self._context, "delete", (statement,), fields, acknowledged, acknowledged and limit == 1
@@ -511,10 +521,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             {}, bypassDocumentValidation=bypass_document_validation, comment=comment, let=checked_let(let)
         )
         acknowledged = self._acknowledged or self._in_transaction(session)
-        bulk = self._bulk("bulkWrite", ordered, fields, acknowledged)
+        bulk = self._create_bulk("bulkWrite", ordered, fields, acknowledged)
         return BulkWriteResult(bulk.execute(self._executor, runs_of(statements, ordered), session), acknowledged)
 
-    def _bulk(self, name: str, ordered: bool, fields: Document, acknowledged: bool) -> Bulk:
+    def _create_bulk(self, name: str, ordered: bool, fields: Document, acknowledged: bool) -> Bulk:
         return Bulk(self._context, name=name, ordered=ordered, fields=fields, acknowledged=acknowledged)
 
     def find(
@@ -553,10 +563,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             first
             second
 
-        Methods of the cursor can also set the options: ``notes.find({"tags": "a"}).sort("title").limit(10)``. If a
-        program does not read a cursor to its end, the program should close the cursor, or use a ``with`` statement.
-        Otherwise the cursor stays open on the server until its timeout. :class:`~gmongo.cursor.Cursor` describes the
-        options.
+        Methods of the cursor can also set the options: ``notes.find(filter).sort("title").limit(10)``. If a
+        program does not read a cursor to its end, the program should close the cursor, or use a ``with``
+        statement. An unclosed cursor stays open on the server until its timeout.
+        :class:`~gmongo.cursor.Cursor` describes the options.
 
         :param filter: a query; None (the default) or ``{}`` matches every document.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
@@ -569,35 +579,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             snapshot, comment, session, allow_disk_use, let, timeout_ms=timeout_ms, timeout_mode=timeout_mode,
         )  # fmt: skip
 
-    def find_raw_batches(
-        self,
-        filter: _Filter | None = None,
-        projection: Document | Sequence[str] | Set[str] | None = None,
-        skip: int = 0,
-        limit: int = 0,
-        no_cursor_timeout: bool = False,
-        cursor_type: int = CursorType.NON_TAILABLE,
-        sort: KeyOrList | None = None,
-        allow_partial_results: bool = False,
-        oplog_replay: bool = False,
-        batch_size: int = 0,
-        collation: _CollationIn = None,
-        hint: KeyOrList | None = None,
-        max_scan: int | None = None,
-        max_time_ms: int | None = None,
-        max: Bound = None,
-        min: Bound = None,
-        return_key: bool | None = None,
-        show_record_id: bool | None = None,
-        snapshot: bool | None = None,
-        comment: Value = None,
-        session: ClientSession | None = None,
-        allow_disk_use: bool | None = None,
-        let: Document | None = None,
-        *,
-        timeout_ms: float | None = None,
-        timeout_mode: str | None = None,
-    ) -> RawBatchCursor:
+    @has_parameters_of(find)
+    def find_raw_batches(self, *arguments: Value, **named: Value) -> RawBatchCursor:
         """Return a cursor over batches of the documents that match `filter`.
 
         The driver does not decode the documents, so that a program can use another decoder.
@@ -612,11 +595,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises InvalidOperation: `limit` is set for a cursor of type ``EXHAUST``. At the first iteration: `min` or
             `max` is set without `hint`.
         """
-        return RawBatchCursor(
-            self, filter, projection, skip, limit, no_cursor_timeout, cursor_type, sort, allow_partial_results,
-            oplog_replay, batch_size, collation, hint, max_scan, max_time_ms, max, min, return_key, show_record_id,
-            snapshot, comment, session, allow_disk_use, let, timeout_ms=timeout_ms, timeout_mode=timeout_mode,
-        )  # fmt: skip
+        return RawBatchCursor(self, *arguments, **named)
 
     def find_one(
         self,
@@ -654,7 +633,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param filter: a query, or the ``_id`` of the document. Any value except a mapping is an ``_id``. None or ``{}``
             matches every document.
-        :param limit: a parameter that the method ignores. The limit is always 1.
+        :param limit: a parameter that the method ignores, because the limit is always 1.
         :param no_cursor_timeout: a parameter that the method ignores, because no cursor stays open on the server.
         :param cursor_type: a parameter that must have its default, because no cursor stays open on the server.
         :param batch_size: a parameter that the method ignores, because the result has at most one document.
@@ -694,7 +673,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.find_one_and_delete({"tags": "a"}, ["title"], sort=[("_id", -1)])
             {'_id': 6, 'title': 'second'}
 
-        :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the deleted document, or None if no document matches.
         """
         fields = {"remove": True, **kwargs}
@@ -716,14 +694,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> DocumentType | None:
         """Replace the first document that matches `filter`, and return the original or the new document.
 
-        :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
             :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
         :raises ValueError: `replacement` begins with an update operator.
         :raises DuplicateKeyError: another document has an equal value in a unique index.
         """
         replacement = checked_replacement(replacement)
-        fields = {"update": replacement, **_return_document_fields(return_document, upsert), **kwargs}
+        fields = {"update": replacement, **_build_return_document_fields(return_document, upsert), **kwargs}
         return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
 
     def find_one_and_update(
@@ -749,14 +726,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             ... )
             {'_id': 'orders', 'n': 1}
 
-        :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: the original or the new document, or None if no document matches. With
             :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
         :raises ValueError: `update` is empty, or does not begin with an operator.
         :raises DuplicateKeyError: the updated document would violate a unique index.
         """
         update = checked_update(update)
-        fields = {"update": update, **_return_document_fields(return_document, upsert), **kwargs}
+        fields = {"update": update, **_build_return_document_fields(return_document, upsert), **kwargs}
         if array_filters is not None:
             fields["arrayFilters"] = checked_array_filters(array_filters)
         return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
@@ -852,7 +828,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param key: the name of the field, with dots for nested fields.
         :param filter: a query; None (the default) or ``{}`` matches every document.
-        :param kwargs: further command fields, such as ``maxTimeMS`` (in milliseconds) and ``collation``.
         :returns: a list of the values, in no defined order.
         :raises TypeError: `key` is not a string.
         :raises OperationFailure: the server rejected the command, for example because the values together exceed 16 MB.
@@ -885,9 +860,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.aggregate(pipeline).to_list()
             [{'_id': 'a', 'count': 2}, {'_id': 'b', 'count': 1}]
 
-        The method sends the command immediately, to a server that the read preference selects. A pipeline that ends in
-        ``$out`` or ``$merge`` is a write. Such a pipeline runs on a secondary only if all servers have MongoDB 5.0 or
-        newer. The driver does not retry such a pipeline, but applies the write concern.
+        The method sends the command immediately, to a server that the read preference selects. A
+        pipeline that ends in ``$out`` or ``$merge`` is a write: the driver applies the write
+        concern, and does not retry the pipeline. A secondary can run a pipeline that writes only if
+        all servers have MongoDB 5.0 or newer.
 
         :param kwargs: ``batchSize`` (the number of documents in each batch) and ``maxAwaitTimeMS`` (the maximum wait of
             a ``$changeStream`` in milliseconds). Further keywords are fields of the ``aggregate`` command, such as
@@ -973,19 +949,12 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             :meth:`create_index`.
         :raises OperationFailure: the index does not exist, or is the index on ``_id``.
         """
-        self._drop_indexes(indexes.name_of(index_or_name), session, comment, kwargs)
+        command = {"dropIndexes": self._name, "index": indexes.name_of(index_or_name), **kwargs}
+        self._run_drop_command(command, session, comment)
 
     def drop_indexes(self, session: ClientSession | None = None, comment: Value = None, **kwargs: Value) -> None:
         """Drop all indexes except the index on ``_id``. Do nothing if the collection does not exist."""
-        self._drop_indexes("*", session, comment, kwargs)
-
-    def _drop_indexes(self, name: str, session: ClientSession | None, comment: Value, fields: Document) -> None:
-        command = {"dropIndexes": self._name, "index": name, **fields}
-        try:
-            self._run_write_command(command, session, comment)
-        except OperationFailure as error:
-            if not is_namespace_missing(error):
-                raise
+        self._run_drop_command({"dropIndexes": self._name, "index": "*", **kwargs}, session, comment)
 
     def list_indexes(
         self,
@@ -1061,7 +1030,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             raise TypeError("models must be a list of SearchIndexModel")
         documents = [model.document for model in models]
         command = {"createSearchIndexes": self._name, "indexes": documents, **kwargs}
-        return indexes.names_created(self._search_command(command, session, comment), len(models))
+        return indexes.names_created(
+            self._run_write_command(command, session, comment, write_concern=None), len(models)
+        )
 
     def drop_search_index(
         self, name: str, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
@@ -1070,11 +1041,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param name: the name of the index.
         """
-        try:
-            self._search_command({"dropSearchIndex": self._name, "name": name, **kwargs}, session, comment)
-        except OperationFailure as error:
-            if not is_namespace_missing(error):
-                raise
+        command = {"dropSearchIndex": self._name, "name": name, **kwargs}
+        self._run_drop_command(command, session, comment, write_concern=None)
 
     def update_search_index(
         self,
@@ -1091,7 +1059,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises OperationFailure: the server rejected the command, for example because the index does not exist.
         """
         command = {"updateSearchIndex": self._name, "name": name, "definition": definition, **kwargs}
-        self._search_command(command, session, comment)
+        self._run_write_command(command, session, comment, write_concern=None)
 
     def list_search_indexes(
         self, name: str | None = None, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
@@ -1112,10 +1080,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         plain: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
         return plain.aggregate(pipeline, session, comment=comment, **kwargs)
 
-    def _search_command(self, command: DocumentDict, session: ClientSession | None, comment: Value) -> Value:
-        context = self._context.replace(write_concern=None)
-        return self._executor.run(WriteCommand(context, without_none(command, comment=comment)), session)
-
     def drop(
         self, session: ClientSession | None = None, comment: Value = None, encrypted_fields: Document | None = None
     ) -> None:
@@ -1133,13 +1097,12 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :returns: the server's reply.
         :raises TypeError: `new_name` is not a string.
         :raises InvalidName: `new_name` is not allowed for a collection.
-        :raises OperationFailure: the server rejected the command, for example because the new name exists.
+        :raises OperationFailure: the server rejected the command, for example because the
+            collection `new_name` exists.
         """
         _check_name(new_name)
-        command = without_none(
-            {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs}, comment=comment
-        )
-        return self._executor.run(WriteCommand(self._context.replace(database="admin"), command), session)
+        command = {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs}
+        return self._run_write_command(command, session, comment, database="admin")
 
     def options(self, session: ClientSession | None = None, comment: Value = None) -> DocumentDict:
         """Return the options that the collection received at its creation.
@@ -1216,7 +1179,7 @@ def aggregate_cursor(
         fields["hint"] = checked_hint(fields["hint"])
     context = collection._context
     if writes_result(pipeline):
-        context = context.replace(selector=_read_preference_of_write(collection))
+        context = context.replace(selector=_choose_write_selector(collection))
     operation = Aggregate(
         context, target, pipeline, fields, collection._acknowledged, batch_size, decoding, raw=kind._raw
     )
@@ -1227,7 +1190,7 @@ def aggregate_cursor(
     return cursor
 
 
-def _read_preference_of_write(collection: Collection[Value]) -> Selector:
+def _choose_write_selector(collection: Collection[Value]) -> Selector:
     """Return the read preference for a pipeline that writes: the primary if a server is older than MongoDB 5.0."""
     topology = internals_of(collection.database.client)._topology
     if collection.read_preference.mode == WRITABLE.mode:
@@ -1241,14 +1204,14 @@ def _read_preference_of_write(collection: Collection[Value]) -> Selector:
     return collection.read_preference if secondaries_write else WRITABLE
 
 
-def _write_command_fields(bypass: bool | None, let: Document | None, comment: Value) -> Document:
+def _build_write_fields(bypass: bool | None, let: Document | None, comment: Value) -> Document:
     """Return the command fields of a single write: a shared mapping if all arguments are None."""
     if bypass is None and let is None and comment is None:
-        return _ORDERED
-    return without_none(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
+        return _ORDERED_FIELDS
+    return without_none(_ORDERED_FIELDS, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
 
 
-def _return_document_fields(return_document: bool, upsert: bool) -> DocumentDict:
+def _build_return_document_fields(return_document: bool, upsert: bool) -> DocumentDict:
     if not isinstance(return_document, bool):
         raise TypeError(
             f"return_document must be ReturnDocument.BEFORE or ReturnDocument.AFTER, not {short(return_document)}"

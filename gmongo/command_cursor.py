@@ -40,7 +40,6 @@ class CommandCursor(Generic[DocumentType]):
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
     :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
     ``with`` statement close the cursor on the server immediately. The driver closes a dropped cursor in the background.
-
     Specification: Find, getMore and killCursors commands.
 
     :param collection: the collection whose codec options decode the documents.
@@ -82,8 +81,8 @@ class CommandCursor(Generic[DocumentType]):
         options: DocumentDict,
     ) -> None:
         self._collection = collection
-        killer = collection.database.client._cursor_killer
-        self._cursor = ServerCursor(executor, killer, reply, session, decoding, raw=self._raw, **options)
+        cursor_killer = collection.database.client._cursor_killer
+        self._cursor = ServerCursor(executor, cursor_killer, reply, session, decoding, raw=self._raw, **options)
 
     @classmethod
     def _run(
@@ -104,8 +103,8 @@ class CommandCursor(Generic[DocumentType]):
         A `tailable` cursor stays open after its last document. If `awaits` is True, the server waits for new documents.
         """
         executor = collection._executor.for_operation(timeout_ms, session)
-        iterates = limits_each_iteration(timeout_mode, executor, tailable, operation.takes_write_concern)
-        if iterates and not awaits:
+        limits_iterations = limits_each_iteration(timeout_mode, executor, tailable, operation.takes_write_concern)
+        if limits_iterations and not awaits:
             operation.takes_max_time = False  # a server counts the time of later batches toward maxTimeMS
         handle: SessionHandle | None = None if session is None else checked_session(session)
         if session is None and operation.takes_session:
@@ -119,7 +118,7 @@ class CommandCursor(Generic[DocumentType]):
             raise
         cursor = cls.__new__(cls)
         options = {"batch_size": batch_size, "max_await_time_ms": max_await_time_ms, "comment": comment}
-        options["deadline"] = None if iterates else deadline
+        options["deadline"] = None if limits_iterations else deadline
         cursor._open(collection, executor, reply, handle, operation.decoding, options)
         return cursor
 
@@ -151,17 +150,14 @@ class CommandCursor(Generic[DocumentType]):
         return session if isinstance(session, ClientSession) else None
 
     def batch_size(self, batch_size: int) -> CommandCursor[DocumentType]:
-        """Set the number of documents in each later batch. The result does not change.
+        """Set the number of documents in each later batch. The batch size does not change the result.
 
         :param batch_size: the number of documents in a batch; 0 lets the server choose.
         :returns: this cursor.
         :raises TypeError: `batch_size` is not an integer.
         :raises ValueError: `batch_size` is negative.
         """
-        if not isinstance(batch_size, int):
-            raise TypeError(f"batch_size must be an integer, not {short(batch_size)}")
-        if batch_size < 0:
-            raise ValueError(f"batch_size must be >= 0, not {batch_size}")
+        checked_non_negative("batch_size", batch_size)
         self._cursor.set_batch_size(2 if batch_size == 1 else batch_size)
         return self
 
@@ -208,7 +204,8 @@ class CommandCursor(Generic[DocumentType]):
     def try_next(self) -> DocumentType | None:
         """Return the next document. Send at most one ``getMore``, and return None if the cursor then has no document.
 
-        Even after None, a later call may return a document of a ``$changeStream`` or a tailable cursor.
+        If the cursor is tailable or belongs to a ``$changeStream``, a later call may return a
+        document even after None.
         """
         return self._cursor.try_next_document()
 
@@ -221,10 +218,10 @@ class CommandCursor(Generic[DocumentType]):
         :raises TypeError: `length` is not an integer.
         :raises ValueError: `length` is less than 1.
         """
-        return take_list(iter(self.try_next, None) if self._awaits else self, length)
+        return read_documents(iter(self.try_next, None) if self._awaits else self, length)
 
     def close(self) -> None:
-        """Close the cursor in the client and on the server. Further calls do nothing."""
+        """Close the cursor in the client and on the server. Further calls of this method do nothing."""
         self._cursor.close()
 
     def __enter__(self) -> CommandCursor[DocumentType]:
@@ -247,8 +244,8 @@ class RawBatchCommandCursor(CommandCursor[bytes]):
         raise InvalidOperation("Cannot call __getitem__ on RawBatchCommandCursor")
 
 
-def take_list(cursor: Iterable[T], length: int | None) -> list[T]:
-    """Return the next documents of a cursor, at most `length`."""
+def read_documents(cursor: Iterable[T], length: int | None) -> list[T]:
+    """Return the next documents of a cursor as a list with at most `length` elements."""
     if length is None:
         return list(cursor)
     if not isinstance(length, int):
@@ -256,3 +253,18 @@ def take_list(cursor: Iterable[T], length: int | None) -> list[T]:
     if length < 1:
         raise ValueError(f"to_list() length must be greater than 0, not {short(length)}")
     return list(islice(cursor, length))
+
+
+def checked_integer(name: str, value: object) -> int:
+    """Return `value`, or raise TypeError if `value` is not an integer."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an integer, not {short(value)}")
+    return value
+
+
+def checked_non_negative(name: str, value: object) -> int:
+    """Return `value`, or raise TypeError or ValueError if `value` is not an integer of at least 0."""
+    number = checked_integer(name, value)
+    if number < 0:
+        raise ValueError(f"{name} must be >= 0, not {number}")
+    return int(number)

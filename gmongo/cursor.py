@@ -15,10 +15,11 @@ from bson.errors import BSONError
 from bson.son import SON
 
 from gmongo._documents import Document, DocumentDict, Value
+from gmongo._parameter_docs import read_only
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
-from gmongo.command_cursor import take_list
+from gmongo.command_cursor import checked_integer, checked_non_negative, read_documents
 from gmongo.engines.iteration import document_runs, limits_each_iteration
 from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_read_ahead_limits
 from gmongo.engines.server_cursor import ServerCursor
@@ -76,14 +77,14 @@ class Cursor(Generic[DocumentType]):
         >>> [note["title"] for note in cursor]
         ['first', 'second']
 
-    Methods such as :meth:`sort` change the query, and return the cursor. These methods raise
-    :class:`~gmongo.errors.InvalidOperation` after the first iteration has sent the query, and :class:`TypeError` for an
-    argument of a wrong type. Several greenlets may share a cursor: the cursor returns each document to one greenlet.
+    Methods such as :meth:`sort` change the query, and return the cursor. Methods that change the query
+    raise :class:`~gmongo.errors.InvalidOperation` after the first iteration has sent the query, and
+    :class:`TypeError` for an argument of a wrong type. Several greenlets may share a cursor: the cursor
+    returns each document to one greenlet.
 
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
     :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
     ``with`` statement close the cursor on the server immediately. The driver closes a dropped cursor in the background.
-
     Specification: CRUD API, "Read", and Find, getMore and killCursors commands.
 
     :param collection: the collection that the cursor queries.
@@ -102,14 +103,15 @@ class Cursor(Generic[DocumentType]):
     :param max_scan: an option that current servers do not support; None by default.
     :param max_time_ms: the server's time limit for the query, in milliseconds; None (the default) means no limit. A
         client-side limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`.
-    :param max: the exclusive upper bound in the index: a mapping, or ``(field, value)`` pairs. None by default.
+    :param max: the exclusive upper bound in the index: a mapping or ``(field, value)`` pairs; None by default.
     :param min: the inclusive lower bound in the index, in the same form as `max`; None by default.
     :param return_key: True returns the index keys instead of the documents; None by default.
     :param show_record_id: True adds the server's record identifier as ``$recordId``; None by default.
     :param snapshot: an option that current servers do not support; None by default.
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
     :param session: the session of the operation; None (the default) uses an implicit session.
-    :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). By default, the server decides.
+    :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None means
+        the server's default.
     :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
     :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the collection's limit.
         An enclosing :func:`gmongo.timeout` can only shorten the limit.
@@ -131,7 +133,7 @@ class Cursor(Generic[DocumentType]):
     _max_await_time_ms: int | None = None
     # True if the time limit applies to each iteration separately, as always for a tailable cursor.
     _limits_each_iteration = False
-    _ahead: tuple[int, int] | None = None
+    _read_ahead_limits: tuple[int, int] | None = None
 
     def __init__(
         self,
@@ -185,9 +187,9 @@ class Cursor(Generic[DocumentType]):
         self._add_flag("no_cursor_timeout", _NO_TIMEOUT, no_cursor_timeout)
         self._add_flag("allow_partial_results", _PARTIAL, allow_partial_results)
         self._add_flag("oplog_replay", _OPLOG_REPLAY, oplog_replay)
-        self._skip, self._limit = _checked_non_negative("skip", skip), _checked_integer("limit", limit)
+        self._skip, self._limit = checked_non_negative("skip", skip), checked_integer("limit", limit)
         self._check_exhaust()
-        self._batch_size = _checked_non_negative("batch_size", batch_size)
+        self._batch_size = checked_non_negative("batch_size", batch_size)
         fields = {
             "projection": None if projection is None else fields_document(projection) or None,
             "sort": sort_document(sort) if sort else None,
@@ -223,7 +225,7 @@ class Cursor(Generic[DocumentType]):
         client = self._collection.database.client
         if client._encrypter is not None:
             raise InvalidOperation("exhaust cursors do not support auto encryption")
-        # A cursor with a limit cannot end the stream of the server. A transaction runs one command at a time.
+        # The stream does not stop at a limit, and a transaction runs one command at a time.
         return not self._flags & _TAILABLE and not self._limit and not in_transaction(client._executor, session)
 
     def _check_unsent(self) -> None:
@@ -260,7 +262,7 @@ class Cursor(Generic[DocumentType]):
         :raises ValueError: `skip` is negative.
         """
         self._check_unsent()
-        self._skip = _checked_non_negative("skip", skip)
+        self._skip = checked_non_negative("skip", skip)
         return self
 
     def limit(self, limit: int) -> Cursor[DocumentType]:
@@ -270,20 +272,20 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: the cursor is an exhaust cursor.
         """
         self._check_unsent()
-        self._limit = _checked_integer("limit", limit)
+        self._limit = checked_integer("limit", limit)
         self._empty = False
         if self._flags & _EXHAUST:
             raise InvalidOperation("an exhaust cursor cannot have a limit")
         return self
 
     def batch_size(self, batch_size: int) -> Cursor[DocumentType]:
-        """Set the number of documents in each batch. The result does not change.
+        """Set the number of documents in each batch. The batch size does not change the result.
 
         :param batch_size: the number of documents in a batch; 0 lets the server choose.
         :raises ValueError: `batch_size` is negative.
         """
         self._check_unsent()
-        self._batch_size = _checked_non_negative("batch_size", batch_size)
+        self._batch_size = checked_non_negative("batch_size", batch_size)
         return self
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> Cursor[DocumentType]:
@@ -308,7 +310,7 @@ class Cursor(Generic[DocumentType]):
         self._check_unsent()
         allowance = checked_read_ahead_limits(batches, max_bytes)
         self._check_read_ahead(self._session)
-        self._ahead = allowance
+        self._read_ahead_limits = allowance
         return self
 
     def _check_read_ahead(self, session: SessionHandle | None) -> None:
@@ -336,10 +338,11 @@ class Cursor(Generic[DocumentType]):
         After the time limit, an iteration raises :class:`~gmongo.errors.ExecutionTimeout`. :func:`gmongo.timeout`
         limits the time of the whole operation, including the network.
 
-        :param max_time_ms: the time limit in milliseconds; None means no limit. A client-side limit replaces the value.
+        :param max_time_ms: the time limit in milliseconds; None means no limit. A client-side time
+            limit replaces `max_time_ms`.
         :raises ValueError: `max_time_ms` is negative.
         """
-        limit = None if max_time_ms is None else _checked_non_negative("max_time_ms", max_time_ms)
+        limit = None if max_time_ms is None else checked_non_negative("max_time_ms", max_time_ms)
         return self._set_option("maxTimeMS", limit)
 
     def max_await_time_ms(self, max_await_time_ms: int | None) -> Cursor[DocumentType]:
@@ -350,7 +353,7 @@ class Cursor(Generic[DocumentType]):
         """
         self._check_unsent()
         if max_await_time_ms is not None:
-            _checked_non_negative("max_await_time_ms", max_await_time_ms)
+            checked_non_negative("max_await_time_ms", max_await_time_ms)
         if self._flags & _AWAIT_DATA:
             self._max_await_time_ms = max_await_time_ms
         return self
@@ -415,7 +418,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: an exhaust cursor has a limit.
         """
         self._check_unsent()
-        self._flags |= _checked_integer("mask", mask)
+        self._flags |= checked_integer("mask", mask)
         self._check_exhaust()
         return self
 
@@ -425,10 +428,10 @@ class Cursor(Generic[DocumentType]):
         :param mask: the sum of the numbers of the flags.
         """
         self._check_unsent()
-        self._flags &= ~_checked_integer("mask", mask)
+        self._flags &= ~checked_integer("mask", mask)
         return self
 
-    def _find_fields(self) -> DocumentDict:
+    def _build_find_fields(self) -> DocumentDict:
         fields = dict(self._fields)
         if self._skip:
             fields["skip"] = self._skip
@@ -449,16 +452,16 @@ class Cursor(Generic[DocumentType]):
 
         :raises InvalidOperation: `min` or `max` is set without `hint`.
         """
-        filter, fields = without_modifiers(self._filter, self._find_fields())
+        filter, fields = without_modifiers(self._filter, self._build_find_fields())
         if ("min" in fields or "max" in fields) and "hint" not in fields:
             raise InvalidOperation("min and max are the bounds of an index: hint must name the index")
         return filter, fields
 
-    def _operation(self, exhaust: bool) -> Find | Explain:
+    def _create_operation(self, exhaust: bool) -> Find | Explain:
         collection = self._collection
         filter, fields = self._query()
         if "explain" in fields:
-            return ExplainedQuery(collection._context, self._explain_command())
+            return ExplainedQuery(collection._context, self._build_explain_command())
         # If the server receives maxTimeMS, the server counts the time of all later batches toward maxTimeMS.
         takes_max_time = bool(self._flags & _AWAIT_DATA) or not (self._limits_each_iteration or self._flags & _TAILABLE)
         kind = ExhaustFind if exhaust else Find
@@ -478,11 +481,11 @@ class Cursor(Generic[DocumentType]):
         client = self._collection.database.client
         executor = self._executor
         session: SessionHandle = self._session or executor.implicit_session()
-        if self._ahead is not None:
+        if self._read_ahead_limits is not None:
             self._check_read_ahead(session)
         tailable = bool(self._flags & _TAILABLE)
         exhaust = self._is_exhaust(session)
-        operation = self._operation(exhaust)
+        operation = self._create_operation(exhaust)
         deadline = executor.deadline()
         check_await_time(self._max_await_time_ms, deadline)
         try:
@@ -508,8 +511,8 @@ class Cursor(Generic[DocumentType]):
             deadline=None if tailable or self._limits_each_iteration else deadline,
             exhaust=exhaust,
         )
-        if self._ahead is not None:
-            self._cursor.read_ahead(*self._ahead)
+        if self._read_ahead_limits is not None:
+            self._cursor.read_ahead(*self._read_ahead_limits)
 
     def explain(self) -> DocumentDict:
         """Return the server's query plan. The server does not run the query.
@@ -520,10 +523,10 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: `min` or `max` is set without `hint`.
         :raises OperationFailure: the server rejected the query.
         """
-        operation = Explain(self._collection._context, self._explain_command())
+        operation = Explain(self._collection._context, self._build_explain_command())
         return self._executor.run(operation, self._session, self._executor.deadline())
 
-    def _explain_command(self) -> DocumentDict:
+    def _build_explain_command(self) -> DocumentDict:
         filter, fields = self._query()
         fields.pop("explain", None)
         return {"explain": {"find": self._collection.name, "filter": filter, **fields}}
@@ -566,7 +569,7 @@ class Cursor(Generic[DocumentType]):
         :param length: the maximum number of documents; None (the default) means all (currently available) documents.
         :raises ValueError: `length` is less than 1.
         """
-        return take_list(self, length)
+        return read_documents(self, length)
 
     @overload
     def __getitem__(self, index: int) -> DocumentType: ...
@@ -578,7 +581,7 @@ class Cursor(Generic[DocumentType]):
         """Set skip and limit to the bounds of a slice, or run a separate query for the document at an index."""
         self._check_unsent()
         if isinstance(index, slice):
-            return self._slice(index)
+            return self._apply_slice(index)
         if not isinstance(index, int):
             raise TypeError(f"index {short(index)} cannot be applied to Cursor instances")
         if index < 0:
@@ -590,7 +593,7 @@ class Cursor(Generic[DocumentType]):
                 return document
         raise IndexError("no such item for Cursor instance")
 
-    def _slice(self, index: slice) -> Cursor[DocumentType]:
+    def _apply_slice(self, index: slice) -> Cursor[DocumentType]:
         if index.step is not None:
             raise IndexError("Cursor instances do not support slice steps")
         start, stop = index.start or 0, index.stop
@@ -605,8 +608,7 @@ class Cursor(Generic[DocumentType]):
         """Return a copy of this cursor with the same session. The copy has not sent the query."""
         return self._copy(copy.copy)
 
-    def __copy__(self) -> Cursor[DocumentType]:
-        return self._copy(copy.copy)
+    __copy__ = clone
 
     def __deepcopy__(self, memo: object) -> Cursor[DocumentType]:
         return self._copy(partial(_deep_copy, memo={}))
@@ -627,10 +629,7 @@ class Cursor(Generic[DocumentType]):
         self._cursor, self._closed = None, False
         return self
 
-    @property
-    def collection(self) -> Collection[Value]:
-        """The collection that the cursor queries."""
-        return self._collection
+    collection: Collection[Value] = read_only("_collection", "The collection that the cursor queries.")
 
     @property
     def alive(self) -> bool:
@@ -652,13 +651,10 @@ class Cursor(Generic[DocumentType]):
         """The number of received documents, including documents that the cursor has not returned yet."""
         return 0 if self._cursor is None else self._cursor.retrieved
 
-    @property
-    def session(self) -> ClientSession | None:
-        """The explicit session, or None."""
-        return self._session
+    session: ClientSession | None = read_only("_session", "The explicit session, or None.")
 
     def close(self) -> None:
-        """Close the cursor in the client and on the server. Further calls do nothing."""
+        """Close the cursor in the client and on the server. Further calls of this method do nothing."""
         self._closed = True
         if self._cursor is not None:
             self._cursor.close()
@@ -689,19 +685,6 @@ class RawBatchCursor(Cursor[bytes]):
         raise InvalidOperation("Cannot call __getitem__ on RawBatchCursor")
 
 
-def _checked_integer(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an integer, not {short(value)}")
-    return value
-
-
-def _checked_non_negative(name: str, value: object) -> int:
-    number = _checked_integer(name, value)
-    if number < 0:
-        raise ValueError(f"{name} must be >= 0, not {number}")
-    return int(number)
-
-
 def _checked_bound(name: str, spec: object) -> Document:
     try:
         if isinstance(spec, (list, tuple, Mapping)):
@@ -712,10 +695,10 @@ def _checked_bound(name: str, spec: object) -> Document:
 
 
 def _deep_copy(value: Value, memo: dict[int, Value]) -> Value:
-    """Return a deep copy of a value. Share regular expressions, because some versions of Python cannot copy them.
+    """Return a deep copy of a value, but keep regular expressions, which some Pythons cannot copy.
 
-    :param memo: the copies of mappings and lists, with the identity of the original as the key. A value may contain
-        itself.
+    :param memo: the copies of mappings and lists, with the ``id`` of the original as the key. A
+        mapping may contain itself.
     """
     if id(value) in memo:
         return memo[id(value)]

@@ -11,7 +11,7 @@ from bson.dbref import DBRef
 from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._encryption.collections import INDEX, create_state_collections, encrypted_fields_of, state_collections
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of
-from gmongo._parameter_docs import SHARED, describes_parameters
+from gmongo._parameter_docs import SHARED, describes_parameters, read_only
 from gmongo._traceback_scrub import clears_locals
 from gmongo._truncated_repr import short
 from gmongo.change_stream import DatabaseChangeStream, _Watched
@@ -33,16 +33,22 @@ from gmongo.wire.reply_schema import DOCUMENT, TEXT, TEXT_OR_LIST
 from gmongo.write_concern import WriteConcern
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
     from gmongo.mongo_client import MongoClient
 
 __all__ = ["Database"]
 
 DocumentType = TypeVar("DocumentType", bound=Document)
 OtherType = TypeVar("OtherType", bound=Document)
+if TYPE_CHECKING:
+    ReplyType = TypeVarWithDefault("ReplyType", bound=Document, default=DocumentDict)
+else:
+    ReplyType = OtherType
 
 _FORBIDDEN_CHARACTERS = frozenset(' .$/\\\x00"')
 _PRIMARY = Primary()
-_CONCERNS = {"read_concern": "readConcern", "write_concern": "writeConcern"}
+_FIELDS_OF_CONCERNS = {"read_concern": "readConcern", "write_concern": "writeConcern"}
 
 
 # The decorator completes the docstrings of the methods with descriptions of parameters from SHARED and Cursor.
@@ -51,7 +57,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     """A database of a client. ``client.shop`` and ``client["shop"]`` return the database.
 
     The constructor sends no command. :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
-
     Specifications: Collection Management, Enumerating Collections, Run Command, CRUD API (:meth:`aggregate`), DBRef.
 
     :param client: the client of the database. The client may belong to another library such as Ming, if its class or a
@@ -94,15 +99,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         concern = self._write_concern.document or None
         return OperationContext(self._name, codec_options=self._codec_options, write_concern=concern)
 
-    @property
-    def client(self) -> MongoClient[DocumentType]:
-        """The client to which the database belongs."""
-        return self._client
-
-    @property
-    def name(self) -> str:
-        """The name of the database, such as ``"shop"``."""
-        return self._name
+    client: MongoClient[DocumentType] = read_only("_client", "The client to which the database belongs.")
+    name: str = read_only("_name", "The name of the database, such as ``shop``.")
 
     @overload
     def with_options(
@@ -274,17 +272,17 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
         :returns: the server's reply.
         """
-        name = _name_of(name_or_collection)
+        name = _get_collection_name(name_or_collection)
         if encrypted_fields is not None:
             checked_mapping("encrypted_fields", encrypted_fields)
         else:
             encrypted_fields = encrypted_fields_of(self, name, session, query_server=True)
         if encrypted_fields:
             for each in state_collections(name, encrypted_fields):
-                self._drop(each, session, comment)
-        return self._drop(name, session, comment)
+                self._drop_one(each, session, comment)
+        return self._drop_one(name, session, comment)
 
-    def _drop(self, name: str, session: ClientSession | None, comment: Value) -> DocumentDict:
+    def _drop_one(self, name: str, session: ClientSession | None, comment: Value) -> DocumentDict:
         command = without_none({"drop": name}, comment=comment)
         try:
             return self._executor.run(WriteCommand(self._context, command), session)
@@ -357,7 +355,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :returns: the server's reply.
         :raises CollectionInvalid: the server reports that the collection is not valid.
         """
-        name = _name_of(name_or_collection)
+        name = _get_collection_name(name_or_collection)
         command: DocumentDict = {"validate": name, "scandata": scandata, "full": full}
         command = without_none(command, comment=comment, background=background)
         result: DocumentDict = self._executor.run(RunCommand(OperationContext(self._name), command), session)
@@ -371,35 +369,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
                 raise CollectionInvalid(f"{name} invalid: {shard!r}")
         return result
 
-    @overload
-    def command(
-        self,
-        command: str | Document,
-        value: Value = 1,
-        check: bool = True,
-        allowable_errors: Sequence[str | int] | None = None,
-        read_preference: _ReadPreference | None = None,
-        codec_options: None = None,
-        session: ClientSession | None = None,
-        comment: Value = None,
-        **kwargs: Value,
-    ) -> DocumentDict: ...
-
-    @overload
-    def command(
-        self,
-        command: str | Document,
-        value: Value = 1,
-        check: bool = True,
-        allowable_errors: Sequence[str | int] | None = None,
-        read_preference: _ReadPreference | None = None,
-        *,
-        codec_options: CodecOptions[OtherType],
-        session: ClientSession | None = None,
-        comment: Value = None,
-        **kwargs: Value,
-    ) -> OtherType: ...
-
     @clears_locals
     def command(
         self,
@@ -408,11 +377,11 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         check: bool = True,
         allowable_errors: Sequence[str | int] | None = None,
         read_preference: _ReadPreference | None = None,
-        codec_options: CodecOptions[Value] | None = None,
+        codec_options: CodecOptions[ReplyType] | None = None,
         session: ClientSession | None = None,
         comment: Value = None,
         **kwargs: Value,
-    ) -> Value:
+    ) -> ReplyType:
         """Run a command, and return the reply.
 
             >>> database.command("ping")["ok"]
@@ -421,8 +390,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         The method applies neither the read preference nor the read concern nor the write concern of the database. The
         driver does not retry the command.
 
-        :param command: the name of the command, or the whole command as a mapping.
-        :param value: the value of the first field, if `command` is the name of the command; 1 by default.
         :param check: True (the default) raises an exception for an error reply; False returns the reply.
         :param allowable_errors: a list of codes and messages of errors whose reply the method returns; None by default.
         :param read_preference: the read preference of the command; None (the default) selects the primary.
@@ -436,16 +403,16 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             isinstance(allowable_errors, (str, bytes)) or not isinstance(allowable_errors, Container)
         ):
             raise TypeError(f"allowable_errors must be a list of codes and messages, not {short(allowable_errors)}")
-        document = _command_document(command, value, comment, kwargs)
+        document = _build_command(command, value, comment, kwargs)
         options = DEFAULT_CODEC_OPTIONS if codec_options is None else codec_options
-        context = OperationContext(self._name, codec_options=options, selector=_command_selector(read_preference))
+        context = OperationContext(self._name, codec_options=options, selector=_checked_selector(read_preference))
         operation = RunCommand(context, document, selector_is_explicit=read_preference is not None)
         try:
             return self._executor.run(operation, session)
         except (OperationFailure, NotPrimaryError) as error:
-            details = error.details
-            if isinstance(details, dict) and (not check or _is_allowed(details, allowable_errors)):
-                return details
+            reply: Value = error.details
+            if isinstance(error.details, dict) and (not check or _is_allowed(error.details, allowable_errors)):
+                return reply
             raise
 
     @overload
@@ -469,8 +436,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         command: str | Document,
         value: Value = 1,
         read_preference: _ReadPreference | None = None,
-        *,
-        codec_options: CodecOptions[OtherType],
+        codec_options: CodecOptions[OtherType] = ...,
         session: ClientSession | None = None,
         comment: Value = None,
         max_await_time_ms: int | None = None,
@@ -497,8 +463,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             >>> database.cursor_command("find", "notes", filter={"tags": "b"}).to_list()
             [{'_id': 6, 'title': 'second', 'tags': ['a', 'b']}]
 
-        :param command: the name of the command, or the whole command as a mapping.
-        :param value: the value of the first field, if `command` is the name of the command; 1 by default.
         :param read_preference: the read preference of the command; None (the default) selects the primary.
         :param codec_options: the options for encoding and decoding; None (the default) uses the database's options.
         :param comment: a comment of the ``getMore`` commands: any BSON value (MongoDB 4.4); None by default.
@@ -511,9 +475,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         """
         if max_await_time_ms is not None and not isinstance(max_await_time_ms, int):
             raise TypeError(f"max_await_time_ms must be an integer, not {short(max_await_time_ms)}")
-        document = _command_document(command, value, None, kwargs)
+        document = _build_command(command, value, None, kwargs)
         options = self._codec_options if codec_options is None else codec_options
-        context = OperationContext(self._name, codec_options=options, selector=_command_selector(read_preference))
+        context = OperationContext(self._name, codec_options=options, selector=_checked_selector(read_preference))
         operation = RunCursorCommand(context, document, options)
         collection: Collection[Value] = Collection(self, "$cmd", codec_options=options)
         return CommandCursor._run(
@@ -538,7 +502,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     ) -> CommandCursor[DocumentType]:
         """Run an aggregation pipeline whose first stage reads no collection, and return a cursor over the result.
 
-        Such first stages are ``$currentOp`` (only in the database ``admin``) and ``$documents`` (MongoDB 5.1).
+        Examples: ``$currentOp`` (only in the database ``admin``) and ``$documents`` (MongoDB 5.1).
 
             >>> database.aggregate([{"$documents": [{"n": 1}, {"n": 2}]}, {"$match": {"n": 2}}]).to_list()
             [{'n': 2}]
@@ -583,14 +547,14 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         return f"Database({self._client!r}, {self._name!r})"
 
 
-def _name_of(name_or_collection: object) -> str:
+def _get_collection_name(name_or_collection: object) -> str:
     name = name_or_collection.name if isinstance(name_or_collection, Collection) else name_or_collection
     if not isinstance(name, str):
         raise TypeError(f"name_or_collection must be a string or a Collection, not {short(name_or_collection)}")
     return name
 
 
-def _command_selector(read_preference: _ReadPreference | None) -> _ReadPreference:
+def _checked_selector(read_preference: _ReadPreference | None) -> _ReadPreference:
     if read_preference is not None and not isinstance(read_preference, _ReadPreference):
         raise TypeError(f"read_preference must be a read preference, not {short(read_preference)}")
     return _PRIMARY if read_preference is None else read_preference
@@ -604,7 +568,7 @@ def _check_name(name: str) -> None:
             raise InvalidName(f"the name of a database must not contain {character!r}, was {short(name)}")
 
 
-def _command_document(command: str | Document, value: Value, comment: Value, fields: Document) -> DocumentDict:
+def _build_command(command: str | Document, value: Value, comment: Value, fields: Document) -> DocumentDict:
     if isinstance(command, str):
         document = {command: value}
     elif isinstance(command, Mapping):
@@ -617,7 +581,7 @@ def _command_document(command: str | Document, value: Value, comment: Value, fie
         # The parameters read_concern and write_concern of a command have the names of PyMongo's parameters.
         if isinstance(value, (ReadConcern, WriteConcern)):
             if value.document:  # an empty read concern or write concern means the server's default
-                document[_CONCERNS.get(name, name)] = value.document
+                document[_FIELDS_OF_CONCERNS.get(name, name)] = value.document
         else:
             document[name] = value
     if not document:

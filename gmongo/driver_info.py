@@ -11,13 +11,13 @@ __all__ = ["DriverInfo"]
 _DELIMITER = "|"
 
 
-class _Fields(NamedTuple):
+class _DriverInfoFields(NamedTuple):
     name: str | None
     version: str | None = None
     platform: str | None = None
 
 
-class DriverInfo(_Fields):
+class DriverInfo(_DriverInfoFields):
     """Name, version and platform of a library that wraps the driver.
 
     In the handshake of each connection, the driver appends this metadata to its own metadata.
@@ -40,14 +40,8 @@ class DriverInfo(_Fields):
     def __new__(cls, name: str | None, version: str | None = None, platform: str | None = None) -> DriverInfo:
         info = super().__new__(cls, name, version, platform)
         for field, value in info._asdict().items():
-            _check_field(field, value)
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"DriverInfo {field} must be a string or None, not {short(value)}")
+            if value and _DELIMITER in value:
+                raise ValueError(f"DriverInfo {field} must not contain {_DELIMITER!r}, was {short(value)}")
         return info
-
-
-def _check_field(field: str, value: object) -> None:
-    if value is None:
-        return
-    if not isinstance(value, str):
-        raise TypeError(f"DriverInfo {field} must be a string or None, not {short(value)}")
-    if _DELIMITER in value:
-        raise ValueError(f"DriverInfo {field} must not contain {_DELIMITER!r}, was {short(value)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import UUID
@@ -63,7 +64,7 @@ class Algorithm(str, Enum):
     STRING = "String"
     """Queryable Encryption that allows prefix, suffix and substring queries."""
     TEXTPREVIEW = "TextPreview"
-    """The name of ``STRING`` during its preview."""
+    """The name of the algorithm ``STRING`` on servers with a preview of the algorithm."""
 
 
 class QueryType(str, Enum):
@@ -76,22 +77,15 @@ class QueryType(str, Enum):
     SUBSTRING = "substring"
 
 
+@dataclass(frozen=True, eq=False)
 class RewrapManyDataKeyResult:
     """Result of :meth:`ClientEncryption.rewrap_many_data_key`.
 
-    :param bulk_write_result: the result of the updates of the data keys; None by default.
+    :param bulk_write_result: the result of the updates of the data keys; None (the default) if no
+        data key matched.
     """
 
-    def __init__(self, bulk_write_result: BulkWriteResult | None = None) -> None:
-        self._bulk_write_result = bulk_write_result
-
-    @property
-    def bulk_write_result(self) -> BulkWriteResult | None:
-        """The result of the updates of the data keys, or None if no data key matched."""
-        return self._bulk_write_result
-
-    def __repr__(self) -> str:
-        return f"RewrapManyDataKeyResult({self._bulk_write_result!r})"
+    bulk_write_result: BulkWriteResult | None = None
 
 
 @describes_parameters(AutoEncryptionOpts, _SHARED_PARAMETERS)
@@ -149,13 +143,13 @@ class ClientEncryption(Generic[DocumentType]):
             kms_connect_callback,
         )
 
-    def _explicit_if_open(self) -> ExplicitEncryption:
+    def _get_open_encryption(self) -> ExplicitEncryption:
         if self._explicit is None:
             raise InvalidOperation("Cannot use closed ClientEncryption")
         return self._explicit
 
-    def _key_vault_if_open(self) -> Collection[Value]:
-        self._explicit_if_open()
+    def _get_open_key_vault(self) -> Collection[Value]:
+        self._get_open_encryption()
         return self._keys
 
     @clears_locals
@@ -172,8 +166,9 @@ class ClientEncryption(Generic[DocumentType]):
     ) -> Binary:
         """Encrypt a value.
 
-        A client with ``AutoEncryptionOpts`` must insert or query a payload of the algorithms "Indexed", "Range" and
-        "String". This client may have ``bypass_query_analysis``, but not ``bypass_auto_encryption``.
+        Only a client with ``AutoEncryptionOpts`` can insert or query a ciphertext of the algorithms
+        "Indexed", "Range" and "String". The client may set ``bypass_query_analysis``, but not
+        ``bypass_auto_encryption``.
 
         :param value: the value to encrypt, which is any BSON value.
         :param algorithm: the encryption algorithm: a value of :class:`Algorithm`.
@@ -187,9 +182,8 @@ class ClientEncryption(Generic[DocumentType]):
         :raises TypeError: `key_id`, `range_opts` or `string_opts` has the wrong type.
         :raises EncryptionError: the encryption failed.
         """
-        encrypted = self._encrypt(
-            value, algorithm, key_id, key_alt_name, query_type, contention_factor, range_opts, string_opts
-        )
+        options = {"query_type": query_type, "contention_factor": contention_factor}
+        encrypted = self._encrypt(value, algorithm, key_id, key_alt_name, range_opts, string_opts, **options)
         ciphertext: Binary = bson.decode(encrypted, self._codec_options.with_options(document_class=dict))["v"]
         return ciphertext
 
@@ -217,9 +211,8 @@ class ClientEncryption(Generic[DocumentType]):
         :returns: the expression with ciphertexts instead of the values.
         :raises EncryptionError: the encryption failed.
         """
-        encrypted = self._encrypt(
-            expression, algorithm, key_id, key_alt_name, query_type, contention_factor, range_opts, None, True
-        )
+        options = {"query_type": query_type, "contention_factor": contention_factor, "is_expression": True}
+        encrypted = self._encrypt(expression, algorithm, key_id, key_alt_name, range_opts, None, **options)
         encrypted_expression: Document = bson.decode(encrypted, self._codec_options)["v"]
         return encrypted_expression
 
@@ -229,30 +222,23 @@ class ClientEncryption(Generic[DocumentType]):
         algorithm: str,
         key_id: Binary | UUID | None,
         key_alt_name: str | None,
-        query_type: str | None,
-        contention_factor: int | None,
         range_opts: RangeOpts | None,
         string_opts: StringOpts | None,
-        is_expression: bool = False,
+        **options: object,
     ) -> bytes:
-        explicit = self._explicit_if_open()
-        for name, options, kind in (("range_opts", range_opts, RangeOpts), ("string_opts", string_opts, StringOpts)):
-            if options is not None and not isinstance(options, kind):
-                raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(options)}")
+        explicit = self._get_open_encryption()
+        kinds = {"range_opts": (range_opts, RangeOpts), "string_opts": (string_opts, StringOpts)}
+        for name, (opts, kind) in kinds.items():
+            if opts is not None and not isinstance(opts, kind):
+                raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(opts)}")
+            options[name] = None if opts is None else bson.encode(opts.document, codec_options=self._codec_options)
         return explicit.encrypt(
             bson.encode({"v": value}, codec_options=self._codec_options),
             algorithm,
             None if key_id is None else bytes(_checked_key_id(key_id)),
             key_alt_name,
-            query_type=query_type,
-            contention_factor=contention_factor,
-            range_opts=None if range_opts is None else self._encode(range_opts.document),
-            string_opts=None if string_opts is None else self._encode(string_opts.document),
-            is_expression=is_expression,
+            **options,
         )
-
-    def _encode(self, document: Document) -> bytes:
-        return bson.encode(document, codec_options=self._codec_options)
 
     @clears_locals
     def decrypt(self, value: Binary) -> Value:
@@ -263,7 +249,7 @@ class ClientEncryption(Generic[DocumentType]):
         :raises TypeError: `value` is not a :class:`~bson.binary.Binary` of subtype 6.
         :raises EncryptionError: the decryption failed.
         """
-        explicit = self._explicit_if_open()
+        explicit = self._get_open_encryption()
         if not isinstance(value, Binary) or value.subtype != _CIPHERTEXT_SUBTYPE:
             raise TypeError("value to decrypt must be a bson.binary.Binary with subtype 6")
         return bson.decode(explicit.decrypt(bson.encode({"v": value})), self._codec_options)["v"]
@@ -291,7 +277,7 @@ class ClientEncryption(Generic[DocumentType]):
         """
         if isinstance(key_alt_names, str):
             raise TypeError("key_alt_names must be a list of strings, not one string")
-        return self._explicit_if_open().create_data_key(kms_provider, master_key, key_alt_names, key_material)
+        return self._get_open_encryption().create_data_key(kms_provider, master_key, key_alt_names, key_material)
 
     @clears_locals
     def rewrap_many_data_key(
@@ -307,7 +293,7 @@ class ClientEncryption(Generic[DocumentType]):
         :raises ConfigurationError: `master_key` is set without `provider`.
         :raises EncryptionError: the operation failed, and no data key has changed.
         """
-        explicit = self._explicit_if_open()
+        explicit = self._get_open_encryption()
         if master_key is not None and provider is None:
             raise ConfigurationError("A provider must be given if a master_key is given")
         updates = []
@@ -318,19 +304,19 @@ class ClientEncryption(Generic[DocumentType]):
 
     def get_keys(self) -> Cursor[Value]:
         """Return a cursor over all data keys. Each data key is a :class:`bson.raw_bson.RawBSONDocument`."""
-        return self._key_vault_if_open().find({})
+        return self._get_open_key_vault().find({})
 
     def get_key(self, id: Binary | UUID) -> RawBSONDocument | None:
         """Return a data key, or None if the data key does not exist."""
-        return self._key_vault_if_open().find_one({"_id": _checked_key_id(id)})
+        return self._get_open_key_vault().find_one({"_id": _checked_key_id(id)})
 
     def get_key_by_alt_name(self, key_alt_name: str) -> RawBSONDocument | None:
         """Return a data key, or None if the data key does not exist."""
-        return self._key_vault_if_open().find_one({"keyAltNames": _checked_key_alt_name(key_alt_name)})
+        return self._get_open_key_vault().find_one({"keyAltNames": _checked_key_alt_name(key_alt_name)})
 
     def delete_key(self, id: Binary | UUID) -> DeleteResult:
         """Delete a data key. No client can decrypt the ciphertexts of this data key afterwards."""
-        return self._key_vault_if_open().delete_one({"_id": _checked_key_id(id)})
+        return self._get_open_key_vault().delete_one({"_id": _checked_key_id(id)})
 
     def add_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
         """Add an alternative name to a data key.
@@ -338,7 +324,7 @@ class ClientEncryption(Generic[DocumentType]):
         :returns: the data key before the change, or None if the data key does not exist.
         """
         update = {"$addToSet": {"keyAltNames": _checked_key_alt_name(key_alt_name)}}
-        return self._key_vault_if_open().find_one_and_update({"_id": _checked_key_id(id)}, update)
+        return self._get_open_key_vault().find_one_and_update({"_id": _checked_key_id(id)}, update)
 
     def remove_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
         """Remove an alternative name from a data key.
@@ -346,11 +332,11 @@ class ClientEncryption(Generic[DocumentType]):
         :returns: the data key before the change, or None if the data key does not exist.
         """
         name = _checked_key_alt_name(key_alt_name)
-        # Remove the field if no name remains. The unique index on names would include an empty field.
+        # Remove an empty field, because the unique index would include the empty array.
         remaining = {"$filter": {"input": "$keyAltNames", "cond": {"$ne": ["$$this", name]}}}
         names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", remaining]}
         update = [{"$set": {"keyAltNames": names}}]
-        return self._key_vault_if_open().find_one_and_update({"_id": _checked_key_id(id)}, update)
+        return self._get_open_key_vault().find_one_and_update({"_id": _checked_key_id(id)}, update)
 
     @clears_locals
     def create_encrypted_collection(
@@ -364,7 +350,8 @@ class ClientEncryption(Generic[DocumentType]):
     ) -> tuple[Collection[Value], Document]:
         """Create a collection for Queryable Encryption, with a new data key for each field whose ``keyId`` is None.
 
-        Existing clients do not encrypt the fields. Create a client whose ``encrypted_fields_map`` has the result.
+        Existing clients do not encrypt the fields. To encrypt the fields, create a client whose
+        ``encrypted_fields_map`` contains the returned encrypted fields.
 
         :param database: the database in which to create the collection.
         :param name: the name of the new collection.
@@ -376,7 +363,7 @@ class ClientEncryption(Generic[DocumentType]):
         :raises TypeError: `database` is not a database, or `encrypted_fields` is not a mapping.
         :raises EncryptedCollectionError: the creation failed. `encrypted_fields` contains the created data keys.
         """
-        self._explicit_if_open()
+        self._get_open_encryption()
         if not isinstance(database, Database):
             raise TypeError(f"database must be a Database, not {short(database)}")
         if not isinstance(encrypted_fields, Mapping):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypedDict
 
 from bson.int64 import Int64
@@ -70,7 +71,7 @@ class AutoEncryptionOpts:
     :param crypt_shared_lib_path: the path of the crypt_shared library, which analyses commands within the process; None
         (the default) searches the system's library path. All clients in the same process should use the same setting.
         It is an error to load more than one crypt_shared library simultaneously in a process.
-    :param crypt_shared_lib_required: True requires the crypt_shared library, without mongocryptd. False by default.
+    :param crypt_shared_lib_required: True requires the crypt_shared library. False by default.
     :param bypass_query_analysis: True disables the analysis of commands, so that only the application encrypts. The
         client still decrypts automatically. False by default.
     :param encrypted_fields_map: a mapping of namespaces to the encrypted fields of collections (Queryable Encryption);
@@ -106,7 +107,9 @@ class AutoEncryptionOpts:
         kms_connect_callback: KMSConnectCallback | None = None,
     ) -> None:
         require_library()
-        _check_mappings(schema_map=schema_map, encrypted_fields_map=encrypted_fields_map)
+        for name, mapping in (("schema_map", schema_map), ("encrypted_fields_map", encrypted_fields_map)):
+            if mapping is not None and not isinstance(mapping, Mapping):
+                raise TypeError(f"{name} must be a mapping such as a dict, not {short(mapping)}")
         if not isinstance(kms_providers, Mapping):
             raise TypeError("kms_providers must be a dict")
         _check_flags(
@@ -122,7 +125,7 @@ class AutoEncryptionOpts:
         self._bypass_auto_encryption = bypass_auto_encryption
         self._mongocryptd_uri = mongocryptd_uri
         self._mongocryptd_bypass_spawn = mongocryptd_bypass_spawn
-        self._mongocryptd_command = [mongocryptd_spawn_path, *_spawn_arguments(mongocryptd_spawn_args)]
+        self._mongocryptd_command = [mongocryptd_spawn_path, *_complete_spawn_arguments(mongocryptd_spawn_args)]
         self._kms_tls = KmsTls(kms_tls_options, kms_providers)
         self._kms_connect_callback = kms_connect_callback
         self._encrypted_fields_map = encrypted_fields_map or {}
@@ -143,19 +146,13 @@ class AutoEncryptionOpts:
         return self._settings.kms_providers
 
 
-def _check_mappings(**options: object) -> None:
-    for name, value in options.items():
-        if value is not None and not isinstance(value, Mapping):
-            raise TypeError(f"{name} must be a mapping such as a dict, not {short(value)}")
-
-
 def _check_flags(**options: object) -> None:
     for name, flag in options.items():
         if not isinstance(flag, bool):
             raise TypeError(f"{name} must be True or False, not {short(flag)}")
 
 
-def _spawn_arguments(arguments: Sequence[str] | None) -> list[str]:
+def _complete_spawn_arguments(arguments: Sequence[str] | None) -> list[str]:
     if arguments is None:
         return [f"{_IDLE_OPTION}=60"]
     if not isinstance(arguments, list):
@@ -169,11 +166,7 @@ def _check_callback(callback: Callable[..., object] | None) -> None:
         raise TypeError(f"kms_connect_callback must be callable, not {type(callback)}")
 
 
-def _check_number(option: str, value: object) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise TypeError(f"{option} must be an integer, not {short(value)}")
-
-
+@dataclass(eq=False, repr=False)
 class RangeOpts:
     """Options of the algorithm "Range". The options must equal the options in the collection's encryptedFields.
 
@@ -187,21 +180,17 @@ class RangeOpts:
     Specification: Client Side Encryption, "EncryptOpts".
     """
 
-    def __init__(
-        self,
-        sparsity: int | None = None,
-        trim_factor: int | None = None,
-        min: Value | None = None,
-        max: Value | None = None,
-        precision: int | None = None,
-    ) -> None:
-        for option, value in (("sparsity", sparsity), ("trim_factor", trim_factor), ("precision", precision)):
-            _check_number(option, value)
-        self.min = min
-        self.max = max
-        self.sparsity = sparsity
-        self.trim_factor = trim_factor
-        self.precision = precision
+    sparsity: int | None = None
+    trim_factor: int | None = None
+    min: Value | None = None
+    max: Value | None = None
+    precision: int | None = None
+
+    def __post_init__(self) -> None:
+        for option in ("sparsity", "trim_factor", "precision"):
+            value = getattr(self, option)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+                raise TypeError(f"{option} must be an integer, not {short(value)}")
 
     @property
     def document(self) -> DocumentDict:
@@ -240,6 +229,7 @@ class SuffixOpts(TypedDict):
     """The maximum length of the suffix in a query."""
 
 
+@dataclass(eq=False, repr=False)
 class StringOpts:
     """Options of the algorithm "String". The options must equal the options in the collection's encryptedFields.
 
@@ -250,19 +240,11 @@ class StringOpts:
     :param diacritic_sensitive: True distinguishes letters with and without diacritics.
     """
 
-    def __init__(
-        self,
-        substring: SubstringOpts | None = None,
-        prefix: PrefixOpts | None = None,
-        suffix: SuffixOpts | None = None,
-        case_sensitive: bool | None = None,
-        diacritic_sensitive: bool | None = None,
-    ) -> None:
-        self.substring = substring
-        self.prefix = prefix
-        self.suffix = suffix
-        self.case_sensitive = case_sensitive
-        self.diacritic_sensitive = diacritic_sensitive
+    substring: SubstringOpts | None = None
+    prefix: PrefixOpts | None = None
+    suffix: SuffixOpts | None = None
+    case_sensitive: bool | None = None
+    diacritic_sensitive: bool | None = None
 
     @property
     def document(self) -> DocumentDict:

@@ -109,7 +109,7 @@ class AutoReconnect(ConnectionFailure):
 
     errors: Document | Sequence[object]
     details: Document | Sequence[object]
-    # The message without durations, for the comparison of server descriptions.
+    # The error message without durations. Comparisons of server descriptions use this text.
     _stable_text: str | None = None
 
     def __init__(self, message: str = "", errors: Document | Sequence[object] | None = None) -> None:
@@ -132,7 +132,7 @@ class NotPrimaryError(AutoReconnect):
     """
 
     def __init__(self, message: str = "", errors: Document | None = None) -> None:
-        super().__init__(_with_full_error(message, errors), errors)
+        super().__init__(_append_full_error(message, errors), errors)
 
     @property
     def code(self) -> int | None:
@@ -150,7 +150,7 @@ class ServerSelectionTimeoutError(AutoReconnect):
 
 
 class PoolClearedError(AutoReconnect):
-    """The driver cleared the pool, or interrupted the connection of the operation. A retry is possible.
+    """The driver cleared the pool, or interrupted the connection. The error is retryable.
 
     :param message: the error message.
     :param address: the address of the pool's server, as host and port; None by default.
@@ -175,14 +175,16 @@ class PoolClosedError(ConnectionFailure):
 class WaitQueueTimeoutError(ConnectionFailure):
     """No connection became available within ``waitQueueTimeoutMS``.
 
-    `holders` describes up to five checked-out connections, as in :meth:`.MongoClient.pool_stats`. The first element has
-    the longest check-out. The error text shows the pool's limits, the number of connections in use for each purpose,
-    and the first element. Since Python 3.11, a traceback shows all elements as notes.
+    `holders` describes up to five checked-out connections, as in :meth:`.MongoClient.pool_stats`.
+    The connections are in the order of check-out. The error text shows the pool's limits, the
+    number of connections in use for each purpose, and the first connection. Since Python 3.11, a
+    traceback shows all connections as notes.
 
     :param message: the message that the specification defines. The attribute `message` does not contain `details`.
     :param address: the address of the pool's server, as host and port; None by default.
     :param holders: a mapping for each checked-out connection; empty by default.
-    :param details: the rest of the error text, with the pool's limits and the connections in use; empty by default.
+    :param details: the second part of the error text, with the pool's limits and the connections in
+        use; empty by default.
     """
 
     def __init__(
@@ -243,7 +245,7 @@ class OperationFailure(PyMongoError):
         self, error: str, code: int | None = None, details: Document | None = None, max_wire_version: int | None = None
     ) -> None:
         labels = details.get("errorLabels") if details is not None else None
-        super().__init__(_with_full_error(error, details), labels)
+        super().__init__(_append_full_error(error, details), labels)
         self._code = code
         self._details = details
         self._max_wire_version = max_wire_version
@@ -414,7 +416,7 @@ class EncryptedCollectionError(EncryptionError):
         return self._encrypted_fields
 
 
-def _with_full_error(message: str, details: object) -> str:
+def _append_full_error(message: str, details: object) -> str:
     if details is None:
         return message
     message = printable(str(message))  # the text comes from the server, and may contain control characters

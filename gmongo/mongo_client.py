@@ -77,10 +77,11 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         client = MongoClient("mongodb://localhost:27017/?maxPoolSize=50", timeoutMS=10_000)
         orders = client.shop.orders
 
-    The constructor starts the monitors of the servers. The greenlets of a client keep neither the process nor
-    ``hub.join()`` alive. A client belongs to the native thread that creates the client, or with ``connect=False`` to
-    the thread that first uses the client. After a fork, the client opens new connections in the child. To end a client,
-    call :meth:`close`, use a ``with`` statement, or drop the last reference.
+    The constructor starts the monitors of the servers. The greenlets of a client keep neither the
+    process nor ``hub.join()`` alive. A client belongs to the native thread that creates the client,
+    or with ``connect=False`` to the thread that first uses the client. After a fork, the client
+    opens new connections in the child. To close a client, call :meth:`close`, use a ``with``
+    statement, or drop the last reference.
 
     :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
 
@@ -117,9 +118,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     - ``directConnection``: True connects only to the given host. The host may be a server of any type.
     - ``loadBalanced``: True if the host is a load balancer (MongoDB 5.0).
     - ``serverMonitoringMode``: ``"auto"`` (the default), ``"stream"`` or ``"poll"``.
-    - ``srvServiceName``, ``srvMaxHosts``, ``srvAllowedHostsSuffix``: the service name of the SRV records, the maximum
-      number of hosts, and the required suffix of the host names. The options are for a ``mongodb+srv`` URI. The
-      defaults are ``"mongodb"``, 0 (all hosts), and the domain of the URI.
+    - ``srvServiceName``, ``srvMaxHosts``, ``srvAllowedHostsSuffix``: the service name of the SRV
+      records, the maximum number of hosts, and the required suffix of the host names. Only a
+      ``mongodb+srv`` URI supports these options. The defaults are ``"mongodb"``, 0 (all hosts), and
+      the domain of the URI.
     - ``srv_host_validator`` \*: a function that returns True if the client may use a host from DNS.
     - ``server_selector`` \*: a function that receives the list of suitable servers, and returns the servers that the
       client may use.
@@ -203,8 +205,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     :param port: the port of each host that is given without a port; None (the default) means 27017.
     :param document_class: the class of returned documents; None (the default) is ``dict``.
     :param tz_aware: True returns datetimes with a time zone: `tzinfo` or UTC. None (the default) means False.
-    :param connect: True (the default) starts the monitors in the constructor, and False with the first operation. With
-        ``mongodb+srv``, the client queries DNS at the same moment. Later operations repeat a failed query.
+    :param connect: True (the default) starts the monitors in the constructor. False starts the
+        monitors with the first operation. For ``mongodb+srv``, the client first queries DNS.
+        Later operations repeat a failed DNS query.
     :param type_registry: the encoders and decoders of custom types; None (the default) means no custom types.
     :param kwargs: the options that this docstring describes.
     :raises ConfigurationError: an option is unknown, out of range, or contradicts another option; the message names the
@@ -258,7 +261,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             self._topology.open()
 
     def _make_executor(self, options: ClientOptions, observers: Observers | None) -> Executor:
-        """Create an executor with encryption and telemetry only if the options enable them."""
+        """Create an executor, with encryption and telemetry if the options require them."""
         kind: type[Executor] = Executor
         if self._encrypter is not None:
             from gmongo._encryption.operation import EncryptingExecutor
@@ -290,19 +293,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def get_database(
         self,
         name: str | None = None,
-        *,
-        codec_options: CodecOptions[OtherType],
-        read_preference: _ReadPreference | None = None,
-        write_concern: WriteConcern | None = None,
-        read_concern: ReadConcern | None = None,
-        timeout_ms: float | None = None,
-    ) -> Database[OtherType]: ...
-
-    @overload
-    def get_database(
-        self,
-        name: str | None,
-        codec_options: CodecOptions[OtherType],
+        codec_options: CodecOptions[OtherType] = ...,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
@@ -328,8 +319,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         :raises ConfigurationError: `name` is None, and the URI names no database.
         :raises InvalidName: the name is not allowed for a database.
         """
+        name = self._options.default_database if name is None else name
         if name is None:
-            name = self._default_database_name(None)
+            raise ConfigurationError("No default database name defined or provided.")
         return Database(self, name, codec_options, read_preference, write_concern, read_concern, timeout_ms)
 
     @overload
@@ -347,19 +339,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def get_default_database(
         self,
         default: str | None = None,
-        *,
-        codec_options: CodecOptions[OtherType],
-        read_preference: _ReadPreference | None = None,
-        write_concern: WriteConcern | None = None,
-        read_concern: ReadConcern | None = None,
-        timeout_ms: float | None = None,
-    ) -> Database[OtherType]: ...
-
-    @overload
-    def get_default_database(
-        self,
-        default: str | None,
-        codec_options: CodecOptions[OtherType],
+        codec_options: CodecOptions[OtherType] = ...,
         read_preference: _ReadPreference | None = None,
         write_concern: WriteConcern | None = None,
         read_concern: ReadConcern | None = None,
@@ -382,14 +362,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         :raises ConfigurationError: the URI names no database, and `default` is None.
         :raises InvalidName: the name is not allowed for a database.
         """
-        name = self._default_database_name(default)
-        return Database(self, name, codec_options, read_preference, write_concern, read_concern, timeout_ms)
-
-    def _default_database_name(self, default: str | None) -> str:
         name = self._options.default_database or default
-        if name is None:
-            raise ConfigurationError("No default database name defined or provided.")
-        return name
+        return self.get_database(name, codec_options, read_preference, write_concern, read_concern, timeout_ms)
 
     def __getitem__(self, name: str) -> Database[DocumentType]:
         return Database(self, name)
@@ -538,10 +512,11 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def address(self) -> Address | None:
         """The address of the standalone, the mongos or the primary, as host and port.
 
-        The property waits until the client knows such a server.
+        The property waits until the client has discovered a writable server.
 
         :raises InvalidOperation: the client knows several mongos servers.
-        :raises ServerSelectionTimeoutError: the client found no such server within ``serverSelectionTimeoutMS``.
+        :raises ServerSelectionTimeoutError: the client found no writable server within
+            ``serverSelectionTimeoutMS``.
         """
         server = self._topology.select_server(WRITABLE, "address")
         kind = self._topology.description.topology_type
@@ -552,19 +527,19 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     @property
     def primary(self) -> Address | None:
         """The address of the primary as host and port. None if the client knows no primary of a replica set."""
-        return next(iter(self._addresses_of(SERVER_TYPE.RSPrimary)), None)
+        return next(iter(self._find_addresses(SERVER_TYPE.RSPrimary)), None)
 
     @property
     def secondaries(self) -> set[Address]:
         """The addresses of the secondaries that the client currently knows."""
-        return self._addresses_of(SERVER_TYPE.RSSecondary)
+        return self._find_addresses(SERVER_TYPE.RSSecondary)
 
     @property
     def arbiters(self) -> set[Address]:
         """The addresses of the arbiters that the client currently knows."""
-        return self._addresses_of(SERVER_TYPE.RSArbiter)
+        return self._find_addresses(SERVER_TYPE.RSArbiter)
 
-    def _addresses_of(self, server_type: int) -> set[Address]:
+    def _find_addresses(self, server_type: int) -> set[Address]:
         description = self.topology_description
         if description.topology_type not in _REPLICA_SETS:
             return set()
@@ -607,7 +582,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         """Add the metadata of a wrapping library to the client metadata, which new connections send in the handshake.
 
         The metadata of earlier calls remains. The client adds equal metadata only once.
-
         Specification: MongoDB Handshake, "Supporting Wrapping Libraries".
 
         :param driver_info: the name, the version and the platform of the library.
@@ -628,7 +602,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         return self.admin.command("buildinfo", read_preference=PrimaryPreferred(), session=session)
 
     def pool_stats(self) -> list[DocumentDict]:
-        """Return a list with the state of each server's connection pool. Each state is a mapping with these keys.
+        """Return the state of each server's connection pool: a list of mappings with these keys.
 
         - ``address``: the address of the server.
         - ``state``: ``"ready"``, ``"closed"``, or ``"paused"``. A paused pool hands out no connections until the server
@@ -673,7 +647,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         :param timeout: the time limit in seconds, which overrides ``timeoutMS``. 0 means no limit, and None (the
             default) uses ``serverSelectionTimeoutMS``.
-        :raises ServerSelectionTimeoutError: the client was not ready within the time limit. The message has the reason.
+        :raises ServerSelectionTimeoutError: the client was not ready within the time limit. The
+            message states the reason.
         :raises OperationFailure: the authentication failed.
         :raises ConfigurationError: the server or the DNS records contradict the options.
         """
@@ -682,14 +657,14 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             limit = self._options.server_selection_timeout, "serverSelectionTimeoutMS"
         with until(deadline_after(*limit)):
             deadline = current_deadline()
-            for check in (self._ping_error, self._missing_connections):
+            for check in (self._send_ping, self._describe_missing_connections):
                 while reason := check():
-                    left = remaining(deadline)
-                    if left is not None and left <= _READY_INTERVAL:
+                    time_left = remaining(deadline)
+                    if time_left is not None and time_left <= _READY_INTERVAL:
                         raise ServerSelectionTimeoutError(f"not ready within {limit_text(deadline)}: {reason}")
                     sleep(_READY_INTERVAL)
 
-    def _ping_error(self) -> str | None:
+    def _send_ping(self) -> str | None:
         """Send a ``ping``. Return the text of an error after which another ``ping`` may succeed, or None."""
         try:
             self.admin.command("ping", read_preference=self.read_preference)
@@ -701,7 +676,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             return str(error)
         return None
 
-    def _missing_connections(self) -> str | None:
+    def _describe_missing_connections(self) -> str | None:
         """Return a text that names each available server with fewer than ``minPoolSize`` connections, or None."""
         required = self._options.pool_options.min_pool_size
         established = {
@@ -720,11 +695,11 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         After this method, the application cannot use the client. If the application drops the last reference instead,
         the client stops its greenlets and closes its connections without a command.
 
-        Operations in progress in other greenlets continue for up to ten seconds. Then such an operation raises
-        :class:`~gmongo.errors.AutoReconnect`, or a retry raises :class:`~gmongo.errors.InvalidOperation`. The method
-        aborts the open transactions of other greenlets, except during an operation of the transaction. After the
-        interruption of a command, the method waits until 0.1 seconds have passed, and then ends the command on the
-        server. During interpreter shutdown, this method does nothing.
+        Operations in progress in other greenlets continue for up to ten seconds, and then raise
+        :class:`~gmongo.errors.AutoReconnect`. A retry raises :class:`~gmongo.errors.InvalidOperation`.
+        The method aborts the open transactions of other greenlets, except transactions with an
+        operation in progress. The method ends an interrupted command on the server 0.1 seconds after
+        the interruption. During interpreter shutdown, this method does nothing.
 
         :raises InvalidOperation: the client belongs to another native thread.
         """
@@ -742,7 +717,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     for operation in EndSessions.batches(interrupted + self._executor.sessions.drain()):
                         self._executor.run(operation)
         except (PyMongoError, BSONError):
-            pass  # the server ends the sessions after their lifetime
+            pass  # without the command, the server ends the sessions after a timeout
         finally:
             self._cursor_killer.stop_reading()
             self._session_reaper.close()
@@ -786,7 +761,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         }
         for name, value in options.merged.items():
             if name not in SECRET or name == "authmechanismproperties":
-                shown.setdefault(name, _option_repr(name, value))
+                shown.setdefault(name, _format_option(name, value))
         return f"MongoClient({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
 
@@ -801,8 +776,8 @@ def _is_same_library(first: DriverInfo, second: DriverInfo) -> bool:
     return all((left or None) == (right or None) for left, right in zip(first, second, strict=True))
 
 
-def _option_repr(name: str, value: object) -> str:
-    """Return the ``repr`` of an option. Show times, which the client stores in seconds, in milliseconds."""
+def _format_option(name: str, value: object) -> str:
+    """Return the ``repr`` of an option. Convert times from seconds to milliseconds."""
     if name == "authmechanismproperties" and isinstance(value, dict):
         return repr({each: kept if each in SHOWN_PROPERTIES else "<redacted>" for each, kept in value.items()})
     if name.endswith("ms") and name != "localthresholdms" and isinstance(value, (int, float)):

@@ -58,29 +58,30 @@ def _checked_hedge(hedge: object) -> Document | None:
         return None
     if not isinstance(hedge, Mapping):
         raise TypeError(f"hedge must be a mapping, not {short(hedge)}")
-    warnings.warn("hedged reads are deprecated since MongoDB 8.0", DeprecationWarning, stacklevel=4)
+    warnings.warn("hedged reads are deprecated since MongoDB 8.0", DeprecationWarning, stacklevel=3)
     return hedge
 
 
 class _ReadPreference:
-    """Base class of the read preferences. Each subclass has one of the five modes."""
+    """Base class of the read preferences. Each subclass has one of the five modes.
 
-    __slots__ = ("__document", "__hedge", "__max_staleness", "__tag_sets", "_mode")
+    :param tag_sets: a non-empty list of tag sets such as ``{"dc": "ny"}``, in the order of
+        preference. None (the default) matches any member.
+    :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default)
+        means no limit.
+    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4, deprecated since
+        8.0); None by default.
+    """
+
+    __slots__ = ("__document", "__hedge", "__max_staleness", "__tag_sets")
+    _mode: int
 
     def __init__(
-        self,
-        mode: int,
-        tag_sets: _TagSets | None = None,
-        max_staleness: int = _NO_MAX_STALENESS,
-        hedge: Document | None = None,
+        self, tag_sets: _TagSets | None = None, max_staleness: int = _NO_MAX_STALENESS, hedge: Document | None = None
     ) -> None:
-        self._mode = mode
         self.__tag_sets = _checked_tag_sets(tag_sets)
         self.__max_staleness = _checked_max_staleness(max_staleness)
         self.__hedge = _checked_hedge(hedge)
-        self.__document = self.__build_document()
-
-    def __build_document(self) -> DocumentDict:
         document: DocumentDict = {"mode": self.mongos_mode}
         if self.__tag_sets and self.__tag_sets != [{}]:
             document["tags"] = self.__tag_sets
@@ -88,7 +89,7 @@ class _ReadPreference:
             document["maxStalenessSeconds"] = self.__max_staleness
         if self.__hedge:
             document["hedge"] = self.__hedge
-        return document
+        self.__document = document
 
     @property
     def name(self) -> str:
@@ -102,7 +103,7 @@ class _ReadPreference:
 
     @property
     def mongos_mode(self) -> str:
-        """The name of the mode in messages, such as ``"secondaryPreferred"``."""
+        """The name of the mode in commands, such as ``"secondaryPreferred"``."""
         return _MONGOS_MODES[self._mode]
 
     @property
@@ -152,63 +153,45 @@ class Primary(_ReadPreference):
     """Read preference for the primary only. This read preference has neither tag sets nor a maximum staleness."""
 
     __slots__ = ()
+    _mode = 0
 
     def __init__(self) -> None:
-        super().__init__(0)
+        super().__init__()
 
     def __repr__(self) -> str:
         return "Primary()"
 
 
-class _Tunable(_ReadPreference):
-    """Base class of the read preferences with parameters.
-
-    :param tag_sets: a non-empty list of tag sets such as ``{"dc": "ny"}``, in the order of preference. None (the
-        default) matches any member.
-    :param max_staleness: the maximum lag of a secondary, in seconds (at least 90); -1 (the default) means no limit.
-    :param hedge: the options of hedged reads on a sharded cluster (MongoDB 4.4, deprecated since 8.0); None by default.
-    """
-
-    _number: int
-
-    __slots__ = ()
-
-    def __init__(
-        self, tag_sets: _TagSets | None = None, max_staleness: int = _NO_MAX_STALENESS, hedge: Document | None = None
-    ) -> None:
-        super().__init__(self._number, tag_sets, max_staleness, hedge)
-
-
-@describes_parameters(_Tunable)
-class PrimaryPreferred(_Tunable):
+@describes_parameters(_ReadPreference)
+class PrimaryPreferred(_ReadPreference):
     """Read preference for the primary, or for a secondary if the primary is unavailable."""
 
     __slots__ = ()
-    _number = 1
+    _mode = 1
 
 
-@describes_parameters(_Tunable)
-class Secondary(_Tunable):
+@describes_parameters(_ReadPreference)
+class Secondary(_ReadPreference):
     """Read preference for secondaries only."""
 
     __slots__ = ()
-    _number = 2
+    _mode = 2
 
 
-@describes_parameters(_Tunable)
-class SecondaryPreferred(_Tunable):
+@describes_parameters(_ReadPreference)
+class SecondaryPreferred(_ReadPreference):
     """Read preference for secondaries, or for the primary if no secondary is suitable."""
 
     __slots__ = ()
-    _number = 3
+    _mode = 3
 
 
-@describes_parameters(_Tunable)
-class Nearest(_Tunable):
+@describes_parameters(_ReadPreference)
+class Nearest(_ReadPreference):
     """Read preference for any data-bearing member within the latency window (``localThresholdMS``)."""
 
     __slots__ = ()
-    _number = 4
+    _mode = 4
 
 
 class ReadPreference:
@@ -221,7 +204,7 @@ class ReadPreference:
     NEAREST = Nearest()
 
 
-_TUNABLE: dict[int, type[_Tunable]] = {1: PrimaryPreferred, 2: Secondary, 3: SecondaryPreferred, 4: Nearest}
+_MODES: tuple[type[_ReadPreference], ...] = (Primary, PrimaryPreferred, Secondary, SecondaryPreferred, Nearest)
 
 
 def make_read_preference(
@@ -229,7 +212,8 @@ def make_read_preference(
 ) -> _ReadPreference:
     """Return a read preference with the given mode, tag sets and maximum staleness.
 
-    :param mode: the number of the mode, from 0 (primary) to 4 (nearest), as of :func:`read_pref_mode_from_name`.
+    :param mode: the number of the mode, from 0 (primary) to 4 (nearest), as
+        :func:`read_pref_mode_from_name` returns.
     :param tag_sets: a list of tag sets in the order of preference; None matches any member.
     :param max_staleness: the maximum replication lag of a secondary, in seconds; -1 (the default) means no limit.
     :raises ConfigurationError: `mode` is primary, but `tag_sets` or `max_staleness` is set.
@@ -241,15 +225,15 @@ def make_read_preference(
         if max_staleness != _NO_MAX_STALENESS:
             raise ConfigurationError("the read preference primary cannot be combined with max_staleness")
         return Primary()
-    if mode not in _TUNABLE:
+    if mode not in range(5):
         raise IndexError(f"a read preference mode is a number from 0 to 4, not {short(mode)}")
-    return _TUNABLE[mode](tag_sets, max_staleness)
+    return _MODES[mode](tag_sets, max_staleness)
 
 
 def read_pref_mode_from_name(name: str) -> int:
     """Return the number of a mode for :func:`make_read_preference`.
 
-    :param name: the name of the mode in messages, such as ``"primaryPreferred"``.
+    :param name: the name of the mode in commands, such as ``"primaryPreferred"``.
     :returns: the number of the mode, from 0 (primary) to 4 (nearest).
     :raises ValueError: no mode has the name `name`.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gmongo._documents import Document, Value
+from gmongo._parameter_docs import read_only
 from gmongo.errors import InvalidOperation
 
 __all__ = [
@@ -17,11 +18,20 @@ __all__ = [
 ]
 
 
-class _Result:
-    __slots__ = ("_acknowledged",)
+def _create_count(name: str, field: str, doc: str) -> Value:
+    """Return a property with the name `name`, whose value is a field of the result of a bulk write."""
 
-    def __init__(self, acknowledged: bool) -> None:
-        self._acknowledged = acknowledged
+    def count(result: _BulkResult) -> int:
+        result._check_acknowledged(name)
+        return int(result._value.get(field, 0))
+
+    return property(count, doc=doc)
+
+
+class _WriteResult:
+    __slots__ = ("_acknowledged", "_value")
+    _acknowledged: bool
+    _value: Value
 
     @property
     def acknowledged(self) -> bool:
@@ -32,55 +42,46 @@ class _Result:
         if not self._acknowledged:
             raise InvalidOperation(f"{name} is not known, because the write was not acknowledged (w=0)")
 
-    def _repr_with(self, value: Value) -> str:
-        return f"{type(self).__name__}({value!r}, acknowledged={self._acknowledged})"
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._value!r}, acknowledged={self._acknowledged})"
 
 
-class InsertOneResult(_Result):
+class InsertOneResult(_WriteResult):
     """Result of ``insert_one``.
 
     :param inserted_id: the ``_id`` of the inserted document.
     :param acknowledged: True if the server acknowledged the write.
     """
 
-    __slots__ = ("_inserted_id",)
+    __slots__ = ()
 
     def __init__(self, inserted_id: Value, acknowledged: bool) -> None:
         self._acknowledged = acknowledged
-        self._inserted_id = inserted_id
+        self._value = inserted_id
 
-    @property
-    def inserted_id(self) -> Value:
-        """The ``_id`` of the inserted document. None for a raw document, which the driver does not decode."""
-        return self._inserted_id
-
-    def __repr__(self) -> str:
-        return self._repr_with(self._inserted_id)
+    inserted_id: Value = read_only(
+        "_value", "The ``_id`` of the inserted document. None for a raw document, which the driver does not decode."
+    )
 
 
-class InsertManyResult(_Result):
+class InsertManyResult(_WriteResult):
     """Result of ``insert_many``.
 
     :param inserted_ids: the ``_id`` of each inserted document, in the order of the documents.
     :param acknowledged: True if the server acknowledged the writes.
     """
 
-    __slots__ = ("_inserted_ids",)
+    __slots__ = ()
+    _value: list[Value]
 
     def __init__(self, inserted_ids: list[Value], acknowledged: bool) -> None:
-        super().__init__(acknowledged)
-        self._inserted_ids = inserted_ids
+        self._acknowledged = acknowledged
+        self._value = inserted_ids
 
-    @property
-    def inserted_ids(self) -> list[Value]:
-        """The ``_id`` of each document, in the order of the documents."""
-        return self._inserted_ids
-
-    def __repr__(self) -> str:
-        return self._repr_with(self._inserted_ids)
+    inserted_ids: list[Value] = read_only("_value", "The ``_id`` of each document, in the order of the documents.")
 
 
-class UpdateResult(_Result):
+class UpdateResult(_WriteResult):
     """Result of ``update_one``, ``update_many`` and ``replace_one``.
 
     The counts, `upserted_id` and `did_upsert` raise InvalidOperation if the server did not acknowledge the write.
@@ -91,17 +92,15 @@ class UpdateResult(_Result):
     :param in_client_bulk: True for a result of :meth:`.MongoClient.bulk_write`; False by default.
     """
 
-    __slots__ = ("_in_client_bulk", "_raw_result")
+    __slots__ = ("_in_client_bulk",)
+    _value: Document | None
 
     def __init__(self, raw_result: Document | None, acknowledged: bool, in_client_bulk: bool = False) -> None:
         self._acknowledged = acknowledged
-        self._raw_result = raw_result
+        self._value = raw_result
         self._in_client_bulk = in_client_bulk
 
-    @property
-    def raw_result(self) -> Document | None:
-        """The server's reply, or None if the write was not acknowledged."""
-        return self._raw_result
+    raw_result: Document | None = read_only("_value", "The server's reply, or None if the write was not acknowledged.")
 
     @property
     def matched_count(self) -> int:
@@ -115,8 +114,7 @@ class UpdateResult(_Result):
     def modified_count(self) -> int:
         """The number of documents that the write changed."""
         self._check_acknowledged("modified_count")
-        modified: int = self._reply.get("nModified", 0)
-        return modified
+        return int(self._reply.get("nModified", 0))
 
     @property
     def upserted_id(self) -> Value:
@@ -133,29 +131,24 @@ class UpdateResult(_Result):
 
     @property
     def _reply(self) -> Document:
-        return self._raw_result or {}
-
-    def __repr__(self) -> str:
-        return self._repr_with(self._raw_result)
+        return self._value or {}
 
 
-class DeleteResult(_Result):
+class DeleteResult(_WriteResult):
     """Result of ``delete_one`` and ``delete_many``.
 
     :param raw_result: the server's reply.
     :param acknowledged: True if the server acknowledged the write.
     """
 
-    __slots__ = ("_raw_result",)
+    __slots__ = ()
+    _value: Document
 
     def __init__(self, raw_result: Document, acknowledged: bool) -> None:
         self._acknowledged = acknowledged
-        self._raw_result = raw_result
+        self._value = raw_result
 
-    @property
-    def raw_result(self) -> Document:
-        """The server's reply."""
-        return self._raw_result
+    raw_result: Document = read_only("_value", "The server's reply.")
 
     @property
     def deleted_count(self) -> int:
@@ -164,54 +157,30 @@ class DeleteResult(_Result):
         :raises InvalidOperation: the write was not acknowledged.
         """
         self._check_acknowledged("deleted_count")
-        deleted: int = self._raw_result.get("n", 0)
-        return deleted
-
-    def __repr__(self) -> str:
-        return self._repr_with(self._raw_result)
+        return int(self._value.get("n", 0))
 
 
-class _BulkResult(_Result):
-    __slots__ = ("_bulk_api_result",)
+class _BulkResult(_WriteResult):
+    __slots__ = ()
+    _value: Document
 
     def __init__(self, bulk_api_result: Document, acknowledged: bool) -> None:
-        super().__init__(acknowledged)
-        self._bulk_api_result = bulk_api_result
+        self._acknowledged = acknowledged
+        self._value = bulk_api_result
 
-    @property
-    def bulk_api_result(self) -> Document:
-        """The total numbers of written documents and the errors of all commands of the bulk write."""
-        return self._bulk_api_result
+    bulk_api_result: Document = read_only(
+        "_value", "The total numbers of written documents and the errors of all commands of the bulk write."
+    )
 
-    @property
-    def inserted_count(self) -> int:
-        """The number of inserted documents."""
-        return self._count("inserted_count", "nInserted")
-
-    @property
-    def matched_count(self) -> int:
-        """The number of documents that matched the filter of an update."""
-        return self._count("matched_count", "nMatched")
-
-    @property
-    def modified_count(self) -> int:
-        """The number of documents that an update changed."""
-        return self._count("modified_count", "nModified")
-
-    @property
-    def deleted_count(self) -> int:
-        """The number of deleted documents."""
-        return self._count("deleted_count", "nRemoved")
-
-    @property
-    def upserted_count(self) -> int:
-        """The number of upserted documents."""
-        return self._count("upserted_count", "nUpserted")
-
-    def _count(self, name: str, field: str) -> int:
-        self._check_acknowledged(name)
-        count: int = self._bulk_api_result.get(field, 0)
-        return count
+    inserted_count: int = _create_count("inserted_count", "nInserted", "The number of inserted documents.")
+    matched_count: int = _create_count(
+        "matched_count", "nMatched", "The number of documents that matched the filter of an update."
+    )
+    modified_count: int = _create_count(
+        "modified_count", "nModified", "The number of documents that an update changed."
+    )
+    deleted_count: int = _create_count("deleted_count", "nRemoved", "The number of deleted documents.")
+    upserted_count: int = _create_count("upserted_count", "nUpserted", "The number of upserted documents.")
 
 
 class BulkWriteResult(_BulkResult):
@@ -229,10 +198,7 @@ class BulkWriteResult(_BulkResult):
     def upserted_ids(self) -> dict[int, Value]:
         """The ``_id`` of each upserted document, with the index of the write model as the key."""
         self._check_acknowledged("upserted_ids")
-        return {upsert["index"]: upsert["_id"] for upsert in self._bulk_api_result.get("upserted", ())}
-
-    def __repr__(self) -> str:
-        return self._repr_with(self._bulk_api_result)
+        return {upsert["index"]: upsert["_id"] for upsert in self._value.get("upserted", ())}
 
 
 class ClientBulkWriteResult(_BulkResult):
@@ -252,40 +218,35 @@ class ClientBulkWriteResult(_BulkResult):
         super().__init__(bulk_api_result, acknowledged)
         self._has_verbose_results = has_verbose_results
 
-    @property
-    def deleted_count(self) -> int:
-        """The number of deleted documents."""
-        return self._count("deleted_count", "nDeleted")
-
-    @property
-    def has_verbose_results(self) -> bool:
-        """True if the result contains the results of single writes."""
-        return self._has_verbose_results
+    deleted_count: int = _create_count("deleted_count", "nDeleted", "The number of deleted documents.")
+    has_verbose_results: bool = read_only(
+        "_has_verbose_results", "True if the result contains the results of single writes."
+    )
 
     @property
     def insert_results(self) -> Mapping[int, InsertOneResult]:
         """The result of each successful insert, with the index of the write model as the key."""
-        return self._results_by_index("insert_results", "insertResults")
+        return self._get_results("insert_results", "insertResults")
 
     @property
     def update_results(self) -> Mapping[int, UpdateResult]:
         """The result of each successful update and replacement, with the index of the write model as the key."""
-        return self._results_by_index("update_results", "updateResults")
+        return self._get_results("update_results", "updateResults")
 
     @property
     def delete_results(self) -> Mapping[int, DeleteResult]:
         """The result of each successful deletion, with the index of the write model as the key."""
-        return self._results_by_index("delete_results", "deleteResults")
+        return self._get_results("delete_results", "deleteResults")
 
-    def _results_by_index(self, name: str, field: str) -> Mapping[int, Value]:
+    def _get_results(self, name: str, field: str) -> Mapping[int, Value]:
         self._check_acknowledged(name)
         if not self._has_verbose_results:
             raise InvalidOperation(f"{name} is not known, because verbose_results was not True")
-        results: Mapping[int, Value] = self._bulk_api_result.get(field, {})
+        results: Mapping[int, Value] = self._value.get(field, {})
         return results
 
     def __repr__(self) -> str:
         return (
-            f"ClientBulkWriteResult({self._bulk_api_result!r}, acknowledged={self._acknowledged}, "
+            f"ClientBulkWriteResult({self._value!r}, acknowledged={self._acknowledged}, "
             f"verbose={self._has_verbose_results})"
         )

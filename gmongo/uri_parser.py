@@ -8,12 +8,11 @@ from typing import Any
 from gmongo._documents import Document, DocumentDict
 from gmongo._traceback_scrub import clears_locals
 from gmongo.options import query
-from gmongo.options.hosts import DEFAULT_PORT, parse_host, parse_ipv6_literal_host, split_encoded_hosts
+from gmongo.options.hosts import DEFAULT_PORT, parse_host, parse_ipv6_literal_host, split_hosts
 from gmongo.options.mapping import Options
 from gmongo.options.table import find_option
 from gmongo.options.uri import read_uri
 from gmongo.options.uri_parts import parse_userinfo
-from gmongo.wire.address import Address
 
 __all__ = [
     "parse_host",
@@ -59,25 +58,16 @@ def parse_uri(
     :raises gmongo.errors.ConfigurationError: options are unknown or contradict each other, or DNS has no hosts.
     :raises ValueError: a port or an option value is invalid. The exception is also a ConfigurationError.
     """
-    parsed = read_uri(
-        uri, default_port, validate, warn, normalize, connect_timeout, srv_service_name, srv_max_hosts,
-        srv_allowed_hosts_suffix, srv_host_validator,
-    )  # fmt: skip
+    srv_options = {
+        "srvservicename": srv_service_name,
+        "srvmaxhosts": srv_max_hosts,
+        "srvallowedhostssuffix": srv_allowed_hosts_suffix,
+        "srv_host_validator": srv_host_validator,
+    }
+    parsed = read_uri(uri, default_port, validate, warn, normalize, connect_timeout, srv_options)
     del parsed["own"]
     parsed["options"] = _CaseInsensitiveOptions(parsed["options"])
     return parsed
-
-
-def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Address]:
-    """Split a list of hosts in the form of a URI, such as ``"a.example.com,b.example.com:27018"``.
-
-    :param hosts: a comma-separated list of hosts. Special characters must be percent-encoded.
-    :param default_port: the port of each host that is given without a port; 27017 by default.
-    :returns: a list of pairs of host and port. The port of a Unix domain socket is None.
-    :raises gmongo.errors.ConfigurationError: the name of a host is empty.
-    :raises ValueError: a host or a port is malformed. The exception is also a ConfigurationError.
-    """
-    return split_encoded_hosts(hosts, default_port)
 
 
 def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> DocumentDict:
@@ -111,18 +101,18 @@ class _CaseInsensitiveOptions(DocumentDict):
     """Case-insensitive mapping of options. The names have the spelling of the specification."""
 
     def __init__(self, options: Document) -> None:
-        super().__init__((_canonical_spelling(name), value) for name, value in options.items())
+        super().__init__((_spell_canonically(name), value) for name, value in options.items())
 
     def __missing__(self, name: str) -> Any:
-        if name == _canonical_spelling(name):
+        if name == _spell_canonically(name):
             raise KeyError(name)
-        return self[_canonical_spelling(name)]
+        return self[_spell_canonically(name)]
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and super().__contains__(_canonical_spelling(name))
+        return isinstance(name, str) and super().__contains__(_spell_canonically(name))
 
     def get(self, name: str, default: object = None) -> Any:
-        return super().get(_canonical_spelling(name), default)
+        return super().get(_spell_canonically(name), default)
 
     def __eq__(self, other: object) -> bool:
         return Options(self) == other
@@ -130,6 +120,6 @@ class _CaseInsensitiveOptions(DocumentDict):
     __hash__ = None
 
 
-def _canonical_spelling(name: str) -> str:
+def _spell_canonically(name: str) -> str:
     option = find_option(name)
     return option.name if option is not None and option.key == name.lower() else name

@@ -20,8 +20,9 @@ class WriteConcern:
 
     :param w: the number of members that must acknowledge a write (0 for none), ``"majority"``, or a name in the replica
         set configuration. None (the default) uses the server's default.
-    :param wtimeout: the server's time limit in milliseconds; 0 and None (the default) mean no limit. After the limit
-        the write remains, and the operation raises :class:`~gmongo.errors.WTimeoutError`.
+    :param wtimeout: the server's time limit in milliseconds; 0 and None (the default) mean no
+        limit. After the time limit, the write remains in effect, and the operation raises
+        :class:`~gmongo.errors.WTimeoutError`.
     :param j: True requires that the write is in the journal. None (the default) uses the server's default.
     :param fsync: True requires a flush of the server's files. The parameter is deprecated; use `j`. None by default.
     :raises TypeError: a parameter has the wrong type.
@@ -59,19 +60,17 @@ class WriteConcern:
 
     @property
     def acknowledged(self) -> bool:
-        """True if the server replies to writes. False only if `w` is 0."""
+        """True unless `w` is 0. The server replies only to acknowledged writes."""
         return self.__acknowledged
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, WriteConcern):
-            return self.__document == other.document
-        return NotImplemented
+        return self.__document == other.document if isinstance(other, WriteConcern) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{field}={short(value)}" for field, value in self.__document.items())
-        return f"WriteConcern({given})"
+        fields_text = ", ".join(f"{field}={short(value)}" for field, value in self.__document.items())
+        return f"WriteConcern({fields_text})"
 
 
 def _checked_count(name: str, value: object, expected: str) -> int | None:

@@ -8,8 +8,7 @@ from gmongo._documents import Document
 from gmongo._tls import tls_of
 from gmongo._truncated_repr import short
 from gmongo.errors import ConfigurationError
-from gmongo.options import validate_keyword_options
-from gmongo.options.rules import TLS_DETAILS
+from gmongo.options.rules import TLS_DETAILS, validate_keyword_options
 from gmongo.wire.tls import Tls
 
 TIMEOUT = 10.0  # the time limit of the connection attempt, and also of the response, in seconds

@@ -1,14 +1,14 @@
 """Replacement of PyMongo: in this process, imports of PyMongo's modules return gmongo's modules.
 
-If gmongo has a module of PyMongo, the import under both names returns one module object. So ``except`` and
-``isinstance`` work with the classes of both names. The folder ``pymongo`` contains the module ``pymongo`` and the few
-private modules that libraries import. For each PyMongo class that gmongo does not have, a placeholder class raises an
-error at the construction of an object.
+If gmongo has a module of PyMongo, the import under both names returns one module object. Therefore,
+``except`` and ``isinstance`` work with the classes of both names. The folder ``pymongo`` contains
+the module ``pymongo`` and the few private modules that libraries import. For each PyMongo class
+that gmongo does not have, a placeholder class raises an error at the construction of an object.
 """
 
 from __future__ import annotations
 
-from gmongo._stand_in.install import install
+from gmongo._stand_in.finder import install
 from gmongo._stand_in.module_aliases import PYMONGO_VERSION
 
 __all__ = ["PYMONGO_VERSION", "install"]

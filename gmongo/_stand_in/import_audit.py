@@ -1,16 +1,24 @@
-"""Audit of the PyMongo names that a program uses, for ``python -m gmongo --check``."""
+"""Audit and report of the PyMongo names that a program uses, for ``python -m gmongo --check``."""
 
 from __future__ import annotations
 
+import os
 import sys
 from types import FrameType, ModuleType
+from typing import TextIO
 
-from gmongo._stand_in.module_aliases import ALIASES, ROOTS
+from gmongo._stand_in.module_aliases import ALIASES, ROOTS, root_of
 from gmongo._stand_in.pymongo.asynchronous import Placeholder
 from gmongo._stand_in.pymongo_introspection import existing_in_pymongo
 
 _DRIVER_PACKAGES = frozenset({"gmongo", *ROOTS})
 _FINDER = "gmongo._stand_in.finder"
+_TITLES = ("name", "available", "used by")
+_MAX_MODULES = 3  # maximum number of modules in a line
+_LIMITS_OF_CHECK = (
+    "The check records names of modules, and absent attributes of gmongo's objects, in code that ran. It does not "
+    "record names that code reads from a class or sets in a class, or names in code that did not run"
+)
 
 
 class ImportAudit:
@@ -30,7 +38,7 @@ class ImportAudit:
         if by_program:
             self._record_use(name, module is None, _FINDER)
         if module is not None:
-            self._watch(min(_names_of_module(name), key=len), module)
+            self._watch(min(_list_module_names(name), key=len), module)
 
     def missing(self) -> dict[str, str]:
         """Return the absent names that the installed PyMongo has, with their names in PyMongo.
@@ -44,7 +52,7 @@ class ImportAudit:
         }
 
     def _record_use(self, name: str, is_absent: bool, ignored_module: str = "") -> None:
-        place = _user_module(ignored_module)
+        place = _find_user_module(ignored_module)
         if place is None:
             return
         self.names.setdefault(name, set()).add(place)
@@ -83,7 +91,7 @@ class ImportAudit:
 
     def _watch_objects(self, class_name: str, kind: type) -> None:
         """Start to record which absent attributes code reads from objects of a class."""
-        if kind in self._classes or issubclass(kind, Placeholder) or _root(kind.__module__) != "gmongo":
+        if kind in self._classes or issubclass(kind, Placeholder) or root_of(kind.__module__) != "gmongo":
             return
         self._classes[kind] = class_name
         record, original = self, getattr(kind, "__getattr__", object.__getattribute__)
@@ -100,7 +108,7 @@ class ImportAudit:
         setattr(kind, "__getattr__", __getattr__)  # noqa: B010 - a method is assigned
 
 
-def _names_of_module(name: str) -> list[str]:
+def _list_module_names(name: str) -> list[str]:
     target = ALIASES.get(name)
     return [alias for alias in ALIASES if ALIASES[alias] == target] if target else [name]
 
@@ -111,20 +119,50 @@ def _all_names(name: str) -> list[str]:
     for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])
         if module in ALIASES:
-            return [".".join([each, *parts[length:]]) for each in sorted(_names_of_module(module), key=len)]
+            return [".".join([each, *parts[length:]]) for each in sorted(_list_module_names(module), key=len)]
     return [name]
 
 
-def _user_module(ignored_module: str) -> str | None:
+def _find_user_module(ignored_module: str) -> str | None:
     """Return the module whose code uses a name, or None for a gmongo module. Ignore frames of `ignored_module`."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = str(frame.f_globals.get("__name__"))
-        if name not in (__name__, ignored_module) and _root(name) != "importlib":
-            return None if _root(name) in _DRIVER_PACKAGES else name
+        if name not in (__name__, ignored_module) and root_of(name) != "importlib":
+            return None if root_of(name) in _DRIVER_PACKAGES else name
         frame = frame.f_back
     return None
 
 
-def _root(name: str) -> str:
-    return name.partition(".")[0]
+def write_report(record: ImportAudit, missing: dict[str, str], stream: TextIO) -> None:
+    """Write a line for each used name, with the absent names first. If :mod:`rich` is installed, write a table."""
+    title = f"process {os.getpid()} used {len(record.names)} names of pymongo and gridfs; {len(missing)} missing"
+    status = dict.fromkeys(record.refused, "placeholder")
+    status |= {name: "no" if name in missing else "not in PyMongo either" for name in record.absent}
+    names = sorted(record.names, key=lambda name: (name not in missing, name not in record.absent, name))
+    rows = [(missing.get(name, name), status.get(name, "yes"), _format_modules(record.names[name])) for name in names]
+    try:
+        from rich.console import Console
+        from rich.table import Column, Table
+    except ImportError:
+        _write_plain_table(title, rows, stream)
+    else:
+        name, *others = _TITLES
+        table = Table(Column(name, no_wrap=True), *others, title=title, title_justify="left")
+        for row in rows:
+            table.add_row(*row, style=None if row[1] == "yes" else "bold red" if row[1] == "no" else "dim")
+        Console(file=stream).print(table)
+    print(_LIMITS_OF_CHECK, file=stream)
+
+
+def _write_plain_table(title: str, rows: list[tuple[str, str, str]], stream: TextIO) -> None:
+    widths = [max(len(row[column]) for row in (_TITLES, *rows)) for column in range(len(_TITLES))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (_TITLES, *rows)]
+    print(title, *(line.rstrip() for line in lines), sep="\n", file=stream)
+
+
+def _format_modules(modules: set[str]) -> str:
+    named = sorted(modules)
+    return ", ".join(named[:_MAX_MODULES]) + (
+        f" and {len(named) - _MAX_MODULES} more" if len(named) > _MAX_MODULES else ""
+    )

@@ -7,50 +7,19 @@ PYMONGO_VERSION = "4.20.0"
 
 ROOTS = frozenset({"pymongo", "gridfs"})
 
-_PUBLIC = (
-    "auth_oidc",
-    "change_stream",
-    "client_options",
-    "client_session",
-    "collation",
-    "collection",
-    "command_cursor",
-    "cursor",
-    "database",
-    "driver_info",
-    "encryption",
-    "encryption_options",
-    "errors",
-    "event_loggers",
-    "mongo_client",
-    "monitoring",
-    "operations",
-    "pool_options",
-    "read_concern",
-    "read_preferences",
-    "results",
-    "server_api",
-    "server_description",
-    "server_type",
-    "topology_description",
-    "uri_parser",
-    "write_concern",
-)
-_SYNCHRONOUS = (
-    "auth_oidc",
-    "change_stream",
-    "client_session",
-    "collection",
-    "command_cursor",
-    "cursor",
-    "database",
-    "encryption",
-    "mongo_client",
-    "uri_parser",
-)
-_ASYNCHRONOUS = tuple(name for name in _SYNCHRONOUS if name not in ("auth_oidc", "uri_parser"))
+_API_MODULES = """
+change_stream client_session collection command_cursor cursor database encryption mongo_client
+"""
+_ASYNCHRONOUS = tuple(_API_MODULES.split())
+_SYNCHRONOUS = ("auth_oidc", "uri_parser", *_ASYNCHRONOUS)
+_OTHER_PUBLIC_MODULES = """
+client_options collation driver_info encryption_options errors event_loggers monitoring operations
+pool_options read_concern read_preferences results server_api server_description server_type
+topology_description write_concern
+"""
+_PUBLIC = (*_SYNCHRONOUS, *_OTHER_PUBLIC_MODULES.split())
 
-_PRIVATE = ("asynchronous", "common", "cursor_shared", "database_shared", "typings")
+_PRIVATE = ("asynchronous", "common", "cursor_shared", "typings")
 _FOLDER = "gmongo._stand_in.pymongo"
 
 ALIASES: dict[str, str] = {
@@ -58,6 +27,7 @@ ALIASES: dict[str, str] = {
     **{f"pymongo.{name}": f"gmongo.{name}" for name in _PUBLIC},
     **{f"pymongo.{name}": f"{_FOLDER}.{name}" for name in _PRIVATE},
     **{f"pymongo.asynchronous.{name}": f"{_FOLDER}.asynchronous" for name in _ASYNCHRONOUS},
+    "pymongo.database_shared": "gmongo.database",
     "gridfs": "gmongo.gridfs",
     "gridfs.asynchronous": f"{_FOLDER}.asynchronous",
     "gridfs.errors": "gmongo.gridfs.errors",
@@ -83,3 +53,8 @@ ADDED_PLACEHOLDERS = {
     "pymongo.encryption_options": ("AsyncHTTPProxyKMSConnect",),
 }
 """Module -> placeholders from ``pymongo.asynchronous`` that are added to the module, so that imports succeed."""
+
+
+def root_of(name: str) -> str:
+    """Return the first part of the dotted name of a module."""
+    return name.partition(".")[0]

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 
-from gmongo._stand_in.module_aliases import ROOTS
+from gmongo._stand_in.module_aliases import ROOTS, root_of
 
 _PROGRAM = (
     "import json, sys; query = json.load(sys.stdin); sys.path[:] = query['path']; import {0}; {0}.print_existing(query)"
@@ -77,12 +77,12 @@ def _instance_attributes(kind: type) -> set[str]:
     return {
         f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
         for base in kind.__mro__
-        if base.__module__.partition(".")[0] in ROOTS
-        for name in _SELF_ATTRIBUTE.findall(_source(base))
+        if root_of(base.__module__) in ROOTS
+        for name in _SELF_ATTRIBUTE.findall(_read_source(base))
     }
 
 
-def _source(kind: type) -> str:
+def _read_source(kind: type) -> str:
     try:
         return inspect.getsource(kind)
     # A class that a function such as ``namedtuple`` created has no source code.

@@ -10,24 +10,11 @@ from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference, make_read_preference, read_pref_mode_from_name
 from gmongo.write_concern import WriteConcern
 
-# Option name in lower case -> parameter of CodecOptions.
-_CODEC_PARAMETERS = {
-    "document_class": "document_class",
-    "tz_aware": "tz_aware",
-    "uuidrepresentation": "uuid_representation",
-    "unicode_decode_error_handler": "unicode_decode_error_handler",
-    "tzinfo": "tzinfo",
-    "type_registry": "type_registry",
-    "datetime_conversion": "datetime_conversion",
-}
-
 
 def codec_options(options: Document) -> CodecOptions[Value]:
     """Return the codec options. Raise ValueError if the option ``tzinfo`` is set, but ``tz_aware`` is not True."""
-    arguments = {
-        parameter: options[option] for option, parameter in _CODEC_PARAMETERS.items() if options.get(option) is not None
-    }
-    return CodecOptions(**arguments)
+    values = {**options, "uuid_representation": options.get("uuidrepresentation")}
+    return CodecOptions(**{name: values[name] for name in CodecOptions._fields if values.get(name) is not None})
 
 
 def write_concern(options: Document) -> WriteConcern:

@@ -18,14 +18,21 @@ _PORT = re.compile(r"0*[0-9]{1,5}")
 Address = tuple[str, int | None]
 
 
-def split_hosts(hosts: str, default_port: int | None) -> list[Address]:
-    """Split a comma-separated list of hosts such as ``"a.example.com,b.example.com:27018"`` with :func:`parse_host`."""
+def parse_hosts(hosts: str, default_port: int | None) -> list[Address]:
+    """Parse a comma-separated list of hosts without percent-encoding."""
     return [parse_host(entity, default_port) for entity in hosts.split(",")]
 
 
-def split_encoded_hosts(hosts: str, default_port: int | None) -> list[Address]:
-    """Split the hosts part of a URI as :func:`split_hosts` does, and decode percent-encoded hosts."""
-    return split_hosts(",".join(_decoded(entity) for entity in hosts.split(",")), default_port)
+def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Address]:
+    """Split a list of hosts in the form of a URI, such as ``"a.example.com,b.example.com:27018"``.
+
+    :param hosts: a comma-separated list of hosts. Special characters must be percent-encoded.
+    :param default_port: the port of each host that is given without a port; 27017 by default.
+    :returns: a list of pairs of host and port. The port of a Unix domain socket is None.
+    :raises gmongo.errors.ConfigurationError: the name of a host is empty.
+    :raises ValueError: a host or a port is malformed. The exception is also a ConfigurationError.
+    """
+    return parse_hosts(",".join(_decode(entity) for entity in hosts.split(",")), default_port)
 
 
 def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
@@ -88,7 +95,7 @@ def _checked_port(port: str) -> int:
     return int(port)
 
 
-def _decoded(entity: str) -> str:
+def _decode(entity: str) -> str:
     if "%" not in entity:
         return entity
     decoded = unquote(entity)

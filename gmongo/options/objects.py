@@ -5,10 +5,9 @@ The validators recognise a class of a higher layer by its name, because this lay
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Mapping
 
-from bson.codec_options import CodecOptions, TypeRegistry
+from bson.codec_options import CodecOptions
 
 from gmongo._documents import DocumentDict, Value
 from gmongo.options.validators import Rejected, Validator
@@ -23,20 +22,6 @@ def document_class(value: Value) -> type[Value]:
         return CodecOptions(document_class=value or dict).document_class
     except TypeError:
         raise Rejected("dict, RawBSONDocument or a subclass of MutableMapping", wrong_type=True) from None
-
-
-def type_registry(value: object) -> TypeRegistry | None:
-    """Check a :class:`bson.codec_options.TypeRegistry`, or None."""
-    if value is None or isinstance(value, TypeRegistry):
-        return value
-    raise Rejected("a bson.codec_options.TypeRegistry", wrong_type=True)
-
-
-def tzinfo(value: object) -> datetime.tzinfo | None:
-    """Check a time zone, or None."""
-    if value is None or isinstance(value, datetime.tzinfo):
-        return value
-    raise Rejected("a datetime.tzinfo", wrong_type=True)
 
 
 def read_preference(value: object) -> _ReadPreference:
@@ -96,12 +81,12 @@ def _checked_mapping(value: object, names: tuple[str, ...]) -> DocumentDict | No
     return dict(value)
 
 
-def instance_of(class_name: str) -> Validator:
-    """Return a validator that accepts None and instances of the class with the name `class_name`."""
+def instance_of(class_name: str, rule: str = "") -> Validator:
+    """Return a validator that accepts None, and objects whose class or base class is `class_name`."""
 
     def validate(value: object) -> object:
         if value is None or any(cls.__name__ == class_name for cls in type(value).__mro__):
             return value
-        raise Rejected(f"an instance of {class_name}", wrong_type=True)
+        raise Rejected(rule or f"an instance of {class_name}", wrong_type=True)
 
     return validate

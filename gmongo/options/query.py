@@ -26,19 +26,19 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool, has_sl
     error. `has_slash` is False if no slash precedes the question mark, which may then belong to a password.
     """
     pairs = _split_pairs(opts)
-    unquotable = _secret_names(pairs, has_slash and "@" not in opts)
+    unquotable = _find_unquotable_names(pairs, has_slash and "@" not in opts)
     _refuse_contradictions(pairs)
-    options = _options_of_pairs(pairs, unquotable)
+    options = _collect_options(pairs, unquotable)
     if normalize:
-        options = _without_aliases(options)
+        options = _replace_aliases(options)
     if not validate:
         return options
-    return _validated(options, {name.lower(): name for name, _ in pairs}, warn, unquotable)
+    return _validate(options, {name.lower(): name for name, _ in pairs}, warn, unquotable)
 
 
 def validated(options: Document, warn: bool) -> Options:
     """Convert the values of options as :func:`split_options` does."""
-    return _validated(_without_aliases(Options(options)), {name.lower(): name for name in options}, warn)
+    return _validate(_replace_aliases(Options(options)), {name.lower(): name for name in options}, warn)
 
 
 def _split_pairs(opts: str) -> Pairs:
@@ -58,11 +58,12 @@ def _split_pairs(opts: str) -> Pairs:
     return pairs
 
 
-def _secret_names(pairs: Pairs, quotable: bool) -> frozenset[str]:
+def _find_unquotable_names(pairs: Pairs, quotable: bool) -> frozenset[str]:
     """Return the lower-case names that messages must not quote, because these names may be parts of a secret.
 
-    The parser takes the rest of a secret for an option if a password contains an unencoded '?', or a secret option
-    contains an unencoded '&'. `quotable` is False if the question mark before the options may belong to a password.
+    The parser mistakes the rest of a secret for an option if a password contains an unencoded '?',
+    or a secret option contains an unencoded '&'. `quotable` is False if the question mark before
+    the options may belong to a password.
     """
     names = set()
     for name, _ in pairs:
@@ -97,7 +98,7 @@ def _refuse_contradictions(pairs: Pairs) -> None:
         raise InvalidURI("authSource must not be empty")
 
 
-def _options_of_pairs(pairs: Pairs, unquotable: Collection[str]) -> Options:
+def _collect_options(pairs: Pairs, unquotable: Collection[str]) -> Options:
     options = Options()
     for name, value in pairs:
         option = find_option(name)
@@ -114,7 +115,7 @@ def _options_of_pairs(pairs: Pairs, unquotable: Collection[str]) -> Options:
     return options
 
 
-def _without_aliases(options: Options) -> Options:
+def _replace_aliases(options: Options) -> Options:
     """Replace aliases by canonical names. If an option has both names, the value of the canonical name takes effect."""
     result = Options()
     for name, value in options.items():
@@ -131,7 +132,7 @@ def _without_aliases(options: Options) -> Options:
     return result
 
 
-def _validated(
+def _validate(
     options: Options, spelling: Mapping[str, str], warn: bool, unquotable: Collection[str] = frozenset()
 ) -> Options:
     """Convert the values of options. In messages, use the names in `spelling`, and omit the names in `unquotable`."""
@@ -139,7 +140,7 @@ def _validated(
     for name, value in options.items():
         try:
             quoted = name.lower() not in unquotable
-            result[name] = _option_for_uri(spelling.get(name, name), quoted).check(value, quoted)
+            result[name] = _find_uri_option(spelling.get(name, name), quoted).check(value, quoted)
         except ConfigurationError as error:
             if not warn or protects(name):
                 raise
@@ -147,7 +148,7 @@ def _validated(
     return result
 
 
-def _option_for_uri(name: str, quoted: bool) -> Option:
+def _find_uri_option(name: str, quoted: bool) -> Option:
     option = find_option(name)
     if option is None:
         hidden = "Unknown option, whose name is not shown because it may belong to a secret that is not percent-encoded"

@@ -1,13 +1,13 @@
-"""Rules that forbid contradictory combinations of options."""
+"""Rules for combinations of options, and for keywords that override options of the URI."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from itertools import combinations
 
-from gmongo._documents import Document
-from gmongo.errors import InvalidOption, InvalidURI
-from gmongo.options.table import find_option
+from gmongo._documents import Document, DocumentDict
+from gmongo.errors import ConfigurationError, InvalidOption, InvalidURI
+from gmongo.options.table import find_option, unknown_option
 
 DEFAULT_MAX_POOL_SIZE = 100
 MIN_HEARTBEAT_SECONDS = 0.5
@@ -56,7 +56,7 @@ _EXCLUSIVE_OPTIONS = (
 # Each rule has a condition on the options of a client. If the condition is true, the message is an error.
 _CLIENT_RULES: tuple[tuple[Callable[[Document], object], str], ...] = (
     (
-        lambda options: 0 < _max_pool_size(options) < options.get("minpoolsize", 0),
+        lambda options: 0 < _get_max_pool_size(options) < options.get("minpoolsize", 0),
         "minPoolSize must not be above maxPoolSize, but {minpoolsize} is above {maxpoolsize}",
     ),
     (
@@ -119,11 +119,54 @@ def any_option_set(options: Document, names: Iterable[str]) -> bool:
     return any(options.get(name.lower()) is not None for name in names)
 
 
+def validate_keyword_options(keywords: Document) -> DocumentDict:
+    """Check and convert the keyword arguments of MongoClient. Return the options by lower-case name.
+
+    If several keywords differ only in the case of the name, the last keyword takes effect.
+    Different values of a name and its alias, or of a security flag such as ``tlsInsecure``, raise
+    InvalidURI.
+    """
+    options: DocumentDict = {}
+    names: dict[str, str] = {}
+    for name, value in keywords.items():
+        option = find_option(name)
+        if option is None:
+            raise ConfigurationError(unknown_option(name, in_uri=False))
+        checked = option.check(value)
+        may_differ = option.insecure is None and names.get(option.key) == name.lower()
+        if options.get(option.key, checked) != checked and not may_differ:
+            raise InvalidURI(f"{option.name} and {name!r} are one option: their values must not differ")
+        options[option.key], names[option.key] = checked, name.lower()
+    return options
+
+
+def overriding_options(keywords: Document, uri: Document) -> DocumentDict:
+    """Return the keyword options that override options in a URI. `uri` contains the options in the URI.
+
+    The value None does not override an option that protects the client. A value that is less secure
+    than the value in the URI raises InvalidURI.
+    """
+    effective = {}
+    for key, value in keywords.items():
+        option = find_option(key)
+        if option is None or key not in uri:
+            effective[key] = value
+            continue
+        if option.insecure is not None and value is option.insecure and uri[key] is not value:
+            raise InvalidURI(
+                f"the URI has {option.name}={str(uri[key]).lower()}, which the keyword {option.name}={value} must not"
+                " override; remove one of the two"
+            )
+        if value is not None or not option.protects:
+            effective[key] = value
+    return effective
+
+
 def _relies_on_tls(options: Document) -> bool:
     """Return True if a TLS option names a file or requires a check."""
     details = ((options.get(name.lower()), find_option(name)) for name in TLS_DETAILS)
     return any(value not in (None, option and option.insecure) for value, option in details)
 
 
-def _max_pool_size(options: Document) -> int:
+def _get_max_pool_size(options: Document) -> int:
     return options.get("maxpoolsize", DEFAULT_MAX_POOL_SIZE) or 0

@@ -26,7 +26,7 @@ _DEFAULT_TIMEOUT = 20.0
 _OPTIONS_IN_TXT = frozenset(("authsource", "replicaset", "loadbalanced"))
 
 # Option key -> field of SrvName.
-_FIELDS = {
+_FIELD_OF_OPTION = {
     "srvservicename": "service_name",
     "srvmaxhosts": "max_hosts",
     "srvallowedhostssuffix": "allowed_suffix",
@@ -51,7 +51,7 @@ def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Ans
     """
     import dns.resolver
 
-    def job() -> Answer:
+    def query_dns() -> Answer:
         records: list[Any]
         try:
             reply: Any = dns.resolver.resolve(name, record_type, lifetime=timeout)
@@ -67,7 +67,7 @@ def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Ans
             if monkey.is_module_patched("socket"):
                 get_hub().destroy(destroy_loop=True)
 
-    outcome = run_in_native_thread(job, ref)
+    outcome = run_in_native_thread(query_dns, ref)
     if isinstance(outcome, Answer):
         return outcome
     raise ConfigurationError(f"DNS gave no {record_type} records of {name}: {outcome}") from outcome
@@ -84,14 +84,6 @@ class SrvName:
     host_validator: Callable[[str], object] | None = None  # returns True to accept a host. None checks the domain.
     timeout: float = _DEFAULT_TIMEOUT  # the time limit of each DNS query, in seconds
 
-    def all_hosts(self, ref: bool = True) -> Answer:
-        """Return all hosts in the SRV records, and the time to live. Raise ConfigurationError for a forbidden host."""
-        answer = self._look_up(ref)
-        for host, _ in answer.records:
-            if not self._accepts(host):
-                raise ConfigurationError(self._refusal_text(host))
-        return answer
-
     def verified_hosts(self) -> Answer:
         """Return the allowed hosts in the SRV records, and log a warning for each other host."""
         answer = self._look_up(ref=False)
@@ -100,7 +92,7 @@ class SrvName:
             if self._accepts(host):
                 accepted.append((host, port))
             else:
-                safely(_log.warning, "%s", printable(self._refusal_text(host)))
+                safely(_log.warning, "%s", printable(self._describe_refusal(host)))
         if not accepted:
             raise ConfigurationError(f"the SRV records of {self.hostname} name no host that is allowed")
         return Answer(accepted, answer.ttl)
@@ -113,8 +105,11 @@ class SrvName:
         return Answer([(host.lower().rstrip("."), port) for host, port in answer.records], answer.ttl)
 
     def seeds(self, ref: bool = True) -> list[HostPort]:
-        """Return the seeds: all hosts in the SRV records, or `max_hosts` random hosts if there are more."""
-        hosts: list[HostPort] = self.all_hosts(ref).records
+        """Return at most `max_hosts` seeds. A forbidden host raises ConfigurationError."""
+        hosts: list[HostPort] = self._look_up(ref).records
+        for host, _ in hosts:
+            if not self._accepts(host):
+                raise ConfigurationError(self._describe_refusal(host))
         return _random.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
     def options(self, validate: bool, warn: bool, normalize: bool, ref: bool = True) -> Options:
@@ -148,7 +143,7 @@ class SrvName:
         own_domain = self.hostname.partition(".")[2] if self.hostname.count(".") >= 2 else self.hostname
         return self.allowed_suffix or own_domain
 
-    def _refusal_text(self, host: str) -> str:
+    def _describe_refusal(self, host: str) -> str:
         validator = self._domain if self.host_validator is None else "srv_host_validator"
         return f"the SRV records of {self.hostname} name the host {host!r}, which {validator} does not allow"
 
@@ -159,7 +154,7 @@ def srv_name(hostname: str, options: Document, timeout: float | None = None) -> 
     The time limit of each DNS query is `timeout` in seconds. None means connectTimeoutMS, or 20 seconds.
     """
     fields: DocumentDict = {}
-    for key, field in _FIELDS.items():
+    for key, field in _FIELD_OF_OPTION.items():
         option = find_option(key)
         value = options.get(key)
         if option is not None and value is not None:

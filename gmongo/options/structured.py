@@ -71,7 +71,7 @@ def tag_sets(value: object) -> list[dict[str, str]]:
     Commas in names and values, and colons in names, must be percent-encoded.
     """
     entries = value if isinstance(value, (list, tuple)) else [value]
-    return [_tag_set(entry) for entry in entries]
+    return [_parse_tag_set(entry) for entry in entries]
 
 
 def mechanism_properties(value: object) -> DocumentDict:
@@ -81,7 +81,7 @@ def mechanism_properties(value: object) -> DocumentDict:
     in upper case.
     """
     if isinstance(value, str):
-        properties: DocumentDict = dict(_pairs(value, "comma-separated NAME:value pairs"))
+        properties: DocumentDict = dict(_split_pairs(value, "comma-separated NAME:value pairs"))
         allowed: tuple[str, ...] = STRING_PROPERTIES
     elif isinstance(value, Mapping):
         properties, allowed = dict(value), STRING_PROPERTIES + OBJECT_PROPERTIES
@@ -144,16 +144,16 @@ def allowed_hosts_suffix(value: object) -> str:
     return suffix
 
 
-def _tag_set(entry: object) -> dict[str, str]:
+def _parse_tag_set(entry: object) -> dict[str, str]:
     if isinstance(entry, Mapping):
         return dict(entry)
     if not isinstance(entry, str):
         raise Rejected("tag sets such as 'dc:ny,rack:1'")
-    pairs = _pairs(entry, "tag sets such as 'dc:ny,rack:1'") if entry else []
+    pairs = _split_pairs(entry, "tag sets such as 'dc:ny,rack:1'") if entry else []
     return {unquote_plus(name): unquote_plus(value) for name, value in pairs}
 
 
-def _pairs(text: str, rule: str) -> list[tuple[str, str]]:
+def _split_pairs(text: str, rule: str) -> list[tuple[str, str]]:
     pairs = [entry.partition(":") for entry in text.split(",")]
     if any(not name or not colon for name, colon, _ in pairs):
         raise Rejected(rule)

@@ -12,7 +12,7 @@ from gmongo._nearest import nearest
 from gmongo._truncated_repr import short
 from gmongo.errors import InvalidOption, InvalidOptionType
 from gmongo.options import objects, structured, validators
-from gmongo.options.validators import INT64_MAX, Rejected, Validator, integer, one_of
+from gmongo.options.validators import INT64_MAX, Rejected, Validator, integer, one_of, optional
 
 
 class Source(Enum):
@@ -61,13 +61,13 @@ class Option:
         raise kind(f"{self.name} must be {rule}{shown}")
 
 
-def _keyword(name: str, validate: Validator, secret: bool = False) -> Option:
+def _keyword_option(name: str, validate: Validator, secret: bool = False) -> Option:
     return Option(name, validate, source=Source.KEYWORD, secret=secret, protects=secret)
 
 
 OPTIONS = (
     # Connection pools
-    Option("maxPoolSize", integer(0, optional=True)),
+    Option("maxPoolSize", optional(integer(0))),
     Option("minPoolSize", integer(0)),
     Option("maxIdleTimeMS", validators.limit_in_seconds),
     Option("maxConnecting", integer(1)),
@@ -78,32 +78,32 @@ OPTIONS = (
     # Times
     Option("connectTimeoutMS", validators.limit_in_seconds),
     Option("socketTimeoutMS", validators.limit_in_seconds),
-    Option("timeoutMS", validators.optional_seconds),
+    Option("timeoutMS", optional(validators.seconds)),
     Option("serverSelectionTimeoutMS", validators.seconds),
     Option("heartbeatFrequencyMS", validators.positive_seconds),
     Option("localThresholdMS", validators.milliseconds),
     # Topology
-    Option("replicaSet", validators.optional_string),
+    Option("replicaSet", optional(validators.string)),
     Option("directConnection", validators.boolean),
     Option("loadBalanced", validators.boolean),
     Option("serverMonitoringMode", one_of("auto", "stream", "poll")),
     Option("srvServiceName", validators.service_name),
     Option("srvMaxHosts", integer(0)),
     Option("srvAllowedHostsSuffix", structured.allowed_hosts_suffix, protects=True),
-    _keyword("srv_host_validator", objects.callable_or_none),
-    _keyword("server_selector", objects.callable_or_none),
+    _keyword_option("srv_host_validator", objects.callable_or_none),
+    _keyword_option("server_selector", objects.callable_or_none),
     Option("connect", validators.optional_boolean),
     # Connections
-    Option("appName", validators.appname),
+    Option("appName", optional(validators.appname)),
     Option("compressors", structured.compressors),
     Option("zlibCompressionLevel", integer(-1, 9)),
     Option("proxyHost", validators.string, repeat=Repeat.ERROR),
     Option("proxyPort", integer(1, 65535), repeat=Repeat.ERROR),
     Option("proxyUsername", validators.string, repeat=Repeat.ERROR, secret=True),
     Option("proxyPassword", validators.string, repeat=Repeat.ERROR, secret=True),
-    _keyword("driver", objects.instance_of("DriverInfo")),
-    _keyword("server_api", objects.instance_of("ServerApi")),
-    _keyword("event_listeners", objects.event_listeners),
+    _keyword_option("driver", objects.instance_of("DriverInfo")),
+    _keyword_option("server_api", objects.instance_of("ServerApi")),
+    _keyword_option("event_listeners", objects.event_listeners),
     # TLS
     Option("tls", validators.boolean, aliases=("ssl",), protects=True, insecure=False),
     Option("tlsInsecure", validators.boolean, insecure=True),
@@ -112,27 +112,27 @@ OPTIONS = (
     Option("tlsCAFile", validators.path, protects=True),
     Option("tlsCRLFile", validators.path, protects=True),
     Option("tlsCertificateKeyFile", validators.path, protects=True),
-    Option("tlsCertificateKeyFilePassword", validators.optional_string, secret=True, protects=True),
+    Option("tlsCertificateKeyFilePassword", optional(validators.string), secret=True, protects=True),
     Option("tlsDisableCertificateRevocationCheck", validators.boolean, insecure=True),
     Option("tlsDisableOCSPEndpointCheck", validators.boolean, insecure=True),
     # Authentication
     Option("authMechanism", one_of(*structured.MECHANISMS), protects=True),
     Option("authMechanismProperties", structured.mechanism_properties, secret=True),
     Option("authSource", validators.string, protects=True),
-    _keyword("username", validators.optional_string, secret=True),
-    _keyword("password", validators.optional_string, secret=True),
-    _keyword("auto_encryption_opts", objects.instance_of("AutoEncryptionOpts"), secret=True),
+    _keyword_option("username", optional(validators.string), secret=True),
+    _keyword_option("password", optional(validators.string), secret=True),
+    _keyword_option("auto_encryption_opts", objects.instance_of("AutoEncryptionOpts"), secret=True),
     # Reads and writes
     Option("retryReads", validators.boolean),
     Option("retryWrites", validators.boolean),
     Option("maxAdaptiveRetries", integer(0), aliases=("max_adaptive_retries",)),
     Option("enableOverloadRetargeting", validators.boolean, aliases=("enable_overload_retargeting",)),
     Option("baseBackoffMS", validators.seconds),
-    Option("readConcernLevel", validators.optional_string),
+    Option("readConcernLevel", optional(validators.string)),
     Option("readPreference", one_of(*structured.READ_PREFERENCES)),
     Option("readPreferenceTags", structured.tag_sets, repeat=Repeat.LIST, decodes=True),
     Option("maxStalenessSeconds", validators.staleness),
-    _keyword("read_preference", objects.read_preference),
+    _keyword_option("read_preference", objects.read_preference),
     Option("w", structured.write_acknowledgement),
     Option("wTimeoutMS", integer(0, INT64_MAX), deprecated=("wtimeout",)),
     Option("journal", validators.boolean, deprecated=("j",)),
@@ -142,13 +142,13 @@ OPTIONS = (
     Option("uuidRepresentation", structured.uuid_representation),
     Option("unicode_decode_error_handler", one_of("strict", "replace", "ignore")),
     Option("datetime_conversion", structured.datetime_conversion),
-    _keyword("document_class", objects.document_class),
-    _keyword("type_registry", objects.type_registry),
-    _keyword("tzinfo", objects.tzinfo),
+    _keyword_option("document_class", objects.document_class),
+    _keyword_option("type_registry", objects.instance_of("TypeRegistry", "a bson.codec_options.TypeRegistry")),
+    _keyword_option("tzinfo", objects.instance_of("tzinfo", "a datetime.tzinfo")),
     # Observability
-    _keyword("tracing", objects.tracing),
-    _keyword("metrics", objects.metrics),
-    _keyword("slow_operation_ms", validators.optional_seconds),
+    _keyword_option("tracing", objects.tracing),
+    _keyword_option("metrics", objects.metrics),
+    _keyword_option("slow_operation_ms", optional(validators.seconds)),
 )
 """All options of a client."""
 
@@ -164,7 +164,7 @@ def find_option(name: str) -> Option | None:
 
 
 # An unknown name that contains one of these words is probably a misspelled name of a security option.
-_PROTECTIVE = ("tls", "ssl", "auth", "cert", "crypt", "secur")
+_PROTECTIVE_WORDS = ("tls", "ssl", "auth", "cert", "crypt", "secur")
 # Option that PyMongo 4 removed -> option that replaces it.
 _SUCCESSORS = {
     "ssl_ca_certs": "tlsCAFile",
@@ -189,7 +189,7 @@ def protects(name: str) -> bool:
         return option.protects
     letters = _NO_LETTERS.sub("", unicodedata.normalize("NFKC", unquote_plus(name)).lower())
     protective = (key for key, option in _BY_NAME.items() if option.protects)
-    return any(each in letters for each in _PROTECTIVE) or nearest(letters, protective) is not None
+    return any(each in letters for each in _PROTECTIVE_WORDS) or nearest(letters, protective) is not None
 
 
 def unknown_option(name: str, in_uri: bool) -> str:

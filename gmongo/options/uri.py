@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from gmongo._documents import DocumentDict
+from gmongo._documents import Document, DocumentDict
 from gmongo.errors import InvalidURI
-from gmongo.options.hosts import DEFAULT_PORT, Address, split_encoded_hosts
+from gmongo.options.hosts import DEFAULT_PORT, Address, split_hosts
 from gmongo.options.mapping import Options
 from gmongo.options.query import refuse_hidden_options, split_options
 from gmongo.options.rules import check_uri
 from gmongo.options.srv import srv_hostname, srv_name
 from gmongo.options.table import find_option
 from gmongo.options.uri_parts import parse_namespace, parse_userinfo, split_uri
+
+_NO_OPTIONS: Document = {}
 
 
 def read_uri(
@@ -22,16 +24,15 @@ def read_uri(
     warn: bool = False,
     normalize: bool = True,
     connect_timeout: float | None = None,
-    srv_service_name: str | None = None,
-    srv_max_hosts: int | None = None,
-    srv_allowed_hosts_suffix: str | None = None,
-    srv_host_validator: Callable[[str], object] | None = None,
+    srv_options: Document = _NO_OPTIONS,
     resolve: bool = True,
 ) -> DocumentDict:
     """Parse a connection string. :func:`gmongo.uri_parser.parse_uri` describes the other parameters and the result.
 
     The field ``own`` of the result contains the options in the URI, without the options that DNS or the scheme sets.
 
+    :param srv_options: options that override the options of the URI, by lower-case name. A value of
+        None has no effect.
     :param resolve: False to send no DNS query. The only node of a ``mongodb+srv`` URI then has the port None.
     """
     if not isinstance(uri, str):
@@ -42,14 +43,9 @@ def read_uri(
     database, collection = parse_namespace(parts.path)
     own = split_options(parts.options, validate, warn, normalize, parts.has_slash) if parts.options else Options()
     options = own.copy()
-    arguments = _checked_arguments(
-        srvServiceName=srv_service_name,
-        srvMaxHosts=srv_max_hosts,
-        srvAllowedHostsSuffix=srv_allowed_hosts_suffix,
-        srv_host_validator=srv_host_validator,
-    )
+    arguments = {key: _check_option(key, value) for key, value in srv_options.items() if value is not None}
     fqdn = srv_hostname(parts.hosts) if parts.srv else None
-    nodes: Sequence[Address] = [(fqdn, None)] if fqdn else split_encoded_hosts(parts.hosts, default_port)
+    nodes: Sequence[Address] = [(fqdn, None)] if fqdn else split_hosts(parts.hosts, default_port)
     if validate:
         check_uri({**options, **arguments}, len(nodes), parts.srv)
     if fqdn is not None and resolve:
@@ -71,7 +67,6 @@ def read_uri(
     }
 
 
-def _checked_arguments(**arguments: object) -> DocumentDict:
-    """Convert the arguments that are not None. The keys of the result are option keys."""
-    options = {name: find_option(name) for name, value in arguments.items() if value is not None}
-    return {option.key: option.check(arguments[name]) for name, option in options.items() if option}
+def _check_option(name: str, value: object) -> object:
+    option = find_option(name)
+    return value if option is None else option.check(value)

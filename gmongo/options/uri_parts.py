@@ -63,7 +63,7 @@ def parse_userinfo(userinfo: str) -> tuple[str, str]:
     username, _, password = userinfo.partition(":")
     if not username:
         raise InvalidURI("the username of a URI must not be empty")
-    return _decoded(username), _decoded(password)
+    return _decode(username), _decode(password)
 
 
 def parse_namespace(path: str) -> tuple[str | None, str | None]:
@@ -80,5 +80,5 @@ def parse_namespace(path: str) -> tuple[str | None, str | None]:
     return database, collection if dot else None
 
 
-def _decoded(component: str) -> str:
+def _decode(component: str) -> str:
     return unquote_plus(component) if _FORM_ENCODED.fullmatch(component) else unquote(component)

@@ -42,17 +42,20 @@ def boolean(value: object) -> bool:
 
 
 def optional_boolean(value: object) -> bool:
-    """Convert a value as :func:`boolean` does. None gives False."""
+    """Convert a value as :func:`boolean` does. The result for None is False."""
     return False if value is None else boolean(value)
 
 
-def integer(minimum: int, maximum: int = INT32_MAX, *, optional: bool = False) -> Validator:
-    """Return a validator of integers from `minimum` to `maximum`, and of None if `optional` is True."""
+def optional(validator: Validator) -> Validator:
+    """Return a validator that accepts None, and the values that `validator` accepts."""
+    return lambda value: None if value is None else validator(value)
+
+
+def integer(minimum: int, maximum: int = INT32_MAX) -> Validator:
+    """Return a validator of integers from `minimum` to `maximum`."""
     rule = f"an integer from {minimum} to {maximum}"
 
-    def validate(value: object) -> int | None:
-        if value is None and optional:
-            return None
+    def validate(value: object) -> int:
         number = _as_integer(value, rule)
         if not minimum <= number <= maximum:
             raise Rejected(rule)
@@ -96,14 +99,9 @@ def positive_seconds(value: object) -> float:
     return converted
 
 
-def optional_seconds(value: object) -> float | None:
-    """Convert a value as :func:`seconds` does. None stays None and 0 stays 0."""
-    return None if value is None else seconds(value)
-
-
 def limit_in_seconds(value: object) -> float | None:
     """Convert a value as :func:`seconds` does. Convert 0 and None, which mean no limit, to None."""
-    return optional_seconds(value) or None
+    return None if value is None else seconds(value) or None
 
 
 def string(value: object) -> str:
@@ -111,11 +109,6 @@ def string(value: object) -> str:
     if isinstance(value, str):
         return value
     raise Rejected("a string", wrong_type=True)
-
-
-def optional_string(value: object) -> str | None:
-    """Check a string, or None."""
-    return None if value is None else string(value)
 
 
 def path(value: Any) -> str | None:
@@ -143,10 +136,10 @@ def one_of(*choices: str) -> Validator:
     return validate
 
 
-def appname(value: object) -> str | None:
+def appname(value: object) -> str:
     """Check a string of at most 128 bytes of UTF-8."""
-    name = optional_string(value)
-    if name is not None and len(name.encode("utf-8")) > _MAX_APPNAME_BYTES:
+    name = string(value)
+    if len(name.encode("utf-8")) > _MAX_APPNAME_BYTES:
         raise Rejected(f"at most {_MAX_APPNAME_BYTES} bytes of UTF-8")
     return name
 

@@ -11,7 +11,7 @@ import gmongo
 from gmongo.auth.credential import credential_of
 from gmongo.auth_oidc import OIDCCallback
 from gmongo.errors import ConfigurationError
-from gmongo.options import validate_keyword_options
+from gmongo.options.rules import validate_keyword_options
 from tests.support.cases import with_cases
 
 

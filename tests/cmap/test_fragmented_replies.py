@@ -15,8 +15,8 @@ from gevent.server import StreamServer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gmongo._tls import tls_context
 from gmongo.cmap.connection import Connection
-from gmongo.options.tls import tls_context
 from gmongo.wire import checksum
 from gmongo.wire.message import CHECKSUM_PRESENT, MORE_TO_COME, OP_COMPRESSED, OP_MSG, OP_REPLY, encode_op_msg
 from gmongo.wire.tls import Tls

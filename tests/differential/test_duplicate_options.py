@@ -19,7 +19,8 @@ import pytest
 
 import gmongo
 from gmongo.errors import ConfigurationError
-from gmongo.options import srv, tls_enabled
+from gmongo.options import srv
+from gmongo.options.client_values import tls_enabled
 from gmongo.options.table import OPTIONS, Option, Source, find_option
 from tests.support.cases import rows
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gmongo import MongoClient
+from gmongo._tls import tls_context
 from gmongo.errors import ConfigurationError, InsecureConnectionWarning, InvalidURI
-from gmongo.options import tls_context
 from gmongo.options.table import OPTIONS, find_option
 from tests.support.cases import with_cases
 

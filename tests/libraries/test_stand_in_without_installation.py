@@ -13,7 +13,7 @@ import gmongo
 from gmongo._stand_in.module_aliases import PYMONGO_VERSION
 from gmongo._stand_in.pymongo import grid_file
 
-installing: Any = importlib.import_module("gmongo._stand_in.install")
+installing: Any = importlib.import_module("gmongo._stand_in.finder")
 
 
 def module(name: str, **content: object) -> ModuleType:

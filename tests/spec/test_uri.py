@@ -9,7 +9,8 @@ import pytest
 
 from gmongo.auth.credential import Credential, credential_of
 from gmongo.errors import ConfigurationError
-from gmongo.options import check_combination, read_concern, write_concern
+from gmongo.options.client_values import read_concern, write_concern
+from gmongo.options.rules import check_combination
 from gmongo.options.uri import read_uri
 from gmongo.read_concern import ReadConcern
 from gmongo.write_concern import WriteConcern

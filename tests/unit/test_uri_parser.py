@@ -9,7 +9,8 @@ import pytest
 
 from gmongo._native_threads import result_or_exception
 from gmongo.errors import ConfigurationError, InvalidURI
-from gmongo.options import check_combination, srv, uri_parts, validate_keyword_options
+from gmongo.options import srv, uri_parts
+from gmongo.options.rules import check_combination, validate_keyword_options
 from gmongo.options.table import OPTIONS, Source
 from gmongo.options.uri import read_uri
 from gmongo.uri_parser import parse_uri, split_options
@@ -141,7 +142,7 @@ class TestSrv:
     def test_background_srv_query_does_not_keep_event_loop_alive(self, records: Any) -> None:
         resolver = records("a.example.com")
         name = srv.srv_name("x.example.com", {})
-        name.all_hosts()
+        name.seeds()
         name.verified_hosts()
         assert resolver.refs == [True, False]
 

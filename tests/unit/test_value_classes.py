@@ -16,7 +16,7 @@ import pytest
 from gmongo import InsertOne, MongoClient, monitoring
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.collation import Collation
-from gmongo.options import Options
+from gmongo.options.mapping import Options
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import Nearest, Primary, Secondary
 from gmongo.results import UpdateResult
@@ -33,6 +33,8 @@ MUTABLE = {
     "gmongo.auth_oidc:OIDCIdPInfo",
     "gmongo.auth_oidc:OIDCCallbackContext",
     "gmongo.auth_oidc:OIDCCallbackResult",
+    "gmongo.encryption_options:RangeOpts",
+    "gmongo.encryption_options:StringOpts",
     "gmongo.execution.operation:OperationContext",
     "gmongo.stable_api.rules:Finding",
     "gmongo.engines.collection_bulk:_Run",

@@ -11,7 +11,7 @@ from typing import ClassVar, NoReturn
 from gmongo.errors import ConfigurationError
 from gmongo.gridfs import DEFAULT_CHUNK_SIZE, NoFile
 
-__all__ = ["DEFAULT_CHUNK_SIZE", "AsyncGridFS", "AsyncGridFSBucket", "AsyncMongoClient", "NoFile"]
+__all__ = ["DEFAULT_CHUNK_SIZE", "AsyncMongoClient", "NoFile"]
 
 __path__: list[str] = []  # makes the module a package, so that pymongo.asynchronous.mongo_client can be imported
 
@@ -28,27 +28,18 @@ class Placeholder:
         return GenericAlias(cls, item)
 
 
-def _placeholder(name: str, *bases: type[object]) -> type[object]:
+def _create_placeholder(name: str, *bases: type[object]) -> type[object]:
     why = "it needs asyncio, and gmongo is for greenlets: use MongoClient"
     return type(name, bases or (Placeholder,), {"__module__": __name__, "why": why})
 
 
-AsyncMongoClient = _placeholder("AsyncMongoClient")
-AsyncDatabase = _placeholder("AsyncDatabase")
-AsyncCollection = _placeholder("AsyncCollection")
-AsyncCursor = _placeholder("AsyncCursor")
-AsyncRawBatchCursor = _placeholder("AsyncRawBatchCursor")
-AsyncCommandCursor = _placeholder("AsyncCommandCursor")
-AsyncRawBatchCommandCursor = _placeholder("AsyncRawBatchCommandCursor")
-AsyncClientSession = _placeholder("AsyncClientSession")
-AsyncChangeStream = _placeholder("AsyncChangeStream")
-AsyncClusterChangeStream = _placeholder("AsyncClusterChangeStream", AsyncChangeStream)
-AsyncDatabaseChangeStream = _placeholder("AsyncDatabaseChangeStream", AsyncChangeStream)
-AsyncCollectionChangeStream = _placeholder("AsyncCollectionChangeStream", AsyncChangeStream)
-AsyncClientEncryption = _placeholder("AsyncClientEncryption")
-AsyncHTTPProxyKMSConnect = _placeholder("AsyncHTTPProxyKMSConnect")
-AsyncGridFS = _placeholder("AsyncGridFS")
-AsyncGridFSBucket = _placeholder("AsyncGridFSBucket")
-AsyncGridIn = _placeholder("AsyncGridIn")
-AsyncGridOut = _placeholder("AsyncGridOut")
-AsyncGridOutCursor = _placeholder("AsyncGridOutCursor")
+AsyncMongoClient = _create_placeholder("AsyncMongoClient")
+_NAMES = """
+AsyncDatabase AsyncCollection AsyncClientSession AsyncClientEncryption AsyncHTTPProxyKMSConnect
+AsyncCursor AsyncRawBatchCursor AsyncCommandCursor AsyncRawBatchCommandCursor
+AsyncGridFS AsyncGridFSBucket AsyncGridIn AsyncGridOut AsyncGridOutCursor
+"""
+globals().update((name, _create_placeholder(name)) for name in _NAMES.split())
+AsyncChangeStream = _create_placeholder("AsyncChangeStream")
+_STREAMS = ("AsyncClusterChangeStream", "AsyncDatabaseChangeStream", "AsyncCollectionChangeStream")
+globals().update((name, _create_placeholder(name, AsyncChangeStream)) for name in _STREAMS)

@@ -7,22 +7,7 @@ from gmongo.operations.client_bulk import USUAL_LIMITS
 from gmongo.options.structured import _UUID_REPRESENTATIONS
 from gmongo.read_preferences import _ReadPreference
 
-__all__ = [
-    "CONNECT_TIMEOUT",
-    "HEARTBEAT_FREQUENCY",
-    "LOCAL_THRESHOLD_MS",
-    "MAX_BSON_SIZE",
-    "MAX_CONNECTING",
-    "MAX_MESSAGE_SIZE",
-    "MAX_POOL_SIZE",
-    "MAX_SUPPORTED_WIRE_VERSION",
-    "MAX_WRITE_BATCH_SIZE",
-    "MIN_POOL_SIZE",
-    "MIN_SUPPORTED_WIRE_VERSION",
-    "SERVER_SELECTION_TIMEOUT",
-    "_UUID_REPRESENTATIONS",
-    "validate_read_preference",
-]
+__all__ = ["MAX_SUPPORTED_WIRE_VERSION", "MIN_SUPPORTED_WIRE_VERSION", "_UUID_REPRESENTATIONS"]
 
 MAX_WRITE_BATCH_SIZE, MAX_MESSAGE_SIZE, MAX_BSON_SIZE, _ = USUAL_LIMITS
 MAX_POOL_SIZE = 100

@@ -13,14 +13,14 @@ from gmongo.gridfs import bucket, grid_fs, storage
 
 __all__ = [*gridfs.__all__, "Collection", "Database"]  # noqa: PLE0604 - all elements are strings
 
-_USERS = {"Collection": (storage,), "Database": (bucket, grid_fs), "GridOutCursor": (bucket,)}
+_MODULES_WITH_CLASS = {"Collection": (storage,), "Database": (bucket, grid_fs), "GridOutCursor": (bucket,)}
 
 
-class _GridFile(ModuleType):
+class _GridFileModule(ModuleType):
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
-        for module in _USERS.get(name, ()):
+        for module in _MODULES_WITH_CLASS.get(name, ()):
             setattr(module, name, value)
 
 
-sys.modules[__name__].__class__ = _GridFile
+sys.modules[__name__].__class__ = _GridFileModule

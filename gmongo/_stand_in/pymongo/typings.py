@@ -11,16 +11,7 @@ from gmongo._documents import Document
 from gmongo.collation import Collation
 from gmongo.wire.address import Address as _Address
 
-__all__ = [
-    "ClusterTime",
-    "_Address",
-    "_CollationIn",
-    "_DocumentOut",
-    "_DocumentType",
-    "_DocumentTypeArg",
-    "_Pipeline",
-    "strip_optional",
-]
+__all__ = ["_Address", "_DocumentOut", "_DocumentType", "_DocumentTypeArg"]
 
 _T = TypeVar("_T")
 _CollationIn: TypeAlias = Document | Collation
