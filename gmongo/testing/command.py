@@ -75,6 +75,7 @@ class CommandError(Exception):
         self.fields: Mapping[str, Any] = fields
 
     def reply(self) -> dict[str, Any]:
+        """Return the error as a reply document."""
         labels = {"errorLabels": self.labels} if self.labels else {}
         code = {} if self.code == NO_CODE else {"code": self.code, "codeName": self.name}
         return {**labels, "ok": 0.0, "errmsg": self.message, **code, **self.fields}

@@ -209,7 +209,7 @@ class Connection:
         wait_for(faults.not_frozen)
         if faults.partitioned:
             return
-        if network.draw_loss():
+        if network.loses():
             raise CloseConnection
         if faults.take_garbage(command):
             message = b"\xff" * len(message)

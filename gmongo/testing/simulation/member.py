@@ -262,13 +262,13 @@ class Member:
             hint = did_you_mean(str(command), names)
             raise ValueError(f"command is {command!r}, which is not the name of a command{hint}")
 
-    def await_change(self, version: Mapping[str, Any], seconds: float) -> None:
+    def await_change(self, known: Mapping[str, Any], seconds: float) -> None:
         """Wait while the topologyVersion of the member does not change.
 
-        :param version: the topologyVersion that the client knows.
+        :param known: the topologyVersion that the client knows.
         :param seconds: the longest wait in seconds.
         """
-        if version.get("processId") == self._process and version.get("counter") == self._version:
+        if known.get("processId") == self._process and known.get("counter") == self._version:
             self._change.wait(seconds)
 
 

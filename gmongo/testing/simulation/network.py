@@ -45,7 +45,7 @@ class Network:
     def loss(self, share: float) -> None:
         self._loss = _check_range("loss", share, 1)
 
-    def draw_loss(self) -> bool:
+    def loses(self) -> bool:
         """Decide at random if the next reply is lost. Return True if the reply is lost."""
         return self.loss > 0 and self.random.random() < self.loss
 
