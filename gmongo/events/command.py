@@ -37,6 +37,7 @@ class SentCommand:
         name = self.name.lower()
         self.sensitive = name in SENSITIVE or (name in _HELLO_COMMANDS and "speculativeAuthenticate" in command)
         self.started = _clock.monotonic()
+        self.event_fields: DocumentDict = {}  # common fields of the events, set before the first event
 
 
 class CommandEvents:
@@ -56,7 +57,15 @@ class CommandEvents:
     def started(self, sent: SentCommand) -> None:
         command = {} if sent.sensitive else sent.command
         if self._listeners:
-            event = CommandStartedEvent(sent.command, **_common_fields(sent))
+            sent.event_fields = {
+                "request_id": sent.request_id,
+                "connection_id": sent.connection.address,
+                "operation_id": sent.operation_id,
+                "service_id": sent.connection.service_id,
+                "database_name": sent.database,
+                "server_connection_id": sent.connection.hello.connection_id,
+            }
+            event = CommandStartedEvent(sent.command, **sent.event_fields)
             event.command = command
             publish(self._listeners, "started", event)
         if self._is_logged():
@@ -66,7 +75,7 @@ class CommandEvents:
         shown = {} if sent.sensitive else reply
         if self._listeners:
             elapsed = timedelta(seconds=duration)
-            event = CommandSucceededEvent(elapsed, shown, sent.name, **_common_fields(sent))
+            event = CommandSucceededEvent(elapsed, shown, sent.name, **sent.event_fields)
             publish(self._listeners, "succeeded", event)
         if self._is_logged():
             self._log("Command succeeded", sent, {"reply": (log.document_text, shown)}, duration)
@@ -77,7 +86,7 @@ class CommandEvents:
             failure = {key: failure[key] for key in ("code", "codeName", "errorLabels") if key in failure}
         if self._listeners:
             elapsed = timedelta(seconds=duration)
-            event = CommandFailedEvent(elapsed, failure, sent.name, **_common_fields(sent))
+            event = CommandFailedEvent(elapsed, failure, sent.name, **sent.event_fields)
             publish(self._listeners, "failed", event)
         if self._is_logged():
             self._log("Command failed", sent, {"failure": (log.document_text, failure)}, duration)
@@ -102,17 +111,6 @@ class CommandEvents:
             fields["serviceId"] = str(connection.service_id)
         structured = log.Structured(fields, lazy)
         log.log(self._logger, log.Details(structured), structured)
-
-
-def _common_fields(sent: SentCommand) -> DocumentDict:
-    return {
-        "request_id": sent.request_id,
-        "connection_id": sent.connection.address,
-        "operation_id": sent.operation_id,
-        "service_id": sent.connection.service_id,
-        "database_name": sent.database,
-        "server_connection_id": sent.connection.hello.connection_id,
-    }
 
 
 def _failure_document(error: BaseException) -> tuple[DocumentDict, bool]:
