@@ -23,7 +23,7 @@ _REQUIRED_PACKAGE = "the package opentelemetry-api, which is not installed (pip 
 
 @dataclass(frozen=True)
 class TelemetrySettings:
-    """Settings of the observers of a client. None selects the global provider."""
+    """Settings of the observers of a client. The provider None is the global provider."""
 
     traces: bool = False
     query_text_max_length: int = 0  # the maximum length of the command text in a span. 0 shows no text.
@@ -50,7 +50,7 @@ def telemetry_settings(tracing: Document | None, metrics: Document | None, slow:
 def observers_of(settings: TelemetrySettings) -> Observers | None:
     """Return the observers that the client options enable, or None if no observer is enabled."""
     observers: list[Observer] = []
-    if settings.slow is not None:  # must be the first observer, because the log line precedes the span
+    if settings.slow is not None:  # the first observer, because its log line precedes the end of the span
         from gmongo._telemetry.slow import SlowOperations
 
         observers.append(SlowOperations(settings.slow, settings.query_text_max_length))
