@@ -115,8 +115,8 @@ const collapsibleList = (title, inside) => {
   };
   return made;
 };
-const retries = each => `Retries: ${each.retries} after overload (${each.slept.toFixed(1)} s backed off, ${each.exhausted} times no ` +
-  `token, ${each.tokens} tokens left), ${each.others} others. Failed attempts: ${each.errors}.`;
+const retries = each => `Retries after overload: ${each.retries} (${each.slept.toFixed(1)} s of backoff, ${each.exhausted} operations without ` +
+  `a token, ${each.tokens} remaining tokens). Other retries: ${each.others}. Failed attempts: ${each.errors}.`;
 
 const client = () => {
   const heading = element("h3"), counters = element("p", {class: "quiet", "data-table": "retries"});
@@ -211,10 +211,10 @@ const refresh = async () => {
     const state = await reply.json();
     show(state);
     updateTrends(state);
-    setText(byId("time"), `as of ${new Date().toLocaleTimeString()}`);
+    setText(byId("time"), `State as of ${new Date().toLocaleTimeString()}`);
     setText(byId("trouble"), "");
   } catch (error) {
-    setText(byId("trouble"), `not refreshed: ${error.message}`);
+    setText(byId("trouble"), `The page was not refreshed: ${error.message}`);
   }
   setTimeout(refresh, 1000);
 };
