@@ -14,7 +14,7 @@ from gevent import Timeout, sleep
 from gmongo._documents import Document, DocumentDict, Value, without_none
 from gmongo._inherited_options import InheritedOptions
 from gmongo._parameter_docs import SHARED, describes_parameters
-from gmongo._telemetry.observers import observers_of
+from gmongo._telemetry.settings import observers_of
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo._traceback_scrub import clears_locals
 from gmongo._truncated_repr import short

@@ -1,22 +1,33 @@
-"""Automatic encryption and decryption of one client."""
+"""Automatic encryption and decryption of one client, with libmongocrypt and mongocryptd.
+
+mongocryptd is a local process that marks the values to encrypt in a command.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import bson
 from bson.raw_bson import RawBSONDocument
+from gevent import sleep
 
-from gmongo._documents import Document
+from gmongo._documents import Document, DocumentDict
 from gmongo._encryption.explicit import open_handle
 from gmongo._encryption.key_vault import Client, KeyVault, key_vault, split_namespace
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import contexts
 from gmongo._encryption.machine import Machine
-from gmongo._encryption.query_analysis import Mongocryptd
+from gmongo._redaction import redacted
+from gmongo._safe_log import safely
 from gmongo.encryption_options import AutoEncryptionOpts
-from gmongo.errors import EncryptionError
+from gmongo.errors import EncryptionError, ServerSelectionTimeoutError
+from gmongo.events import log
+from gmongo.execution.operation import OperationContext
+from gmongo.operations.run_command import RunCommand
+from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 
 
@@ -45,7 +56,7 @@ class Encrypter:
         self._internal: Client | None = None
         self._mongocryptd: Mongocryptd | None = None
         self._encrypts = not options._bypass_auto_encryption
-        if options._settings.analyses and self._encrypts and self._handle.crypt_shared_version is None:
+        if options._settings.analyses and self._encrypts and not self._handle.has_crypt_shared:
             self._mongocryptd = Mongocryptd(options, new_silent_client)
         kms = Kms(options._kms_tls, options._kms_connect_callback)
         self._machine = Machine(self._handle, weakref.proxy(self), kms)
@@ -70,7 +81,7 @@ class Encrypter:
         )
         return None if decrypted == reply else decrypted
 
-    # Requests to servers for the state machine
+    # Requests of libmongocrypt to servers. Filters, commands and replies are encoded documents.
 
     def keys(self, filter: bytes) -> list[bytes]:
         client = self.options._key_vault_client or self._client_for_keys()
@@ -88,10 +99,10 @@ class Encrypter:
         return self._mongocryptd.analyse(database, command)
 
     def _client_for_keys(self) -> Client:
-        """Return the encrypted client if its pool is unlimited, otherwise a second client.
+        """Return the client itself if its pool is unlimited, otherwise a second client.
 
-        An operation reads keys while it uses a connection. If the pool is limited, such operations could check out all
-        connections, and wait forever for another connection.
+        An operation reads keys while the operation uses a connection. With a limited pool, operations could check out
+        all connections, and then wait forever for a connection that reads keys.
         """
         client = self._client()
         if client is None:
@@ -111,3 +122,78 @@ class Encrypter:
         for each in (internal, self._mongocryptd):
             if each is not None:
                 each.close()
+
+
+_SELECTION_TIMEOUT_MS = 10_000
+# Command fields without application data. Error messages of mongocryptd may quote these fields.
+_SCHEMA_FIELDS = ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas", "$db")
+_POLL_INTERVAL, _MAX_POLLS = 0.002, 500  # seconds between two checks, and number of checks
+
+
+class Mongocryptd:
+    """Client that also starts mongocryptd. `new_client` creates a client without events and logs."""
+
+    def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., Client]) -> None:
+        self._client: Client = new_client(
+            options._mongocryptd_uri, connect=False, serverSelectionTimeoutMS=_SELECTION_TIMEOUT_MS
+        )
+        self._command = options._mongocryptd_command
+        self._spawns = not options._mongocryptd_bypass_spawn
+        self._spawned = False
+
+    def analyse(self, database: str, command: bytes) -> bytes:
+        """Return the reply of mongocryptd, which contains the command with marks at the values to encrypt."""
+        operation = _AnalyseCommand(OperationContext(database), RawBSONDocument(command))
+        if self._spawns and not self._spawned:
+            self._spawn()
+        try:
+            reply: bytes = self._client._executor.run(operation)
+        except ServerSelectionTimeoutError:
+            if not self._spawns:
+                raise
+            self._spawn()
+            reply = self._client._executor.run(operation)
+        return reply
+
+    def _spawn(self) -> None:
+        self._spawned = True
+        if shutil.which(self._command[0]) is None:
+            text = "mongocryptd cannot be started: PATH contains no %r (mongocryptd_spawn_path)"
+            safely(log.encryption_log.warning, text, self._command[0])
+            return
+        spawn_detached(self._command)
+
+    def close(self) -> None:
+        """Close the connections. mongocryptd exits after its idle timeout."""
+        self._client.close()
+
+
+class _AnalyseCommand(RunCommand):
+    """Operation that sends a command to mongocryptd for analysis. The result is the encoded reply."""
+
+    takes_session = False
+
+    def decode(self, body: Buffer) -> DocumentDict:
+        self._encoded = bytes(body)
+        values = [value for field, value in self._command.items() if field not in (self.name, *_SCHEMA_FIELDS)]
+        return dict(redacted(super().decode(body), values))
+
+    def result(self, reply: DocumentDict, address: Address) -> bytes:
+        return self._encoded
+
+
+def spawn_detached(command: Sequence[str]) -> None:
+    """Start a process that is not a child of this process, without blocking the event loop.
+
+    A shell starts the process in the background, without standard streams, and exits.
+    """
+    streams = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)]
+    arguments = ["sh", "-c", '"$@" &', "sh", *command]
+    process = os.posix_spawn("/bin/sh", arguments, os.environ, file_actions=streams, setsid=True)
+    for _ in range(_MAX_POLLS):
+        try:
+            if os.waitpid(process, os.WNOHANG)[0] == process:
+                return
+        except ChildProcessError:  # the event loop has already collected the exit status of the shell
+            return
+        sleep(_POLL_INTERVAL)

@@ -5,38 +5,19 @@ Source: Client Side Encryption, "Queryable Encryption Create and Drop Collection
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from gmongo._documents import Document, DocumentDict
 from gmongo._inherited_options import internals_of
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError
-from gmongo.execution.executor import Executor
-from gmongo.execution.operation import OperationContext
 from gmongo.execution.sessions import SessionHandle
 from gmongo.operations.run_command import WriteCommand
 
 _CLUSTERED = {"key": {"_id": 1}, "unique": True}
 INDEX = [("__safeContent__", 1)]
-
-
-class Database(Protocol):
-    """The part of a :class:`~gmongo.database.Database` that the functions of this module use."""
-
-    _executor: Executor
-
-    @property
-    def _context(self) -> OperationContext: ...
-
-    @property
-    def client(self) -> Any: ...
-
-    @property
-    def name(self) -> str: ...
-
-    def list_collections(self, session: Any, filter: Document) -> Iterable[DocumentDict]: ...
+Database = Any  # an object of the class `gmongo.database.Database`
 
 
 def state_collections(name: str, encrypted_fields: Document) -> tuple[str, str]:
@@ -71,7 +52,7 @@ def create_state_collections(
 def encrypted_fields_of(
     database: Database, name: str, session: SessionHandle | None, *, query_server: bool
 ) -> Document | None:
-    """Return the encrypted fields from the client options, or if `query_server` is True, from the server."""
+    """Return encrypted fields from the client options, or with `query_server`, from the server."""
     encrypter = internals_of(database.client)._encrypter
     if encrypter is None:
         return None

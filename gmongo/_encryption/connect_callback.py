@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from gevent import Timeout, socket, spawn
-from gevent.ssl import SSLContext
 
 from gmongo._traceback_scrub import clears_locals
+from gmongo.auth.http import default_tls_context
 from gmongo.errors import ConfigurationError
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-_LONGEST_ANSWER = 64 * 1024
-_PIECE = 64 * 1024
-_END = b"\r\n\r\n"
+_MAX_RESPONSE_SIZE = 64 * 1024
+_BUFFER_SIZE = 64 * 1024
+_END_OF_RESPONSE = b"\r\n\r\n"
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class HTTPProxyKMSConnect:
         if ssl_context is not None and not secure:
             raise ConfigurationError("ssl_context is for TLS with the proxy, so proxy_url must begin with https://")
         self._address = parts.hostname, port or (443 if secure else 80)
-        self._context = (ssl_context or _default_context()) if secure else None
+        self._context = (ssl_context or default_tls_context()) if secure else None
         self._headers = _checked_headers(headers or {})
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -96,35 +96,30 @@ class HTTPProxyKMSConnect:
         :raises OSError: the proxy is unreachable, or the proxy refuses the connection.
         """
         with Timeout(context.timeout, TimeoutError(f"the proxy took more than {context.timeout:.3g} seconds")):
-            plain = socket.create_connection(self._address)
+            sock = plain = socket.create_connection(self._address)
             try:
-                if self._context is None:
-                    self._tunnel(plain, context)
-                    return plain
-                secure = self._context.wrap_socket(plain, server_hostname=self._address[0])
-                try:
-                    self._tunnel(secure, context)
-                    return _bridge_to_plain_socket(secure)
-                except BaseException:
-                    secure.close()
-                    raise
+                if self._context is not None:
+                    sock = self._context.wrap_socket(plain, server_hostname=self._address[0])
+                self._open_tunnel(sock, context)
+                return sock if self._context is None else _bridge_to_plain_socket(sock)
             except BaseException:
-                plain.close()
+                for each in {sock, plain}:
+                    each.close()
                 raise
 
-    def _tunnel(self, sock: socket.socket, context: KMSConnectContext) -> None:
+    def _open_tunnel(self, sock: socket.socket, context: KMSConnectContext) -> None:
         host = f"[{context.host}]" if ":" in context.host else context.host
         target = f"{host}:{context.port}"
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
         lines += [f"{name}: {value}" for name, value in self._headers.items()]
-        sock.sendall("\r\n".join(lines).encode("latin-1") + _END)
+        sock.sendall("\r\n".join(lines).encode("latin-1") + _END_OF_RESPONSE)
         response = b""
-        # Read single bytes, because the bytes after the end of the response belong to the service.
-        while not response.endswith(_END):
-            piece = sock.recv(1)
-            if not piece or len(response) > _LONGEST_ANSWER:
+        # Read single bytes, because the bytes after the response of the proxy are TLS data.
+        while not response.endswith(_END_OF_RESPONSE):
+            byte = sock.recv(1)
+            if not byte or len(response) > _MAX_RESPONSE_SIZE:
                 raise OSError("the proxy sent a malformed response to CONNECT")
-            response += piece
+            response += byte
         status = response.split(b"\r\n", 1)[0].decode("latin-1")
         if status.split(" ")[1:2] != ["200"]:
             raise OSError(f"the proxy refused to connect to {target}: {status[:200]!r}")
@@ -143,19 +138,13 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return dict(headers)
 
 
-def _default_context() -> ssl.SSLContext:
-    context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_default_certs()
-    return context
-
-
 def _bridge_to_plain_socket(secure: socket.socket) -> socket.socket:
     """Return a plain socket whose bytes travel through `secure`, the TLS socket of the proxy."""
     near_end, far_end = socket.socketpair()
 
     def forward(source: socket.socket, target: socket.socket) -> None:
         try:
-            while data := source.recv(_PIECE):
+            while data := source.recv(_BUFFER_SIZE):
                 target.sendall(data)
         except OSError:
             pass

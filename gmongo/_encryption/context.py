@@ -16,8 +16,8 @@ from gmongo.errors import EncryptionError
 
 T = TypeVar("T")
 
-# A step on fewer than this number of bytes takes at most a few milliseconds, and runs in the calling greenlet.
-IN_GREENLET_BELOW = 16 * 1024
+# Minimum input size in bytes of a step in a thread. Steps with smaller input take milliseconds.
+MIN_SIZE_FOR_THREAD = 16 * 1024
 
 MakeContext = Callable[[Callable[[], Native]], Native]
 
@@ -27,8 +27,8 @@ class Context:
 
     The last greenlet or thread that uses the context closes the context. `size` is the size of the input in bytes.
 
-    `make_context` creates the pymongocrypt context. Its argument is a function that returns a new ``mongocrypt_ctx_t``,
-    which the pymongocrypt context frees. `make_context` must call this function after all work that may fail.
+    `make_context` creates the pymongocrypt context, which owns a ``mongocrypt_ctx_t``. The argument of `make_context`
+    creates the ``mongocrypt_ctx_t``. `make_context` must call its argument after all steps that may fail.
     """
 
     def __init__(self, handle: Handle, make_context: MakeContext, size: int) -> None:
@@ -38,7 +38,7 @@ class Context:
         self.native: Native = None
         self._pointer: Native = None
         self._left_to_thread = False
-        self.runs_in_thread = size >= IN_GREENLET_BELOW
+        self.runs_in_thread = size >= MIN_SIZE_FOR_THREAD
 
     def __enter__(self) -> Context:
         def create_native() -> None:
@@ -52,7 +52,7 @@ class Context:
         return self
 
     def _new_pointer(self) -> Native:
-        self._pointer = self._handle.context(self._crypt)
+        self._pointer = self._handle.new_context(self._crypt)
         return self._pointer
 
     def __exit__(self, *_exception: object) -> None:
@@ -61,7 +61,7 @@ class Context:
         self._handle.log()
 
     def close(self) -> None:
-        """Close the context, in the last greenlet or thread that uses the context."""
+        """Close the context. The last greenlet or thread that uses the context calls this method."""
         native, self.native = self.native, None
         if native is not None:
             native._close()
@@ -84,7 +84,7 @@ class Context:
             del outcome  # without this statement, an error and this frame would form a reference cycle
 
     def _run_in_pool(self, work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
-        """Run a step in a thread. If an exception interrupts this greenlet meanwhile, the thread closes the context."""
+        """Run a step in a thread. If the waiting greenlet is interrupted, the thread closes the context."""
         # The thread pops a token when the step has ended, and an interrupted greenlet also pops a token. Each pop is
         # atomic. If the thread pops "last", the thread closes the context.
         tokens = ["last", "first"]
@@ -97,7 +97,7 @@ class Context:
                 self.close()
             return outcome
 
-        # If an exception interrupts this call, the thread does not run the step.
+        # If an exception interrupts `spawn`, the thread does not run the step.
         result = get_hub().threadpool.spawn(run_step)
         try:
             outcome: T | Exception = result.get()

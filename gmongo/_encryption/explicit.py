@@ -1,11 +1,13 @@
-"""Explicit encryption, explicit decryption and operations on data keys. All documents are encoded BSON."""
+"""Explicit encryption, explicit decryption and operations on data keys, with encoded documents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import bson
 from bson import Binary
+from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Document
 from gmongo._encryption.connect_callback import KMSConnectContext
@@ -19,19 +21,14 @@ from gmongo._encryption.machine import Machine
 from gmongo.errors import EncryptionError, PyMongoError
 from gmongo.execution.deadline import until
 
-# Other algorithms are slow even for a small value, because they compute hundreds of tokens.
+# Fast algorithms. Other algorithms compute hundreds of tokens even for a small value.
 _FAST_ALGORITHMS = (
     "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic",
     "AEAD_AES_256_CBC_HMAC_SHA_512-Random",
     "Indexed",
     "Unindexed",
 )
-
-
-class _Encoder:
-    """The functions of ``bson`` that pymongocrypt requires."""
-
-    bson_encode = staticmethod(bson.encode)
+_BSON = SimpleNamespace(bson_encode=bson.encode)  # the encoder for pymongocrypt
 
 
 class ExplicitEncryption:
@@ -44,9 +41,9 @@ class ExplicitEncryption:
         tls: KmsTls,
         connect_callback: Callable[[KMSConnectContext], object] | None,
     ) -> None:
-        self._vault = KeyVault(keys)
+        self._keys = keys
         self._executor = keys._executor
-        self._machine = Machine(open_handle(settings), self._vault, Kms(tls, connect_callback))
+        self._machine = Machine(open_handle(settings), KeyVault(keys), Kms(tls, connect_callback))
 
     def close(self) -> None:
         self._machine.handle.close()
@@ -84,22 +81,24 @@ class ExplicitEncryption:
             names = [bson.encode({"keyAltName": each}) for each in key_alt_names or ()]
             material = None if key_material is None else bson.encode({"keyMaterial": key_material})
             key_options = DataKeyOpts(None if master_key is None else dict(master_key), names, material)
-            return contexts.DataKeyContext(new_pointer(), providers, kms_provider, key_options, _Encoder)
+            return contexts.DataKeyContext(new_pointer(), providers, kms_provider, key_options, _BSON)
 
         providers, deadline = self._machine.kms_providers, self._executor.deadline()
-        key = self._run(make_context, 0, deadline=deadline)
+        key: RawBSONDocument = RawBSONDocument(self._run(make_context, 0, deadline=deadline))
         try:
             with until(deadline):
-                return self._vault.insert(key)
+                self._keys.insert_one(key)
         except PyMongoError as error:
             raise EncryptionError(error) from error
+        key_id: Binary = key["_id"]
+        return key_id
 
     def rewrap(self, filter: Document, provider: str | None, master_key: Document | None) -> list[Document]:
         """Encrypt the matching data keys with another master key, and return the changed data keys."""
 
         def make_context(new_pointer: Callable[[], Native]) -> Native:
             providers = self._machine.kms_providers
-            return contexts.RewrapManyDataKeyContext(new_pointer(), providers, filter, provider, master_key, _Encoder)
+            return contexts.RewrapManyDataKeyContext(new_pointer(), providers, filter, provider, master_key, _BSON)
 
         keys = self._machine.run(make_context, 0, self._executor.deadline(), is_slow=True)
         return [] if keys is None else list(bson.decode(keys, RAW)["v"])

@@ -6,20 +6,13 @@ import logging
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import bson
 
 from gmongo._documents import Document
-from gmongo._encryption import hooks
-from gmongo._encryption.library import (
-    MongoCryptBinaryIn,
-    MongoCryptError,
-    MongoCryptOptions,
-    Native,
-    ffi,
-    lib,
-    require_library,
-)
+from gmongo._encryption import hooks, library
+from gmongo._encryption.library import MongoCryptError, Native, ffi, lib
 from gmongo._fork import register_after_fork
 from gmongo._safe_log import printable, safely
 from gmongo.errors import InvalidOperation
@@ -40,7 +33,7 @@ class Settings:
     schema_map: Document | None = None
     encrypted_fields_map: Document | None = None
     bypass_query_analysis: bool = False
-    analyses: bool = False  # True searches for the query analysis library (crypt_shared)
+    analyses: bool = False  # True to load the query analysis library (crypt_shared)
     crypt_shared_lib_path: str | None = None
     crypt_shared_lib_required: bool = False
 
@@ -51,33 +44,28 @@ class Settings:
 
 
 class Handle:
-    """Handle of a ``mongocrypt_t``. After :meth:`close`, the end of the last context frees the ``mongocrypt_t``."""
+    """Handle of a ``mongocrypt_t``. After :meth:`close`, the end of the last context frees the memory."""
 
     def __init__(self, settings: Settings) -> None:
-        require_library()
+        library.require_library()
         self.settings = settings
         self._messages: deque[tuple[int, str]] = deque(maxlen=_MAX_MESSAGES)
-        messages = self._messages  # the function below must not refer to `self`, which refers to the function
+        messages = self._messages  # a reference to `self` in the function below would form a cycle
 
         def append_message(level: int, message: Native, length: int, _context: Native) -> None:
             messages.append((_LEVELS[level], ffi.buffer(message, length)[:].decode("utf-8", "replace")))
 
         self._log_function: Native = ffi.callback(_LOG_FUNCTION, append_message)
+        self.has_crypt_shared = False  # True if the query analysis library (crypt_shared) is loaded
         # In a forked child, this reference keeps the mongocrypt_t of the parent alive.
         self._crypt_of_parent: Native = None
         self._crypt: Native = self._open()
         register_after_fork(self)
 
-    @property
-    def crypt_shared_version(self) -> str | None:
-        """The version of the query analysis library (crypt_shared), or None without this library."""
-        version = lib.mongocrypt_crypt_shared_lib_version_string(self.crypt(), ffi.NULL)
-        return None if version == ffi.NULL else ffi.string(version).decode()
-
     def crypt(self) -> Native:
         """Return the ``mongocrypt_t``. Create a new ``mongocrypt_t`` in a forked child.
 
-        At the fork, a thread of the parent may have locked the ``mongocrypt_t``. No thread of the child can unlock it.
+        If a thread of the parent has locked the ``mongocrypt_t``, the lock stays locked in the child.
         """
         if self._crypt is None:
             if self._crypt_of_parent is None:
@@ -85,15 +73,15 @@ class Handle:
             self._crypt = self._open()
         return self._crypt
 
-    def context(self, crypt: Native) -> Native:
+    def new_context(self, crypt: Native) -> Native:
         """Return a new ``mongocrypt_ctx_t``. The caller must keep a reference to `crypt` until the context closes."""
         context = lib.mongocrypt_ctx_new(crypt)
         if context == ffi.NULL:
-            raise _error_of(crypt)
+            raise _last_error(crypt)
         return context
 
     def close(self) -> None:
-        """Refuse new contexts. libmongocrypt discards the data keys when the last open context ends."""
+        """Refuse new contexts. The end of the last open context discards the data keys."""
         self._crypt = self._crypt_of_parent = None
 
     def mark_forked(self) -> None:
@@ -117,29 +105,29 @@ class Handle:
             for name, fields in settings.kms_providers.items()
         }
         lifetime = settings.key_expiration_ms
-        checked = MongoCryptOptions(providers, schemas, encrypted_fields, key_expiration_ms=lifetime)
+        checked = library.MongoCryptOptions(providers, schemas, encrypted_fields, key_expiration_ms=lifetime)
         crypt = ffi.gc(lib.mongocrypt_new(), lib.mongocrypt_destroy)
         self._configure(crypt, checked)
         _check_success(crypt, lib.mongocrypt_init(crypt))
         self.log()
         version = lib.mongocrypt_crypt_shared_lib_version_string(crypt, ffi.NULL)
-        if settings.crypt_shared_lib_required and version == ffi.NULL:
-            # If the application had set a path, libmongocrypt would already have raised an error.
+        self.has_crypt_shared = version != ffi.NULL
+        if settings.crypt_shared_lib_required and not self.has_crypt_shared:
+            # With a path from the application, libmongocrypt has already raised an error.
             raise MongoCryptError(
                 "crypt_shared_lib_required=True, but the crypt_shared library could not be loaded from the system's "
                 "search path for libraries"
             )
         return crypt
 
-    def _configure(self, crypt: Native, checked: MongoCryptOptions) -> None:
+    def _configure(self, crypt: Native, checked: library.MongoCryptOptions) -> None:
         """Set the options of a new ``mongocrypt_t`` before its initialization."""
         settings = self.settings
 
-        def check(success: object) -> None:
-            _check_success(crypt, success)
+        check = partial(_check_success, crypt)
 
         def set_document(option: Native, document: bytes) -> None:
-            with MongoCryptBinaryIn(document) as binary:
+            with library.MongoCryptBinaryIn(document) as binary:
                 check(option(crypt, binary.bin))
 
         check(lib.mongocrypt_setopt_log_handler(crypt, self._log_function, ffi.NULL))
@@ -168,10 +156,10 @@ class Handle:
 
 def _check_success(crypt: Native, success: object) -> None:
     if not success:
-        raise _error_of(crypt)
+        raise _last_error(crypt)
 
 
-def _error_of(crypt: Native) -> Exception:
+def _last_error(crypt: Native) -> Exception:
     status = ffi.gc(lib.mongocrypt_status_new(), lib.mongocrypt_status_destroy)
     lib.mongocrypt_status(crypt, status)
     error: Exception = MongoCryptError.from_status(status)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gevent.monkey import get_original
 
 from gmongo import _clock
-from gmongo._encryption.library import Native, ffi, lib, secure_random, sha_256, sign_rsaes_pkcs1_v1_5
+from gmongo._encryption.library import Native, ffi, lib
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.modes import Mode
@@ -27,8 +27,8 @@ _CHUNK_SIZE = 64 * 1024
 _WORK_TIME = 0.001
 _SLEEP_TIME = 0.00005
 
-_pause: Callable[[float], None] = get_original("time", "sleep")
-_identity: Callable[[], int] = get_original("_thread", "get_ident")
+_native_sleep: Callable[[float], None] = get_original("time", "sleep")
+_thread_id: Callable[[], int] = get_original("_thread", "get_ident")
 # The identifier of each worker thread, and the time at which the thread began its current period of work.
 _work_began: dict[int, float] = {}
 
@@ -38,8 +38,8 @@ _HMAC = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_b
 
 
 def run_in_worker(work: Callable[[], T]) -> T:
-    """Run `work` in this worker thread, which sleeps between pieces of data, so that event loops can run."""
-    thread = _identity()
+    """Run `work` in a worker thread that sleeps between pieces of data, so that event loops run."""
+    thread = _thread_id()
     _work_began[thread] = _clock.monotonic()
     try:
         return work()
@@ -48,10 +48,10 @@ def run_in_worker(work: Callable[[], T]) -> T:
 
 
 def _sleep_if_due() -> None:
-    thread = _identity()
+    thread = _thread_id()
     since = _work_began.get(thread)
     if since is not None and _clock.monotonic() - since > _WORK_TIME:
-        _pause(_SLEEP_TIME)
+        _native_sleep(_SLEEP_TIME)
         _work_began[thread] = _clock.monotonic()
 
 
@@ -66,14 +66,14 @@ def install(crypt: Native) -> bool:
     )
 
 
-def _view(binary: Native) -> Native:
+def _buffer(binary: Native) -> Native:
     return ffi.buffer(binary.data, binary.len) if binary.len else b""
 
 
 def _c_function(signature: str, work: Callable[..., None]) -> Native:
     """Return a C function that calls `work`, and returns True if `work` succeeds. Error messages contain no secrets."""
 
-    def call(_context: Native, *arguments: Native) -> bool:
+    def run_hook(_context: Native, *arguments: Native) -> bool:
         try:
             _sleep_if_due()
             work(*arguments[:-1])
@@ -83,15 +83,15 @@ def _c_function(signature: str, work: Callable[..., None]) -> Native:
             return False
         return True
 
-    return ffi.callback(signature, call)
+    return ffi.callback(signature, run_hook)
 
 
 def _cipher_function(mode_of: Callable[[bytes], Mode], direction: str) -> Native:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-    def work(key: Native, iv: Native, source: Native, target: Native, written: Native) -> None:
-        machine = getattr(Cipher(algorithms.AES(bytes(_view(key))), mode_of(bytes(_view(iv)))), direction)()
-        data, out, done = memoryview(_view(source)), _view(target), 0
+    def run_cipher(key: Native, iv: Native, source: Native, target: Native, written: Native) -> None:
+        machine = getattr(Cipher(algorithms.AES(bytes(_buffer(key))), mode_of(bytes(_buffer(iv)))), direction)()
+        data, out, done = memoryview(_buffer(source)), _buffer(target), 0
         for start in range(0, len(data), _CHUNK_SIZE):
             piece = machine.update(data[start : start + _CHUNK_SIZE])
             out[done : done + len(piece)] = piece
@@ -101,24 +101,25 @@ def _cipher_function(mode_of: Callable[[bytes], Mode], direction: str) -> Native
         out[done : done + len(last)] = last
         target.len = written[0] = done + len(last)
 
-    return _c_function(_CIPHER, work)
+    return _c_function(_CIPHER, run_cipher)
 
 
 def _hmac_function(algorithm: Callable[[], hashlib._Hash]) -> Native:
-    def work(key: Native, source: Native, target: Native) -> None:
-        code, data = hmac.new(bytes(_view(key)), digestmod=algorithm), memoryview(_view(source))
+    def compute_hmac(key: Native, source: Native, target: Native) -> None:
+        code, data = hmac.new(bytes(_buffer(key)), digestmod=algorithm), memoryview(_buffer(source))
         for start in range(0, len(data), _CHUNK_SIZE):
             code.update(data[start : start + _CHUNK_SIZE])
             _sleep_if_due()
         digest = code.digest()
-        _view(target)[: len(digest)] = digest
+        _buffer(target)[: len(digest)] = digest
         target.len = len(digest)
 
-    return _c_function(_HMAC, work)
+    return _c_function(_HMAC, compute_hmac)
 
 
 if lib is not None:
     from cryptography.hazmat.primitives.ciphers import modes
+    from pymongocrypt.crypto import secure_random, sha_256, sign_rsaes_pkcs1_v1_5
 
     _CBC_ENCRYPT, _CBC_DECRYPT = _cipher_function(modes.CBC, "encryptor"), _cipher_function(modes.CBC, "decryptor")
     _CTR_ENCRYPT, _CTR_DECRYPT = _cipher_function(modes.CTR, "encryptor"), _cipher_function(modes.CTR, "decryptor")

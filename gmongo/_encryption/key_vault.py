@@ -1,43 +1,20 @@
-"""The key vault: the collection of the data keys. Its read concern and its write concern are majority."""
+"""Key vault: the collection of the data keys, with read concern and write concern majority."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
-from bson import Binary
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 
-from gmongo._documents import Document, Value
+from gmongo._documents import Value
 from gmongo.errors import ConfigurationError
-from gmongo.execution.executor import Executor
 from gmongo.read_concern import ReadConcern
 from gmongo.write_concern import WriteConcern
 
 RAW: CodecOptions[Value] = CodecOptions(document_class=RawBSONDocument)
-
-
-class Client(Protocol):
-    """The part of a :class:`~gmongo.mongo_client.MongoClient` that the encryption uses."""
-
-    _executor: Executor
-
-    @property
-    def options(self) -> Any: ...
-
-    def __getitem__(self, name: str) -> Any: ...
-
-    def close(self) -> None: ...
-
-
-class Keys(Protocol):
-    """The part of a collection that the encryption uses for data keys."""
-
-    _executor: Executor
-
-    def find(self, filter: Document) -> Any: ...
-
-    def insert_one(self, document: Document) -> object: ...
+Client = Any  # an object of the class `gmongo.mongo_client.MongoClient`
+Keys = Any  # the `gmongo.collection.Collection` that contains the data keys
 
 
 def split_namespace(namespace: str) -> tuple[str, str]:
@@ -51,7 +28,7 @@ def split_namespace(namespace: str) -> tuple[str, str]:
 
 
 def key_vault(client: Client, namespace: str) -> Any:
-    """Return the collection of the data keys, which returns raw documents."""
+    """Return the collection of the data keys. The data keys are raw documents."""
     database, collection = split_namespace(namespace)
     return client[database][collection].with_options(
         codec_options=RAW, read_concern=ReadConcern("majority"), write_concern=WriteConcern("majority")
@@ -67,15 +44,3 @@ class KeyVault:
     def keys(self, filter: bytes) -> list[bytes]:
         with self.collection.find(RawBSONDocument(filter)) as cursor:
             return [key.raw for key in cursor]
-
-    def insert(self, key: bytes) -> Binary:
-        document: RawBSONDocument = RawBSONDocument(key)
-        self.collection.insert_one(document)
-        name: Binary = document["_id"]
-        return name
-
-    def collections(self, database: str, filter: bytes) -> list[bytes]:
-        raise NotImplementedError  # explicit encryption calls neither this method nor the next method
-
-    def analyse(self, database: str, command: bytes) -> bytes:
-        raise NotImplementedError

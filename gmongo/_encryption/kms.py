@@ -13,6 +13,7 @@ from gmongo._background import timer_delay
 from gmongo._encryption.connect_callback import KMSConnectContext
 from gmongo._encryption.kms_tls import TIMEOUT, KmsTls
 from gmongo._encryption.library import MongoCryptError, Native
+from gmongo._native_threads import result_or_exception
 from gmongo.errors import AutoReconnect, EncryptionError, NetworkTimeout
 from gmongo.options.hosts import parse_host
 from gmongo.wire.address import Address, address_text
@@ -32,7 +33,7 @@ class Kms:
         self._tls = tls
         self._callback = connect_callback
 
-    def complete(self, request: Native, deadline: float | None) -> None:
+    def complete_request(self, request: Native, deadline: float | None) -> None:
         """Send one request, a ``MongoCryptKmsContext``, and pass the response to libmongocrypt.
 
         If the request fails, report the failure to libmongocrypt, which may then request another attempt.
@@ -57,10 +58,10 @@ class Kms:
 
     def _exchange(self, request: Native, provider: str, address: Address, deadline: float | None) -> None:
         service = f"{provider} KMS at {address_text(address)}"
-        opened: list[Transport | Race] = []
+        connections: list[Transport | Race] = []
         try:
             with _time_limit(service, "could not be connected to", deadline):
-                transport = self._connect(opened.append, provider, address, deadline)
+                transport = self._connect(connections.append, provider, address, deadline)
             with _time_limit(service, "did not answer", deadline):
                 transport.send([request.message])
                 while (needed := request.bytes_needed) > 0:
@@ -68,7 +69,7 @@ class Kms:
         except TransportError as error:
             raise AutoReconnect(f"{service}: {error}") from error
         finally:
-            for each in opened:
+            for each in connections:
                 each.close()
 
     def _connect(
@@ -77,8 +78,8 @@ class Kms:
         tls = self._tls.for_provider(provider)
         if self._callback is None:
             return connect(address, attach, tls=tls)
-        where = KMSConnectContext(address[0], address[1] or _PORT, _timeout_until(deadline))
-        sock = _callback_socket(self._callback, where)
+        argument = KMSConnectContext(address[0], address[1] or _PORT, timeout_until(deadline))
+        sock = _callback_socket(self._callback, argument)
         transport = tls.transport(_detach_socket(sock), True, address[0])
         attach(transport)
         assert isinstance(transport, TlsTransport)
@@ -86,26 +87,19 @@ class Kms:
         return transport
 
 
-def _timeout_until(deadline: float | None) -> float:
+def timeout_until(deadline: float | None) -> float:
     seconds_left = remaining(deadline)
     return TIMEOUT if seconds_left is None else min(TIMEOUT, seconds_left)
 
 
 def _time_limit(service: str, problem: str, deadline: float | None) -> AbstractContextManager[None]:
-    seconds = _timeout_until(deadline)
+    seconds = timeout_until(deadline)
     return interrupt_after(seconds, NetworkTimeout(f"{service} {problem} within {max(seconds, 0):.3g} seconds"))
 
 
 def _callback_socket(callback: Callable[[KMSConnectContext], object], context: KMSConnectContext) -> socket:
-    """Call the callback in a separate greenlet, and return its socket. An exception becomes a network error."""
-
-    def call_callback() -> object:
-        try:
-            return callback(context)
-        except Exception as error:
-            return error
-
-    greenlet = spawn(call_callback)
+    """Run the callback in a separate greenlet. Convert its exceptions to TransportError."""
+    greenlet = spawn(result_or_exception, callback, context)
     try:
         result = greenlet.get()
     finally:

@@ -12,7 +12,7 @@ from gmongo.options.rules import TLS_DETAILS, validate_keyword_options
 from gmongo.wire.tls import Tls
 
 TIMEOUT = 10.0  # the time limit of the connection attempt, and also of the response, in seconds
-_INSECURE = frozenset(
+_INSECURE_OPTIONS = frozenset(
     {
         "tlsInsecure",
         "tlsAllowInvalidCertificates",
@@ -20,7 +20,7 @@ _INSECURE = frozenset(
         "tlsDisableCertificateRevocationCheck",
     }
 )
-_ALLOWED = {name.lower(): name for name in TLS_DETAILS if name not in _INSECURE}
+_ALLOWED = {name.lower(): name for name in TLS_DETAILS if name not in _INSECURE_OPTIONS}
 
 
 class KmsTls:
@@ -31,8 +31,8 @@ class KmsTls:
             raise TypeError(f"kms_tls_options must be a dict, not {short(options)}")
         self._by_provider = {name: _provider_tls(name, each) for name, each in (options or {}).items()}
         remote = {name for name in providers if name.partition(":")[0] != "local"}
-        # Create the default only if necessary, because loading the certificate authorities takes milliseconds.
-        self._default = None if remote <= set(self._by_provider) else _tls_from({"tls": True})
+        # Loading certificate authorities takes milliseconds, so create the default only if necessary.
+        self._default = None if remote <= set(self._by_provider) else tls_of({"tls": True}, TIMEOUT)
 
     def for_provider(self, provider: str) -> Tls:
         tls = self._by_provider.get(provider, self._default)
@@ -40,26 +40,20 @@ class KmsTls:
         return tls
 
 
-def _provider_tls(provider: str, options: object) -> Tls:
-    where = f'kms_tls_options["{provider}"]'
+def _provider_tls(provider: str, options: object) -> Tls | None:
+    option = f'kms_tls_options["{provider}"]'
     if not isinstance(options, Mapping):
-        raise TypeError(f"{where} must be a dict, not {short(options)}")
+        raise TypeError(f"{option} must be a dict, not {short(options)}")
     checked = validate_keyword_options(
         {"tls": True} | {name: value for name, value in options.items() if name not in ("tls", "ssl")}
     )
     for name in ("tls", "ssl"):
         if options.get(name, True) is not True:
-            raise ConfigurationError(f"{where}: TLS is required for KMS providers, so {name} must not be false")
-    for name in _INSECURE:
+            raise ConfigurationError(f"{option}: TLS is required for KMS providers, so {name} must not be false")
+    for name in _INSECURE_OPTIONS:
         if name.lower() in checked:
-            raise ConfigurationError(f"{where}: Insecure TLS options prohibited: {name}")
+            raise ConfigurationError(f"{option}: Insecure TLS options prohibited: {name}")
     for name in checked:
         if name != "tls" and name not in _ALLOWED:
-            raise ConfigurationError(f"{where}: {name} is not a TLS option. Options: {', '.join(_ALLOWED.values())}")
-    return _tls_from(checked)
-
-
-def _tls_from(options: Document) -> Tls:
-    tls = tls_of(options, TIMEOUT)
-    assert tls is not None
-    return tls
+            raise ConfigurationError(f"{option}: {name} is not a TLS option. Options: {', '.join(_ALLOWED.values())}")
+    return tls_of(checked, TIMEOUT)

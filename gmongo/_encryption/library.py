@@ -10,7 +10,6 @@ try:
     from pymongocrypt import mongocrypt as contexts
     from pymongocrypt.binary import MongoCryptBinaryIn
     from pymongocrypt.binding import ffi, lib
-    from pymongocrypt.crypto import secure_random, sha_256, sign_rsaes_pkcs1_v1_5
     from pymongocrypt.errors import MongoCryptError
     from pymongocrypt.options import DataKeyOpts, ExplicitEncryptOpts, MongoCryptOptions
 except ImportError as error:
@@ -20,7 +19,6 @@ except ImportError as error:
         """Placeholder for the error class of pymongocrypt if pymongocrypt is not installed."""
 
     contexts = ffi = lib = MongoCryptBinaryIn = DataKeyOpts = ExplicitEncryptOpts = MongoCryptOptions = None
-    secure_random = sha_256 = sign_rsaes_pkcs1_v1_5 = None
 else:
     missing = None
 
@@ -34,9 +32,6 @@ __all__ = [
     "ffi",
     "lib",
     "require_library",
-    "secure_random",
-    "sha_256",
-    "sign_rsaes_pkcs1_v1_5",
 ]
 
 # A C pointer or a pymongocrypt object.

@@ -1,34 +1,30 @@
-"""State machine of libmongocrypt. In each state, libmongocrypt requests data, until the task is done."""
+"""State machine of libmongocrypt, and the on-demand credentials of KMS providers.
+
+The driver supplies the data that libmongocrypt requests in each state, until the task is done.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any
 
 import bson
 
+from gmongo import _clock
+from gmongo._documents import DocumentDict
 from gmongo._encryption.context import Context, MakeContext
-from gmongo._encryption.credentials import OnDemandCredentials
 from gmongo._encryption.handle import Handle
-from gmongo._encryption.kms import Kms
+from gmongo._encryption.kms import Kms, timeout_until
 from gmongo._encryption.library import lib
-from gmongo.errors import EncryptionError, PyMongoError
+from gmongo.auth.aws_credentials import AwsCredentialsCache
+from gmongo.auth.http import azure_token, request_json, text_fields
+from gmongo.errors import ConfigurationError, EncryptionError, PyMongoError
 from gmongo.execution.deadline import until
 from gmongo.execution.sessions import bind_session
 
-
-class ServerRequests(Protocol):
-    """Requests of the state machine to servers."""
-
-    def collections(self, database: str, filter: bytes) -> list[bytes]:
-        """Return the descriptions of the collections that match the encoded query `filter`, as encoded documents."""
-
-    def analyse(self, database: str, command: bytes) -> bytes:
-        """Return the reply of mongocryptd, which contains the command with marks at the values to encrypt."""
-
-    def keys(self, filter: bytes) -> list[bytes]:
-        """Return the data keys of the key vault that match the encoded query `filter`, as encoded documents."""
+ServerRequests = Any  # an `Encrypter`, or a `KeyVault` for explicit encryption
 
 
 class Machine:
@@ -46,7 +42,7 @@ class Machine:
     ) -> bytes | None:
         """Run a :class:`Context` until libmongocrypt has finished the task. Return None if the task changed nothing.
 
-        Each request to a service also has its own time limit. `is_slow` is True if even a small input takes long.
+        Each request to a service also has its own time limit. `is_slow` is True for a slow task of any size.
         """
         with Context(self.handle, make_context, size) as context:
             context.runs_in_thread = context.runs_in_thread or is_slow
@@ -76,7 +72,7 @@ class Machine:
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS:
             for request in native.kms_contexts():
                 with request, _convert_errors():
-                    self._kms.complete(request, deadline)
+                    self._kms.complete_request(request, deadline)
             context.step(native.complete_kms)
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS_CREDENTIALS:
             with _convert_errors():
@@ -103,3 +99,45 @@ def _convert_errors() -> Iterator[None]:
         raise
     except PyMongoError as error:
         raise EncryptionError(error) from error
+
+
+_MIN_LIFETIME = 60.0  # minimum remaining lifetime of a cached token in seconds
+_AZURE_RESOURCE = "https://vault.azure.net"
+
+
+class OnDemandCredentials:
+    """Source of the credentials of KMS providers, with a cache."""
+
+    def __init__(self, providers: tuple[str, ...]) -> None:
+        self._providers = providers
+        self._aws = AwsCredentialsCache()
+        self._azure = "", 0.0  # the access token, and the time of its expiration
+
+    def fetch(self, deadline: float | None) -> DocumentDict:
+        """Return the credentials of the providers in the format of libmongocrypt."""
+        fetch = {"aws": self._fetch_aws, "azure": self._fetch_azure, "gcp": self._fetch_google}
+        return {name: fetch[name](max(timeout_until(deadline), 0.001)) for name in self._providers}
+
+    def _fetch_aws(self, timeout: float) -> dict[str, str]:
+        try:
+            aws = self._aws.find()
+        except ConfigurationError as error:
+            raise ConfigurationError(str(error).replace("authMechanism MONGODB-AWS", 'kms_providers["aws"]')) from None
+        credentials = {"accessKeyId": aws.key_id, "secretAccessKey": aws.secret}
+        return credentials if aws.token is None else {**credentials, "sessionToken": aws.token}
+
+    def _fetch_azure(self, timeout: float) -> dict[str, str]:
+        requested_at = _clock.monotonic()
+        token, valid_until = self._azure
+        if valid_until - requested_at <= _MIN_LIFETIME:
+            reply = azure_token(_AZURE_RESOURCE, timeout)
+            token, lifetime = reply["access_token"], str(reply.get("expires_in"))
+            self._azure = token, requested_at + (float(lifetime) if lifetime.isdecimal() else 0.0)
+        return {"accessToken": token}
+
+    def _fetch_google(self, timeout: float) -> dict[str, str]:
+        service = "the Google Cloud metadata service"
+        host = os.environ.get("GCE_METADATA_HOST") or "metadata.google.internal"
+        url = f"http://{host}/computeMetadata/v1/instance/service-accounts/default/token"
+        reply = request_json(service, "GET", url, {"Metadata-Flavor": "Google"}, timeout)
+        return {"accessToken": text_fields(service, reply, "access_token")[0]}

@@ -5,33 +5,30 @@ Clients without automatic encryption do not import this module.
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import Any
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, DatetimeConversion
 from bson.raw_bson import RawBSONDocument
 
-from gmongo._documents import Document, DocumentDict, Value
+from gmongo._background import LongWork
+from gmongo._documents import DocumentDict, Value
 from gmongo._encryption.automatic import Encrypter
-from gmongo._encryption.encoding import command_document
 from gmongo._traceback_scrub import clears_locals
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
-from gmongo.errors import PyMongoError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation, Result
 from gmongo.execution.retry import ExecutionSettings
 from gmongo.execution.sessions import SessionHandle
-from gmongo.sdam.selection import Selector
 from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
-from gmongo.wire.message import Buffer
+from gmongo.wire.message import HEADER_SIZE, Buffer
 from gmongo.wire.reply import WHOLE_BELOW
-
-if TYPE_CHECKING:
-    from gmongo.execution.transaction import Transaction
 
 # The maximum size of the commands of a bulk write before encryption, in bytes. Encryption makes commands larger.
 SPLIT_AT = 2 * 1024 * 1024
@@ -39,6 +36,11 @@ SPLIT_AT = 2 * 1024 * 1024
 _ENCODED: CodecOptions[Value] = CodecOptions(
     document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_MS
 )
+
+_INT32 = struct.Struct("<i")
+_ARRAY, _DOCUMENT, _END = b"\x04", b"\x03", b"\x00"
+_FLAGS_SIZE = 4
+_MAX_NAME_SIZE = 64  # maximum size of the name of a document sequence, with its zero byte
 
 
 class EncryptingExecutor(Executor):
@@ -61,6 +63,10 @@ class EncryptingExecutor(Executor):
             raise
 
 
+def _inner_attribute(name: str) -> Any:
+    return property(lambda operation: getattr(operation.inner, name))
+
+
 class EncryptedOperation(Operation):
     """Operation that encrypts the command of another operation, and decrypts the reply.
 
@@ -75,43 +81,37 @@ class EncryptedOperation(Operation):
         self.inner = inner
         self._encrypter = encrypter
         self._deadline = deadline
-        self._command: DocumentDict | None = None  # the encrypted command, which a retry sends again
+        self._command: DocumentDict | None = None  # the encrypted command, which a retry sends, too
         self._body: Buffer = b""
         self._address: Address | None = None  # the address of the server that replied
         self._pin: PinnedConnection | None = None  # the connection to which the cursor of the reply is pinned
 
-    @property
-    def title(self) -> str:
-        return self.inner.title
-
-    @property
-    def collection(self) -> str:
-        return self.inner.collection
-
-    @property
-    def is_causally_consistent(self) -> bool:
-        return self.inner.is_causally_consistent
-
-    @property
-    def needs_retry_writes(self) -> bool:
-        return self.inner.needs_retry_writes
+    title = _inner_attribute("title")
+    collection = _inner_attribute("collection")
+    is_causally_consistent = _inner_attribute("is_causally_consistent")
+    needs_retry_writes = _inner_attribute("needs_retry_writes")
+    reply_for_monitoring = _inner_attribute("reply_for_monitoring")
+    unacknowledged_result = _inner_attribute("unacknowledged_result")
+    keeps_cursor_open = _inner_attribute("keeps_cursor_open")
+    orphaned_cursor = _inner_attribute("orphaned_cursor")
+    late_cursor = _inner_attribute("late_cursor")
+    selector_in_transaction = _inner_attribute("selector_in_transaction")
+    notify_transaction = _inner_attribute("notify_transaction")
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Build and encrypt the command at the first call. Later calls return the same command."""
+        """Return the encrypted command, which only the first call builds and encrypts."""
         if self._command is None:
             smaller = copy(hello)
             smaller.max_batch_size = min(hello.max_batch_size, SPLIT_AT)
             command = self.inner.command(smaller)
             body = bson.encode(command, False, self.inner.context.codec_options)
             body = command_document(self.inner.message(0, 0, body, smaller))
-            self._command = _fields_of(self._encrypter.encrypt(self.context.database, body, self._deadline))
+            encrypted = self._encrypter.encrypt(self.context.database, body, self._deadline)
+            self._command = dict(RawBSONDocument(encrypted, _ENCODED))
         return dict(self._command)
 
     def for_monitoring(self, command: DocumentDict) -> DocumentDict:
         return bson.decode(bson.encode(command))
-
-    def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
-        return self.inner.reply_for_monitoring(reply)
 
     def decode(self, body: Buffer) -> DocumentDict:
         # Copy a small body, because the next message overwrites its buffer. A large body has its own buffer.
@@ -132,29 +132,37 @@ class EncryptedOperation(Operation):
         plain = self.inner.result(self.inner.decode(decrypted), self._address)
         return plain if self._pin is None else self.inner.pinned(plain, self._pin)
 
-    def unacknowledged_result(self) -> Result:
-        return self.inner.unacknowledged_result()
-
-    def keeps_cursor_open(self, result: Result) -> bool:
-        return self.inner.keeps_cursor_open(result)
-
-    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> Result:
-        return self.inner.orphaned_cursor(reply, address)
-
-    def late_cursor(self, body: Buffer, address: Address) -> Result:
-        return self.inner.late_cursor(body, address)
-
     def pinned(self, result: Result, pin: PinnedConnection) -> Result:
         self._pin = pin
         return self.inner.pinned(result, pin)
 
-    def selector_in_transaction(self, transaction: Transaction) -> Selector:
-        return self.inner.selector_in_transaction(transaction)
 
-    def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        self.inner.notify_transaction(transaction, error, overloaded)
+def command_document(buffers: Sequence[bytes]) -> bytes:
+    """Return the command of an OP_MSG as one document. Convert document sequences to arrays."""
+    message = memoryview(b"".join(buffers))[HEADER_SIZE + _FLAGS_SIZE :]
+    fields: list[bytes | memoryview] = []
+    while message:
+        kind, (size,) = message[0], _INT32.unpack_from(message, 1)
+        section, message = message[1 : 1 + size], message[1 + size :]
+        if kind == 0:
+            fields.append(section[4:-1])
+        else:
+            name = bytes(section[4 : 4 + _MAX_NAME_SIZE]).partition(_END)[0]
+            fields += (_ARRAY, name, _END, _encoded_array(section[4 + len(name) + 1 :]))
+    return _encoded_document(fields)
 
 
-def _fields_of(command: bytes) -> DocumentDict:
-    fields: Document = RawBSONDocument(command, _ENCODED)
-    return dict(fields)
+def _encoded_array(documents: memoryview) -> bytes:
+    elements: list[bytes | memoryview] = []
+    work, index = LongWork(), 0
+    while documents:
+        (size,) = _INT32.unpack_from(documents)
+        elements += (_DOCUMENT, str(index).encode(), _END, documents[:size])
+        documents, index = documents[size:], index + 1
+        work.checkpoint()
+    return _encoded_document(elements)
+
+
+def _encoded_document(elements: Sequence[bytes | memoryview]) -> bytes:
+    content = b"".join(elements)
+    return _INT32.pack(len(content) + 5) + content + _END

@@ -1,4 +1,4 @@
-"""Error codes of servers, with the names in the server's file ``error_codes.yml``, and sets from specifications."""
+"""Error codes with the names in the server's ``error_codes.yml``, and sets in specifications."""
 
 from __future__ import annotations
 
@@ -49,39 +49,22 @@ RECOVERING = SHUTDOWN | {INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, NOT_PRIMARY_OR_SE
 STATE_CHANGE = NOT_PRIMARY | RECOVERING
 
 # Retryable Writes specification, "Determining Retryable Errors".
-RETRYABLE_WRITE = (STATE_CHANGE - {LEGACY_NOT_PRIMARY}) | {
-    HOST_UNREACHABLE,
-    HOST_NOT_FOUND,
-    NETWORK_TIMEOUT,
-    EXCEEDED_TIME_LIMIT,
-    SOCKET_EXCEPTION,
-}
+_NETWORK_ERRORS = frozenset({HOST_UNREACHABLE, HOST_NOT_FOUND, NETWORK_TIMEOUT, SOCKET_EXCEPTION})
+RETRYABLE_WRITE = (STATE_CHANGE - {LEGACY_NOT_PRIMARY}) | _NETWORK_ERRORS | {EXCEEDED_TIME_LIMIT}
 # Retryable Reads specification, "Retryable Error".
 RETRYABLE_READ = RETRYABLE_WRITE | {READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET}
 
 # Change Streams specification, "Resumable Error". The client uses these codes if the server does not label errors.
-RESUMABLE_CHANGE_STREAM = RETRYABLE_WRITE | {
-    STALE_SHARD_VERSION,
-    FAILED_TO_SATISFY_READ_PREFERENCE,
-    STALE_EPOCH,
-    RETRY_CHANGE_STREAM,
-    STALE_CONFIG,
-}
+_STALE_ROUTING = frozenset({STALE_SHARD_VERSION, STALE_EPOCH, STALE_CONFIG})
+_NO_SUITABLE_SERVER = frozenset({FAILED_TO_SATISFY_READ_PREFERENCE, RETRY_CHANGE_STREAM})
+RESUMABLE_CHANGE_STREAM = RETRYABLE_WRITE | _STALE_ROUTING | _NO_SUITABLE_SERVER
 
 # Transactions specification, "UnknownTransactionCommitResult": the write concern cannot be satisfied.
 BAD_WRITE_CONCERN = frozenset({UNSATISFIABLE_WRITE_CONCERN, UNKNOWN_REPL_WRITE_CONCERN})
 
 # If a getMore fails with one of these codes, the cursor no longer exists on the server.
-CURSOR_GONE = frozenset(
-    {
-        CURSOR_NOT_FOUND,
-        OPERATION_FAILED,
-        CAPPED_POSITION_LOST,
-        LEGACY_CAPPED_POSITION_LOST,
-        QUERY_PLAN_KILLED,
-        CURSOR_KILLED,
-    }
-)
+_CAPPED_ERRORS = frozenset({CAPPED_POSITION_LOST, LEGACY_CAPPED_POSITION_LOST})
+CURSOR_GONE = _CAPPED_ERRORS | {CURSOR_NOT_FOUND, OPERATION_FAILED, QUERY_PLAN_KILLED, CURSOR_KILLED}
 
 # Stable API: the API version does not contain the command, or deprecates the command.
 API_REFUSALS = frozenset({API_STRICT_ERROR, API_DEPRECATION_ERROR})

@@ -13,9 +13,8 @@ from weakref import WeakKeyDictionary
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation, get_meter_provider
 
-from gmongo._documents import DocumentDict
 from gmongo._fork import forkables
-from gmongo._telemetry.text import error_type_of
+from gmongo._telemetry.text import error_type_of, operation_attributes, server_attributes
 from gmongo._version import __version__
 from gmongo.errors import WaitQueueTimeoutError
 from gmongo.execution.executor import Executor
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
     from gmongo.cmap.pool import Pool
 
-_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10)
-_POOL_NAME, _STATE = "db.client.connection.pool.name", "db.client.connection.state"
+_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10)  # seconds
+_Callback = Callable[[CallbackOptions], Iterable[Observation]]
 
 
 class Metrics(Observer):
@@ -38,18 +37,9 @@ class Metrics(Observer):
         self.instruments = _instruments_of(get_meter_provider() if provider is None else provider)
 
     def operation_ended(self, trace: OperationTrace, error: BaseException | None) -> None:
-        attributes: DocumentDict = {
-            "db.system.name": "mongodb",
-            "db.namespace": trace.database,
-            "db.operation.name": trace.name,
-        }
-        if trace.collection:
-            attributes["db.collection.name"] = trace.collection
+        attributes = operation_attributes(trace)
         if trace.address is not None:
-            host, port = trace.address
-            attributes["server.address"] = host
-            if port is not None:
-                attributes["server.port"] = port
+            attributes |= server_attributes(trace.address)
         if error is not None:
             attributes["error.type"] = error_type_of(error)
             code = getattr(error, "code", None)
@@ -81,7 +71,7 @@ class Instruments:
     def __init__(self, meter: Meter) -> None:
         def histogram(name: str, description: str) -> Histogram:
             return meter.create_histogram(
-                f"db.client.{name}", "s", description, explicit_bucket_boundaries_advisory=_SECONDS
+                f"db.client.{name}", "s", description, explicit_bucket_boundaries_advisory=_BUCKETS
             )
 
         self.duration = histogram("operation.duration", "Duration of operations")
@@ -99,12 +89,10 @@ class Instruments:
             "gmongo.client.retry.tokens", [tokens], "{token}", "Tokens that are available for retries"
         )
 
-    def _pool_callback(
-        self, count: Callable[[Pool], dict[str, int]]
-    ) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def _pool_callback(self, count: Callable[[Pool], dict[str, int]]) -> _Callback:
         """Return a callback that reports, for each server, the sum of the counts of the pools of all clients.
 
-        `count` returns the counts of a pool by connection state. If a count has no state, its key is empty.
+        `count` returns the counts of a pool by connection state, which may be empty.
         """
 
         def observe(_options: CallbackOptions) -> Iterator[Observation]:
@@ -116,14 +104,12 @@ class Instruments:
             for (address, state), number in sums.items():
                 attributes = _pool_attributes(address)
                 if state:
-                    attributes[_STATE] = state
+                    attributes["db.client.connection.state"] = state
                 yield Observation(number, attributes)
 
         return observe
 
-    def _client_callback(
-        self, count: Callable[[Executor], dict[str, float]]
-    ) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def _client_callback(self, count: Callable[[Executor], dict[str, float]]) -> _Callback:
         def observe(_options: CallbackOptions) -> Iterator[Observation]:
             for executor in self._executors():
                 for reason, number in count(executor).items():
@@ -190,4 +176,4 @@ def _instruments_of(provider: MeterProvider) -> Instruments:
 
 
 def _pool_attributes(address: Address) -> dict[str, str]:
-    return {_POOL_NAME: address_text(address)}
+    return {"db.client.connection.pool.name": address_text(address)}

@@ -1,4 +1,4 @@
-"""Settings of traces and metrics, from client options and environment variables."""
+"""Settings of traces and metrics from client options and environment variables, and observers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gmongo._documents import Document
 from gmongo.errors import ConfigurationError
+from gmongo.execution.operation_trace import Observer, Observers
 from gmongo.options.notices import notice
 
 if TYPE_CHECKING:
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 _PREFIX = "OTEL_PYTHON_INSTRUMENTATION_MONGODB_"
-_YES = frozenset({"1", "true", "yes"})
-_REQUIRED = "the package opentelemetry-api, which is not installed (pip install gmongo[opentelemetry])"
+_TRUE = frozenset({"1", "true", "yes"})
+_REQUIRED_PACKAGE = "the package opentelemetry-api, which is not installed (pip install gmongo[opentelemetry])"
 
 
 @dataclass(frozen=True)
 class TelemetrySettings:
-    """Settings of the observers of a client. A provider that is None means the global provider."""
+    """Settings of the observers of a client. The provider None is the global provider."""
 
     traces: bool = False
     query_text_max_length: int = 0  # the maximum length of the command text in a span. 0 shows no text.
@@ -46,13 +47,31 @@ def telemetry_settings(tracing: Document | None, metrics: Document | None, slow:
     )
 
 
+def observers_of(settings: TelemetrySettings) -> Observers | None:
+    """Return the observers that the client options enable, or None if no observer is enabled."""
+    observers: list[Observer] = []
+    if settings.slow is not None:  # the first observer, because its log line precedes the end of the span
+        from gmongo._telemetry.slow import SlowOperations
+
+        observers.append(SlowOperations(settings.slow, settings.query_text_max_length))
+    if settings.traces:
+        from gmongo._telemetry.tracing import Traces
+
+        observers.append(Traces(settings.tracer_provider, settings.query_text_max_length))
+    if settings.metrics:
+        from gmongo._telemetry.metrics import Metrics
+
+        observers.append(Metrics(settings.meter_provider))
+    return Observers(tuple(observers)) if observers else None
+
+
 def _is_enabled(option: str, option_value: bool | None, variable: str) -> bool:
-    enabled = os.environ.get(_PREFIX + variable, "").strip().lower() in _YES if option_value is None else option_value
+    enabled = os.environ.get(_PREFIX + variable, "").strip().lower() in _TRUE if option_value is None else option_value
     if not enabled or find_spec("opentelemetry") is not None:
         return enabled
     if option_value:
-        raise ConfigurationError(f"{option} needs {_REQUIRED}")
-    notice(f"{_PREFIX}{variable} has no effect: it needs {_REQUIRED}")
+        raise ConfigurationError(f"{option} needs {_REQUIRED_PACKAGE}")
+    notice(f"{_PREFIX}{variable} has no effect: it needs {_REQUIRED_PACKAGE}")
     return False
 
 

@@ -24,7 +24,7 @@ class SlowOperations(Observer):
     """Observer that logs the slow operations of one client at level WARNING, and keeps the last 50 slow operations.
 
     `limit` is the minimum duration of a slow operation, in seconds. `query_text_max_length` is the maximum length of
-    the text of a kept command, in characters. The log contains no commands.
+    the text of a stored command, in characters. The log contains no commands.
     """
 
     times_decoding = True
@@ -42,8 +42,8 @@ class SlowOperations(Observer):
         seconds = trace.elapsed()
         if seconds < self.limit:
             return
-        fields = {"operation": trace.summary, "durationMS": _milliseconds(seconds), **_phases(trace, seconds)}
-        fields["tries"], fields["commands"] = trace.attempts, trace.commands
+        fields = {"operation": trace.summary, "durationMS": rounded_milliseconds(seconds)}
+        fields |= {**_phase_durations(trace, seconds), "tries": trace.attempts, "commands": trace.commands}
         if trace.address is not None:
             fields["server"] = address_text(trace.address)
         if error is not None:
@@ -57,32 +57,32 @@ class SlowOperations(Observer):
             log(slow_log, _log_line(fields), {"message": "Slow operation", **fields}, logging.WARNING)
 
 
-def _phases(trace: OperationTrace, seconds: float) -> dict[str, float]:
+def _phase_durations(trace: OperationTrace, seconds: float) -> dict[str, float]:
     """Return the duration of each phase in milliseconds. "network" is an estimate from heartbeat round trip times."""
-    answering = max(trace.exchanging - trace.decoding, 0.0)
-    network = min(trace.round_trip * trace.commands, answering)
+    reply_time = max(trace.exchanging - trace.decoding, 0.0)
+    network = min(trace.round_trip * trace.commands, reply_time)
     measured = trace.selecting + trace.checking_out + trace.backing_off + trace.exchanging
     parts = {
         "selection": trace.selecting,
         "checkOut": max(trace.checking_out - trace.connecting, 0.0),
         "connecting": trace.connecting,
-        "server": answering - network,
+        "server": reply_time - network,
         "network": network,
         "decoding": trace.decoding,
         "backOff": trace.backing_off,
         "driver": max(seconds - measured, 0.0),
     }
-    return {f"{name}MS": _milliseconds(part) for name, part in parts.items()}
+    return {f"{name}MS": rounded_milliseconds(part) for name, part in parts.items()}
 
 
-def _milliseconds(seconds: float) -> float:
+def rounded_milliseconds(seconds: float) -> float:
     return round(seconds * 1000, 1)
 
 
 def _log_line(fields: DocumentDict) -> str:
     parts = ", ".join(
-        f"{words} {fields[f'{name}MS']:g}"
-        for name, words in _WORDS.items()
+        f"{label} {fields[f'{name}MS']:g}"
+        for name, label in _PHASE_NAMES.items()
         if fields[f"{name}MS"] or name in ("server", "network")
     )
     server = f" on {fields['server']}" if "server" in fields else ""
@@ -91,7 +91,7 @@ def _log_line(fields: DocumentDict) -> str:
     return f"Slow operation: {fields['operation']}{server} took {fields['durationMS']:g} ms: {parts}{tries}{error}"
 
 
-_WORDS = {
+_PHASE_NAMES = {
     "selection": "server selection",
     "checkOut": "check-out",
     "connecting": "connecting",

@@ -1,19 +1,36 @@
-"""Texts of commands and errors in spans, without secrets, and by default without data of the application."""
+"""Attributes of spans and metrics, without secrets, and by default without application data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from gmongo._documents import Document
+from gmongo._documents import Document, DocumentDict
 from gmongo._truncated_repr import document_text
 from gmongo.errors import ConnectionFailure, OperationFailure
+from gmongo.wire.address import Address
 
-_NOT_SHOWN = frozenset({"lsid", "$db", "$clusterTime", "signature"})
+if TYPE_CHECKING:
+    from gmongo.execution.operation_trace import OperationTrace
+
+_OMITTED_FIELDS = frozenset({"lsid", "$db", "$clusterTime", "signature"})
+
+
+def operation_attributes(trace: OperationTrace) -> DocumentDict:
+    """Return the attributes that the span and the metrics of an operation have in common."""
+    names = {"db.namespace": trace.database, "db.operation.name": trace.name}
+    collection = {"db.collection.name": trace.collection} if trace.collection else {}
+    return {"db.system.name": "mongodb", **names, **collection}
+
+
+def server_attributes(address: Address) -> DocumentDict:
+    host, port = address
+    return {"server.address": host, **({} if port is None else {"server.port": port})}
 
 
 def query_text(command: Document, length: int) -> str:
     """Return a command as relaxed Extended JSON with at most `length` characters."""
-    return document_text({name: value for name, value in command.items() if name not in _NOT_SHOWN}, length)
+    return document_text({name: value for name, value in command.items() if name not in _OMITTED_FIELDS}, length)
 
 
 def error_type_of(error: BaseException) -> str:
@@ -25,8 +42,8 @@ def error_type_of(error: BaseException) -> str:
 def exception_of(error: BaseException, text_length: int) -> dict[str, str]:
     """Return the attributes of a span for an error.
 
-    A server or an encoder may quote a document in an error message. So the attributes contain the message only if
-    `text_length` is not 0, or if the driver wrote the message about a connection.
+    A server or an encoder may quote a document in an error message. Therefore the attributes
+    contain the message only if `text_length` is positive, or for a connection error.
     """
     if text_length:
         message = str(error)[:text_length]

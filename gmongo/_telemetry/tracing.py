@@ -13,59 +13,27 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import context as contexts
 from opentelemetry import trace
-from opentelemetry.trace import (
-    ProxyTracerProvider,
-    Span,
-    SpanKind,
-    Status,
-    StatusCode,
-    Tracer,
-    get_tracer_provider,
-    set_span_in_context,
-)
 
 from gmongo._documents import Document, DocumentDict
-from gmongo._telemetry.text import error_type_of, exception_of, query_text
+from gmongo._telemetry.text import error_type_of, exception_of, operation_attributes, query_text, server_attributes
 from gmongo._version import __version__
 from gmongo.execution.operation_trace import Observer, OperationTrace, Phase
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import TracerProvider
-
     from gmongo.errors import PyMongoError
     from gmongo.events.command import SentCommand
     from gmongo.execution.transaction import Transaction
 
-_SHORTEST_WAIT = 0.001  # in seconds. A shorter wait has no event, unless the wait included a new connection or failed.
-_UNKNOWN = object()
+_SHORTEST_WAIT = 0.001  # seconds. Shorter waits have no span event, except failed waits and connection attempts
 _PROVIDER_IN_ENVIRONMENT = "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
 _SYSTEM = {"db.system.name": "mongodb"}
-# Commands whose first field has the name of a collection. In other commands, the first field may be a user name.
-_NAMES_COLLECTION = frozenset(
-    {
-        "aggregate",
-        "collMod",
-        "collStats",
-        "count",
-        "create",
-        "createIndexes",
-        "createSearchIndexes",
-        "delete",
-        "distinct",
-        "drop",
-        "dropIndexes",
-        "dropSearchIndex",
-        "find",
-        "findAndModify",
-        "insert",
-        "killCursors",
-        "listIndexes",
-        "mapReduce",
-        "update",
-        "updateSearchIndex",
-        "validate",
-    }
+# Commands whose first field is a collection name. Other commands may start with a user name.
+_COLLECTION_COMMANDS = (
+    "aggregate collMod collStats count create createIndexes createSearchIndexes delete distinct drop "
+    "dropIndexes dropSearchIndex find findAndModify insert killCursors listIndexes mapReduce update "
+    "updateSearchIndex validate"
 )
+_NAMES_COLLECTION = frozenset(_COLLECTION_COMMANDS.split())
 
 
 class Traces(Observer):
@@ -74,7 +42,7 @@ class Traces(Observer):
     `query_text_max_length` is the maximum length of the command text in a span, in characters. 0 shows no text.
     """
 
-    def __init__(self, provider: TracerProvider | None, query_text_max_length: int) -> None:
+    def __init__(self, provider: trace.TracerProvider | None, query_text_max_length: int) -> None:
         self._text_length = query_text_max_length
         self._tracer = None if provider is None else _tracer_of(provider)
 
@@ -82,8 +50,8 @@ class Traces(Observer):
         if self._tracer is None:
             if _has_no_provider():
                 return False
-            provider = get_tracer_provider()
-            if isinstance(provider, ProxyTracerProvider):
+            provider = trace.get_tracer_provider()
+            if isinstance(provider, trace.ProxyTracerProvider):
                 return False  # the application has not set a provider yet
             self._tracer = _tracer_of(provider)
         return True
@@ -101,22 +69,15 @@ class Traces(Observer):
 
     def operation_started(self, operation_trace: OperationTrace, transaction: Transaction | None) -> None:
         summary = operation_trace.summary
-        attributes: DocumentDict = {
-            "db.system.name": "mongodb",
-            "db.namespace": operation_trace.database,
-            "db.operation.name": operation_trace.name,
-            "db.operation.summary": summary,
-        }
-        if operation_trace.collection:
-            attributes["db.collection.name"] = operation_trace.collection
+        attributes = {**operation_attributes(operation_trace), "db.operation.summary": summary}
         if operation_trace.cursor_id is not None:
             attributes["db.mongodb.cursor_id"] = operation_trace.cursor_id
         parent = None
         if transaction is not None and transaction.observed is not None:
-            parent = set_span_in_context(transaction.observed)
+            parent = trace.set_span_in_context(transaction.observed)
         assert self._tracer is not None
-        span = self._tracer.start_span(summary, parent, SpanKind.CLIENT, attributes)
-        span_context = set_span_in_context(span, parent)
+        span = self._tracer.start_span(summary, parent, trace.SpanKind.CLIENT, attributes)
+        span_context = trace.set_span_in_context(span, parent)
         operation_trace.notes[self] = span, span_context, contexts.attach(span_context)
 
     def operation_ended(self, operation_trace: OperationTrace, error: BaseException | None) -> None:
@@ -127,8 +88,7 @@ class Traces(Observer):
         contexts.detach(token)
         if error is not None:
             _record_error(span, error, 0 if operation_trace.sensitive else self._text_length)
-            if span.is_recording():
-                span.set_attribute("error.type", error_type_of(error))
+            span.set_attribute("error.type", error_type_of(error))
         span.end()
 
     def wait_ended(
@@ -162,12 +122,12 @@ class Traces(Observer):
         if note is None or sent.sensitive or not note[0].is_recording():
             return
         assert self._tracer is not None
-        span = self._tracer.start_span(sent.name, note[1], SpanKind.CLIENT, self._attributes_of(operation_trace, sent))
+        attributes = self._attributes_of(operation_trace, sent)
+        span = self._tracer.start_span(sent.name, note[1], trace.SpanKind.CLIENT, attributes)
         operation_trace.notes[sent.request_id] = span
 
     def _attributes_of(self, operation_trace: OperationTrace, sent: SentCommand) -> DocumentDict:
         connection, command, name = sent.connection, sent.command, sent.name
-        host, port = connection.address
         collection = operation_trace.collection or _collection_of(name, command, sent.database)
         namespace = f"{sent.database}.{collection}" if collection else sent.database
         attributes: DocumentDict = {
@@ -175,12 +135,10 @@ class Traces(Observer):
             "db.namespace": sent.database,
             "db.command.name": name,
             "db.query.summary": f"{name} {namespace}",
-            "server.address": host,
-            "network.transport": "tcp" if port is not None else "unix",
+            "network.transport": "unix" if connection.address[1] is None else "tcp",
             "db.mongodb.driver_connection_id": connection.id,
+            **server_attributes(connection.address),
         }
-        if port is not None:
-            attributes["server.port"] = port
         if collection:
             attributes["db.collection.name"] = collection
         if connection.hello.connection_id is not None:
@@ -198,7 +156,7 @@ class Traces(Observer):
     def command_ended(
         self, operation_trace: OperationTrace, sent: SentCommand, reply: Document | None, error: BaseException | None
     ) -> None:
-        span: Span | None = operation_trace.notes.pop(sent.request_id, None)
+        span: trace.Span | None = operation_trace.notes.pop(sent.request_id, None)
         if span is None:
             return
         if error is not None:
@@ -218,17 +176,18 @@ class Traces(Observer):
 
     def transaction_started(self, transaction: Transaction) -> None:
         assert self._tracer is not None
-        transaction.observed = self._tracer.start_span("transaction", None, SpanKind.CLIENT, _SYSTEM)
+        kind = trace.SpanKind.CLIENT
+        transaction.observed = self._tracer.start_span("transaction", None, kind, _SYSTEM)
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        span: Span = transaction.observed  # this span has already ended if the application repeats the commit
+        span: trace.Span = transaction.observed  # the span has ended before a repeated commit
         if span.is_recording():
             if error is not None:
                 _record_error(span, error, self._text_length)
             span.end()
 
 
-def _record_error(span: Span, error: BaseException, text_length: int) -> None:
+def _record_error(span: trace.Span, error: BaseException, text_length: int) -> None:
     if not span.is_recording():
         return
     attributes = exception_of(error, text_length)
@@ -238,16 +197,16 @@ def _record_error(span: Span, error: BaseException, text_length: int) -> None:
     )
     span.set_attributes(attributes)
     span.add_event("exception", attributes)
-    span.set_status(Status(StatusCode.ERROR, error_type_of(error)))
+    span.set_status(trace.Status(trace.StatusCode.ERROR, error_type_of(error)))
 
 
 def _has_no_provider() -> bool:
-    """Return True if the application has set no provider. Avoid :func:`get_tracer_provider`, which takes 1 µs."""
-    return getattr(trace, "_TRACER_PROVIDER", _UNKNOWN) is None and not _PROVIDER_IN_ENVIRONMENT
+    """Return True if no provider is set, without the 1 µs of :func:`get_tracer_provider`."""
+    return getattr(trace, "_TRACER_PROVIDER", False) is None and not _PROVIDER_IN_ENVIRONMENT
 
 
-def _tracer_of(provider: TracerProvider) -> Tracer:
-    tracer: Tracer = provider.get_tracer("gmongo", __version__)
+def _tracer_of(provider: trace.TracerProvider) -> trace.Tracer:
+    tracer: trace.Tracer = provider.get_tracer("gmongo", __version__)
     return tracer
 
 

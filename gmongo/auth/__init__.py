@@ -1,4 +1,4 @@
 """Authentication mechanisms, and sources of credentials.
 
-A mechanism receives a function that sends a command and returns its reply. Mechanisms do not depend on connections.
+A mechanism receives a function that sends a command and returns the reply of the server.
 """

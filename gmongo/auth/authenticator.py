@@ -10,21 +10,17 @@ from gmongo.auth.credential import Credential
 from gmongo.auth.gssapi import GssapiConversation
 from gmongo.auth.login import AwsLogin, Login, PlainConversation, ScramLogin, SimpleLogin, X509Conversation
 from gmongo.auth.oidc import HumanOidcLogin, OidcLogin, OidcTokens
-from gmongo.auth.scram import prepared_password
-from gmongo.auth.scram_keys import ScramKeys
+from gmongo.auth.scram import ScramKeys, prepared_password
 
 _MakeLogin = Callable[[str], Login]
 
 
 class Authenticator:
-    """Authenticator of the connections of one client. `login` returns the login for a new connection to a host."""
+    """Authenticator of one client. `login` returns the :class:`Login` of a new connection to a host."""
 
     def __init__(self, credential: Credential) -> None:
         self.credential = credential
-        self.login: _MakeLogin = _login_maker(credential)
-
-    def __repr__(self) -> str:
-        return f"<Authenticator {self.credential}>"
+        self.login = _login_maker(credential)
 
 
 def _login_maker(credential: Credential) -> _MakeLogin:

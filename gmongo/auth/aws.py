@@ -21,8 +21,7 @@ from gmongo.auth.conversation import SaslConversation
 from gmongo.errors import OperationFailure, ProtocolError
 
 _NONCE_SIZE = 32
-_LONGEST_HOST = 255
-_DEFAULT_REGION = "us-east-1"
+_MAX_HOST_LENGTH = 255
 _BODY = "Action=GetCallerIdentity&Version=2011-06-15"
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _NO_CHANNEL_BINDING = ord("n")
@@ -34,32 +33,25 @@ class AwsConversation(SaslConversation):
     mechanism = "MONGODB-AWS"
     can_be_speculative: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        database: str,
-        find_credentials: Callable[[], AwsCredentials],
-        make_nonce: Callable[[], bytes] | None = None,
-        now: Callable[[], datetime] | None = None,
-    ) -> None:
+    def __init__(self, database: str, find_credentials: Callable[[], AwsCredentials]) -> None:
         super().__init__(database)
         self._find_credentials = find_credentials
-        self._nonce = make_nonce() if make_nonce else _random.urandom(_NONCE_SIZE)
-        self._now = now or (lambda: datetime.now(timezone.utc))
+        self._nonce = _random.urandom(_NONCE_SIZE)
 
-    def begin(self) -> bytes:
+    def first_payload(self) -> bytes:
         return bson.encode({"r": self._nonce, "p": _NO_CHANNEL_BINDING})
 
     def respond(self, payload: bytes) -> bytes:
         self.has_sent_last = True
-        nonce, host = self._read(payload)
+        nonce, host = self._parse_first(payload)
         credentials = self._find_credentials()
-        date = self._now().strftime("%Y%m%dT%H%M%SZ")
+        date = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
         fields = {"a": authorization(credentials, nonce, host, date), "d": date}
         if credentials.token:
             fields["t"] = credentials.token
         return bson.encode(fields)
 
-    def _read(self, payload: bytes) -> tuple[bytes, str]:
+    def _parse_first(self, payload: bytes) -> tuple[bytes, str]:
         try:
             reply = bson.decode(payload)
             nonce, host = bytes(reply["s"]), reply["h"]
@@ -72,10 +64,10 @@ class AwsConversation(SaslConversation):
 
 def region_of(host: str) -> str:
     """Return the AWS region of an STS host, or raise OperationFailure for an invalid host name."""
-    if not isinstance(host, str) or len(host.encode()) > _LONGEST_HOST or not all(host.split(".")):
+    labels = host.split(".") if isinstance(host, str) else []
+    if not labels or not all(labels) or len(host.encode()) > _MAX_HOST_LENGTH:
         raise OperationFailure(f"MONGODB-AWS: the server sent an invalid STS host name: {str(host)[:300]!r}")
-    labels = host.split(".")
-    return _DEFAULT_REGION if host == "sts.amazonaws.com" or len(labels) == 1 else labels[1]
+    return "us-east-1" if host == "sts.amazonaws.com" or len(labels) == 1 else labels[1]
 
 
 def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, date: str) -> str:
@@ -98,8 +90,8 @@ def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, d
     request = "\n".join(("POST", "/", "", listed, names, hashlib.sha256(_BODY.encode()).hexdigest()))
     region = region_of(host)
     scope = f"{date[:8]}/{region}/sts/aws4_request"
-    to_sign = "\n".join((_ALGORITHM, date, scope, hashlib.sha256(request.encode()).hexdigest()))
-    signature = sign(credentials.secret, date[:8], region, "sts", to_sign)
+    string_to_sign = "\n".join((_ALGORITHM, date, scope, hashlib.sha256(request.encode()).hexdigest()))
+    signature = sign(credentials.secret, date[:8], region, "sts", string_to_sign)
     return f"{_ALGORITHM} Credential={credentials.key_id}/{scope}, SignedHeaders={names}, Signature={signature}"
 
 

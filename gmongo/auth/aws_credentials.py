@@ -21,7 +21,7 @@ from gmongo.errors import ConfigurationError, OperationFailure
 
 _TIMEOUT = 10.0  # seconds
 _TOKEN_LIFETIME = "30"  # seconds
-_VALID_FOR = timedelta(minutes=5)  # minimum remaining validity of cached credentials
+_MIN_VALIDITY = timedelta(minutes=5)  # minimum remaining validity of cached credentials
 _ECS = "http://169.254.170.2"
 _EC2 = "http://169.254.169.254"
 _STS = "https://sts.amazonaws.com"
@@ -47,7 +47,7 @@ class AwsCredentialsCache:
     def find(self) -> AwsCredentials:
         """Return cached credentials that remain valid for five minutes, or find new credentials."""
         cached = self._cached
-        if cached is not None and cached.expires and cached.expires - datetime.now(timezone.utc) > _VALID_FOR:
+        if cached is not None and cached.expires and cached.expires - datetime.now(timezone.utc) > _MIN_VALIDITY:
             return cached
         credentials = _from_environment(os.environ)
         if credentials is None:
@@ -94,14 +94,14 @@ def _assume_role(variables: Mapping[str, str]) -> AwsCredentials:
     reply: Any = request_json(service, "POST", url, headers, _TIMEOUT, urlencode(fields))
     for wrapper in ("AssumeRoleWithWebIdentityResponse", "AssumeRoleWithWebIdentityResult"):
         reply = reply.get(wrapper, reply)
-    return _read(service, reply.get("Credentials") or {}, "SessionToken")
+    return _credentials_in(service, reply.get("Credentials") or {}, "SessionToken")
 
 
 def _from_ecs(variables: Mapping[str, str], url: str) -> AwsCredentials:
     service = "the ECS credentials endpoint"
     authorization = variables.get("AWS_CONTAINER_AUTHORIZATION_TOKEN")
     headers = {"Authorization": authorization} if authorization else {}
-    return _read(service, request_json(service, "GET", url, headers, _TIMEOUT), "Token")
+    return _credentials_in(service, request_json(service, "GET", url, headers, _TIMEOUT), "Token")
 
 
 def _from_ec2(variables: Mapping[str, str]) -> AwsCredentials:
@@ -111,16 +111,17 @@ def _from_ec2(variables: Mapping[str, str]) -> AwsCredentials:
     token = request(service, "PUT", f"{base}/latest/api/token", lifetime, _TIMEOUT).strip()
     headers = {"X-aws-ec2-metadata-token": token}
     role = request(service, "GET", base + _ROLES, headers, _TIMEOUT).strip().split("\n")[0]
-    return _read(service, request_json(service, "GET", base + _ROLES + quote(role), headers, _TIMEOUT), "Token")
+    reply = request_json(service, "GET", base + _ROLES + quote(role), headers, _TIMEOUT)
+    return _credentials_in(service, reply, "Token")
 
 
-def _read(service: str, reply: Document, token: str) -> AwsCredentials:
+def _credentials_in(service: str, reply: Document, token: str) -> AwsCredentials:
     key_id, secret, session = text_fields(service, reply, "AccessKeyId", "SecretAccessKey", token)
     return AwsCredentials(key_id, secret, session, _expiration_time(reply.get("Expiration")))
 
 
 def _expiration_time(value: object) -> datetime | None:
-    """Convert an ISO 8601 string, or seconds since 1970 from STS. Return None for an invalid value."""
+    """Convert an ISO 8601 text or a POSIX timestamp. Return None for an invalid value."""
     try:
         if isinstance(value, (int, float)):
             return datetime.fromtimestamp(value, timezone.utc)

@@ -11,14 +11,12 @@ from typing import ClassVar
 from gmongo._documents import Document, DocumentDict
 from gmongo.errors import ProtocolError
 
-Command = DocumentDict
-Reply = Document
 # Function that sends a command to a database, and returns the reply, or raises OperationFailure.
-Run = Callable[[str, Command], Reply]
+Run = Callable[[str, DocumentDict], Document]
 
 
 class Conversation(ABC):
-    """Commands and replies of one authentication. The commands go to `database`."""
+    """Commands and replies of one authentication. The client sends the commands to `database`."""
 
     can_be_speculative: ClassVar[bool] = True
     """True if the client may send the first command in the hello (speculative authentication)."""
@@ -27,17 +25,17 @@ class Conversation(ABC):
         self.database = database
 
     @abstractmethod
-    def first(self) -> Command: ...
+    def first_command(self) -> DocumentDict: ...
 
     @abstractmethod
-    def next(self, reply: Reply) -> Command | None:
+    def next_command(self, reply: Document) -> DocumentDict | None:
         """Return the next command, or None if `reply` completes the authentication."""
 
 
-def converse(run: Run, conversation: Conversation, first_reply: Reply | None = None) -> None:
+def run_conversation(run: Run, conversation: Conversation, first_reply: Document | None = None) -> None:
     """Run a complete conversation. If `first_reply` is not None, the hello already contained the first command."""
-    reply = run(conversation.database, conversation.first()) if first_reply is None else first_reply
-    while (command := conversation.next(reply)) is not None:
+    reply = run(conversation.database, conversation.first_command()) if first_reply is None else first_reply
+    while (command := conversation.next_command(reply)) is not None:
         reply = run(conversation.database, command)
 
 
@@ -50,23 +48,23 @@ class SaslConversation(Conversation):
     has_sent_last: bool = False
     """True if the client has sent its last payload. The next reply of the server must end the conversation."""
 
-    def first(self) -> Command:
-        return {"saslStart": 1, "mechanism": self.mechanism, "payload": self.begin(), **self.options}
+    def first_command(self) -> DocumentDict:
+        return {"saslStart": 1, "mechanism": self.mechanism, "payload": self.first_payload(), **self.options}
 
-    def next(self, reply: Reply) -> Command | None:
+    def next_command(self, reply: Document) -> DocumentDict | None:
         done = bool(reply.get("done"))
-        payload = self.step(_payload(reply), done)
+        payload = self.step(_decode_payload(reply), done)
         if done:
             return None
         return {"saslContinue": 1, "conversationId": reply.get("conversationId"), "payload": payload}
 
     @abstractmethod
-    def begin(self) -> bytes: ...
+    def first_payload(self) -> bytes: ...
 
     def step(self, payload: bytes, done: bool) -> bytes:
         """Check a payload from the server, and return the payload of the next command.
 
-        `done` is True if the server has ended the conversation. A too early or too late end raises ProtocolError.
+        `done` is True if the server has ended the conversation. An early or late end raises ProtocolError.
         """
         if not self.has_sent_last:
             if done:
@@ -77,11 +75,11 @@ class SaslConversation(Conversation):
         return b""
 
     def respond(self, payload: bytes) -> bytes:
-        """Return the next payload of the client. For the last payload, set `has_sent_last`."""
+        """Return the next payload of the client. Set `has_sent_last` for the last payload."""
         raise NotImplementedError
 
 
-def _payload(reply: Reply) -> bytes:
+def _decode_payload(reply: Document) -> bytes:
     payload = reply.get("payload", b"")
     if isinstance(payload, bytes):
         return payload

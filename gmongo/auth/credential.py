@@ -13,15 +13,8 @@ EXTERNAL = "$external"
 DEFAULT = "DEFAULT"
 
 # Default value of ALLOWED_HOSTS: the hosts to which the client may send the tokens of a human user.
-DEFAULT_ALLOWED_HOSTS = (
-    "*.mongodb.net",
-    "*.mongodb-qa.net",
-    "*.mongodb-dev.net",
-    "*.mongodbgov.net",
-    "localhost",
-    "127.0.0.1",
-    "::1",
-)
+_MONGODB_DOMAINS = ("*.mongodb.net", "*.mongodb-qa.net", "*.mongodb-dev.net", "*.mongodbgov.net")
+DEFAULT_ALLOWED_HOSTS = (*_MONGODB_DOMAINS, "localhost", "127.0.0.1", "::1")
 CANONICALIZATIONS = ("none", "forward", "forwardAndReverse", "true", "false")
 # Value of ENVIRONMENT (MONGODB-OIDC) -> True if TOKEN_RESOURCE is required, False if TOKEN_RESOURCE is forbidden.
 _OIDC_ENVIRONMENTS = {"test": False, "k8s": False, "azure": True, "gcp": True}
@@ -61,11 +54,12 @@ def credential_of(
         return None  # an empty username may come from an empty environment variable
     mechanism = mechanism or DEFAULT
     rules = _RULES.get(mechanism, _Rules())
-    given = options.get("authmechanismproperties") or {}
-    application_properties = {name.upper(): value for name, value in given.items()}
+    default_source = (rules.external is not True and database) or (EXTERNAL if rules.external else "admin")
+    properties = options.get("authmechanismproperties") or {}
+    application_properties = {name.upper(): value for name, value in properties.items()}
     credential = Credential(
         mechanism,
-        options.get("authsource") or rules.default_source(database),
+        options.get("authsource") or default_source,
         username or None,
         password if rules.password is True else password or None,
         {**rules.defaults, **application_properties},
@@ -87,11 +81,6 @@ class _Rules:
     defaults: Document = field(default_factory=dict)  # the default values of properties
     check: Callable[[Credential], str | None] = lambda credential: None  # returns the reason for a rejection, or None
 
-    def default_source(self, database: str | None) -> str:
-        if self.external is True:
-            return EXTERNAL
-        return database or (EXTERNAL if self.external else "admin")
-
 
 def _rejection_reason(
     credential: Credential, rules: _Rules, application_properties: Document, username: str | None
@@ -107,8 +96,8 @@ def _rejection_reason(
         return f"authSource must be {EXTERNAL!r}, not {credential.source!r}"
     unknown = next((name for name in application_properties if name not in rules.properties), None)
     if unknown is not None:
-        has = f"only {', '.join(rules.properties)}" if rules.properties else "none"
-        return f"authMechanismProperties must not have {unknown}; the mechanism has {has}"
+        allowed = f"only {', '.join(rules.properties)}" if rules.properties else "none"
+        return f"authMechanismProperties must not have {unknown}; the mechanism has {allowed}"
     return rules.check(credential)
 
 
@@ -155,9 +144,9 @@ def _check_oidc_environment(credential: Credential) -> str | None:
     name = credential.properties["ENVIRONMENT"]
     if name not in _OIDC_ENVIRONMENTS:
         return f"ENVIRONMENT must be one of {', '.join(_OIDC_ENVIRONMENTS)}, not {name!r}"
-    takes_resource = _OIDC_ENVIRONMENTS[name]
-    if takes_resource is not bool(credential.properties.get("TOKEN_RESOURCE")):
-        return f"TOKEN_RESOURCE must {'' if takes_resource else 'not '}be given with ENVIRONMENT:{name}"
+    needs_resource = _OIDC_ENVIRONMENTS[name]
+    if needs_resource is not bool(credential.properties.get("TOKEN_RESOURCE")):
+        return f"TOKEN_RESOURCE must {'' if needs_resource else 'not '}be given with ENVIRONMENT:{name}"
     if credential.username is not None and name == "test":
         return f"a username must not be given with ENVIRONMENT:{name}"
     return None

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_NO_LAYER = 1  # bit of the layer with neither integrity protection nor encryption
-_LAYER_AND_SIZE = 4
+_NO_LAYER = 1  # bit for the absence of a security layer (RFC 4752)
+_LAYER_MESSAGE_SIZE = 4
 
 
 def gssapi_library() -> ModuleType:
@@ -35,9 +35,9 @@ def gssapi_library() -> ModuleType:
 
 
 class GssapiConversation(SaslConversation):
-    """One Kerberos conversation. The host is part of the Kerberos service name.
+    """One Kerberos conversation. `host` is part of the Kerberos service name.
 
-    The calls of the library run in a native thread, because the library may query a Kerberos server.
+    Native threads call the library, because the library may query a Kerberos server.
     """
 
     mechanism = "GSSAPI"
@@ -49,7 +49,7 @@ class GssapiConversation(SaslConversation):
         self._host = host
         self._context: SecurityContext = None
 
-    def begin(self) -> bytes:
+    def first_payload(self) -> bytes:
         properties = self._credential.properties
         mode = str(properties.get("CANONICALIZE_HOST_NAME", "none"))
         host = properties.get("SERVICE_HOST") or canonical_host(self._host, mode)
@@ -60,28 +60,25 @@ class GssapiConversation(SaslConversation):
         return token or b""
 
     def _open_context(self, gssapi: ModuleType, service: str) -> tuple[SecurityContext, bytes | None]:
-        kinds, credential = gssapi.NameType, self._credential
-        user = gssapi.Name(credential.username, kinds.user)
+        name_types, credential = gssapi.NameType, self._credential
+        user = gssapi.Name(credential.username, name_types.user)
         if credential.password is None:
-            rights = gssapi.Credentials(name=user, usage="initiate")
+            initiator = gssapi.Credentials(name=user, usage="initiate")
         else:
             acquired = gssapi.raw.acquire_cred_with_password(user, credential.password.encode(), usage="initiate")
-            rights = acquired.creds
-        kind = kinds.kerberos_principal if "/" in service else kinds.hostbased_service
-        context = gssapi.SecurityContext(name=gssapi.Name(service, kind), creds=rights, usage="initiate")
+            initiator = acquired.creds
+        kind = name_types.kerberos_principal if "/" in service else name_types.hostbased_service
+        name = gssapi.Name(service, kind)
+        context = gssapi.SecurityContext(name=name, creds=initiator, usage="initiate")
         return context, context.step()
 
     def respond(self, payload: bytes) -> bytes:
         if not self._context.complete:
             token: bytes | None = _run_in_thread(self._context.step, payload)
             return token or b""
-        self.has_sent_last = True
-        return self._choose_layer(payload)
-
-    def _choose_layer(self, payload: bytes) -> bytes:
-        """Return the message that contains the username and rejects all security layers."""
+        self.has_sent_last = True  # the last message contains the username
         offered: bytes = self._context.unwrap(payload).message
-        if len(offered) != _LAYER_AND_SIZE or not offered[0] & _NO_LAYER:
+        if len(offered) != _LAYER_MESSAGE_SIZE or not offered[0] & _NO_LAYER:
             raise OperationFailure("GSSAPI: the server requires a security layer")
         chosen = bytes([_NO_LAYER, 0, 0, 0]) + (self._credential.username or "").encode()
         wrapped: bytes = self._context.wrap(chosen, False).message

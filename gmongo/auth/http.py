@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import ssl
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from gevent import Timeout
 from gevent import socket as gevent_socket
@@ -15,8 +16,9 @@ from gevent.ssl import SSLContext
 from gmongo._documents import Document, DocumentDict
 from gmongo.errors import OperationFailure
 
-_LONGEST = 1 << 20  # bytes
-_LONGEST_SHOWN = 500  # characters
+_AZURE = "http://169.254.169.254"
+_MAX_SIZE = 1 << 20  # bytes
+_MAX_REASON_LENGTH = 500  # characters
 _ERROR_FIELDS = ("error", "error_description", "code", "Code", "message", "Message")
 
 
@@ -30,9 +32,14 @@ class _Connection(http.client.HTTPConnection):
     def connect(self) -> None:
         self.sock = gevent_socket.create_connection((self.host, self.port))
         if self._secure:
-            context = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.load_default_certs()
-            self.sock = context.wrap_socket(self.sock, server_hostname=self.host)
+            self.sock = default_tls_context().wrap_socket(self.sock, server_hostname=self.host)
+
+
+def default_tls_context() -> ssl.SSLContext:
+    """Return a gevent TLS context that trusts the certificate authorities of the system."""
+    context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_default_certs()
+    return context
 
 
 def request(
@@ -50,7 +57,7 @@ def request(
         with limit:
             connection.request(method, path, body, dict(headers))
             response = connection.getresponse()
-            status, text = response.status, response.read(_LONGEST).decode("utf-8", "replace")
+            status, text = response.status, response.read(_MAX_SIZE).decode("utf-8", "replace")
     except Timeout as error:
         if error is not limit:
             raise
@@ -62,43 +69,55 @@ def request(
         connection.close()
     if status != 200:
         answer = f"answered {method} {parts.path} with status {status}"
-        raise OperationFailure(f"{service} at {parts.netloc} {answer}{_explanation(text, headers)}")
+        raise OperationFailure(f"{service} at {parts.netloc} {answer}{_error_reason(text, headers)}")
     return text
 
 
-def _explanation(text: str, headers: Mapping[str, str]) -> str:
+def _error_reason(text: str, headers: Mapping[str, str]) -> str:
     """Return the reason in an error response. Ignore other fields of a JSON object, which may contain credentials."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        document = None
-    if isinstance(document, dict):
+    document = _json_object(text)
+    if document is not None:
         text = ", ".join(document[name] for name in _ERROR_FIELDS if isinstance(document.get(name), str))
     if not text or any(value in text for value in headers.values()):
         return ""
-    return f": {text[:_LONGEST_SHOWN]!r}"
+    return f": {text[:_MAX_REASON_LENGTH]!r}"
 
 
 def request_json(
     service: str, method: str, url: str, headers: Mapping[str, str], timeout: float, body: str | None = None
 ) -> DocumentDict:
     """Send a request as :func:`request` does, and return the JSON object in the response."""
-    text = request(service, method, url, headers, timeout, body)
-    try:
-        document = json.loads(text)
-    except ValueError:
-        document = None
-    if not isinstance(document, dict):
+    document = _json_object(request(service, method, url, headers, timeout, body))
+    if document is None:
         raise OperationFailure(f"{service} at {urlsplit(url).netloc} did not return a JSON object")
     return document
 
 
+def _json_object(text: str) -> DocumentDict | None:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def azure_token(resource: str, timeout: float, client_id: str = "") -> DocumentDict:
+    """Return the reply of the Azure metadata service, with an ``access_token`` for `resource`."""
+    service = "the Azure metadata service"
+    base = (os.environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST") or _AZURE).rstrip("/")
+    query = f"resource={quote(resource, safe='')}&api-version=2018-02-01"
+    if client_id:
+        query += f"&client_id={quote(client_id, safe='')}"
+    headers = {"Metadata": "true", "Accept": "application/json"}
+    url = f"{base}/metadata/identity/oauth2/token?{query}"
+    reply = request_json(service, "GET", url, headers, timeout)
+    text_fields(service, reply, "access_token")
+    return reply
+
+
 def text_fields(service: str, document: Document, *names: str) -> list[str]:
     """Return the values of the named fields in a response. Each value must be a non-empty string."""
-    values = []
     for name in names:
-        value = document.get(name)
-        if not isinstance(value, str) or not value:
+        if not isinstance(document.get(name), str) or not document[name]:
             raise OperationFailure(f"{service} returned no {name}")
-        values.append(value)
-    return values
+    return [document[name] for name in names]

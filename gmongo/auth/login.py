@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
+from gmongo._documents import Document, DocumentDict
 from gmongo.auth.aws import AwsConversation
 from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
-from gmongo.auth.conversation import Command, Conversation, Reply, Run, SaslConversation, converse
+from gmongo.auth.conversation import Conversation, Run, SaslConversation, run_conversation
 from gmongo.auth.credential import DEFAULT, Credential
-from gmongo.auth.scram import ScramConversation
-from gmongo.auth.scram_keys import ScramKeys
+from gmongo.auth.scram import ScramConversation, ScramKeys
 
 
 class Login(ABC):
@@ -20,12 +20,12 @@ class Login(ABC):
     extra_login_seconds: ClassVar[float] = 0.0
     """Number of seconds by which the authentication extends ``connectTimeoutMS``."""
 
-    def hello_fields(self) -> Command:
+    def hello_fields(self) -> DocumentDict:
         return {}
 
-    @abstractmethod
-    def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
+    def authenticate(self, run: Run, hello: Document, seconds: float | None) -> None:
         """Authenticate the connection after the hello. `seconds` is the remaining time of the operation."""
+        self.authenticate_again(run, seconds)
 
     @abstractmethod
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
@@ -33,7 +33,7 @@ class Login(ABC):
 
 
 class PlainConversation(SaslConversation):
-    """PLAIN (RFC 4616): LDAP authentication with an unencrypted password. Without TLS, the client warns."""
+    """PLAIN (RFC 4616): LDAP authentication with an unencrypted password. The client warns if TLS is off."""
 
     mechanism = "PLAIN"
     can_be_speculative: ClassVar[bool] = False
@@ -44,7 +44,7 @@ class PlainConversation(SaslConversation):
         self._username = username
         self._password = password
 
-    def begin(self) -> bytes:
+    def first_payload(self) -> bytes:
         return f"\0{self._username}\0{self._password}".encode()
 
 
@@ -55,13 +55,11 @@ class X509Conversation(Conversation):
         super().__init__(database)
         self._username = username
 
-    def first(self) -> Command:
-        command: Command = {"authenticate": 1, "mechanism": "MONGODB-X509"}
-        if self._username is not None:
-            command["user"] = self._username
-        return command
+    def first_command(self) -> DocumentDict:
+        user = {} if self._username is None else {"user": self._username}
+        return {"authenticate": 1, "mechanism": "MONGODB-X509", **user}
 
-    def next(self, reply: Reply) -> Command | None:
+    def next_command(self, reply: Document) -> DocumentDict | None:
         return None
 
 
@@ -72,17 +70,17 @@ class SimpleLogin(Login):
         self._make_conversation = make_conversation
         self._conversation = make_conversation()
 
-    def hello_fields(self) -> Command:
+    def hello_fields(self) -> DocumentDict:
         return speculative_fields(self._conversation) if self._conversation.can_be_speculative else {}
 
-    def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
-        converse(run, self._conversation, speculative_reply(hello))
+    def authenticate(self, run: Run, hello: Document, seconds: float | None) -> None:
+        run_conversation(run, self._conversation, speculative_reply(hello))
 
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
-        converse(run, self._make_conversation())
+        run_conversation(run, self._make_conversation())
 
 
-class ScramLogin(Login):
+class ScramLogin(SimpleLogin):
     """Login with SCRAM. If the application sets no mechanism, use the strongest mechanism in the hello reply."""
 
     def __init__(self, credential: Credential, keys: ScramKeys) -> None:
@@ -90,31 +88,27 @@ class ScramLogin(Login):
         self._keys = keys
         self._negotiates = credential.mechanism == DEFAULT
         self._mechanism = "SCRAM-SHA-256" if self._negotiates else credential.mechanism
-        self._conversation = self._make_conversation()
+        super().__init__(self._make_scram_conversation)
 
-    def _make_conversation(self) -> ScramConversation:
+    def _make_scram_conversation(self) -> ScramConversation:
         credential = self._credential
         return ScramConversation(
             credential.source, self._mechanism, credential.username or "", credential.password or "", self._keys
         )
 
-    def hello_fields(self) -> Command:
-        fields = speculative_fields(self._conversation)
+    def hello_fields(self) -> DocumentDict:
+        fields = super().hello_fields()
         if self._negotiates:
             fields["saslSupportedMechs"] = f"{self._credential.source}.{self._credential.username}"
         return fields
 
-    def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
-        speculative = speculative_reply(hello)
-        if speculative is None and self._negotiates:
+    def authenticate(self, run: Run, hello: Document, seconds: float | None) -> None:
+        if self._negotiates and speculative_reply(hello) is None:
             mechanisms = hello.get("saslSupportedMechs")
             has_sha_256 = isinstance(mechanisms, list) and "SCRAM-SHA-256" in mechanisms
             self._mechanism = "SCRAM-SHA-256" if has_sha_256 else "SCRAM-SHA-1"
             self._conversation = self._make_conversation()
-        converse(run, self._conversation, speculative)
-
-    def authenticate_again(self, run: Run, seconds: float | None) -> None:
-        converse(run, self._make_conversation())
+        super().authenticate(run, hello, seconds)
 
 
 class AwsLogin(Login):
@@ -131,23 +125,20 @@ class AwsLogin(Login):
         token = credential.properties.get("AWS_SESSION_TOKEN")
         return AwsCredentials(credential.username, credential.password or "", token)
 
-    def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
-        self.authenticate_again(run, seconds)
-
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
         try:
-            converse(run, AwsConversation(self._credential.source, self._find_credentials))
+            run_conversation(run, AwsConversation(self._credential.source, self._find_credentials))
         except Exception:
             self._cache.clear()
             raise
 
 
-def speculative_fields(conversation: Conversation) -> Command:
+def speculative_fields(conversation: Conversation) -> DocumentDict:
     """Return the hello field with the first command of a conversation (speculative authentication)."""
-    return {"speculativeAuthenticate": {**conversation.first(), "db": conversation.database}}
+    return {"speculativeAuthenticate": {**conversation.first_command(), "db": conversation.database}}
 
 
-def speculative_reply(hello: Reply) -> Reply | None:
+def speculative_reply(hello: Document) -> Document | None:
     """Return the reply to the speculative authentication, or None if the server sent no such reply."""
     reply: object = hello.get("speculativeAuthenticate")
     return reply if isinstance(reply, dict) else None

@@ -1,12 +1,15 @@
 """MONGODB-OIDC: the client sends an access token from an identity provider.
 
-A callback of the application returns the token, or a callback of gmongo queries a service.
+A callback of the application, or a service that ``ENVIRONMENT`` names, returns the token.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
+from urllib.parse import quote
 
 import bson
 from bson.errors import BSONError
@@ -14,23 +17,24 @@ from gevent import sleep
 from gevent.lock import BoundedSemaphore
 
 from gmongo import _clock
-from gmongo._documents import DocumentDict
+from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import codes
-from gmongo.auth.conversation import Command, Reply, Run, SaslConversation, converse
+from gmongo.auth.aws_credentials import read_token
+from gmongo.auth.conversation import Run, SaslConversation, run_conversation
 from gmongo.auth.credential import Credential
+from gmongo.auth.http import azure_token, request
 from gmongo.auth.login import Login, speculative_fields, speculative_reply
-from gmongo.auth.oidc_environments import callback_of
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 _VERSION = 1
-_PAUSE = 0.1  # minimum seconds between two calls of the callback
-_HUMAN_TIMEOUT = 300.0  # seconds
-_MACHINE_TIMEOUT = 60.0  # seconds
+_MIN_CALL_INTERVAL = 0.1  # minimum seconds between two calls of the callback
+_HUMAN_TIMEOUT = 300.0  # timeout of a callback with a human user, in seconds
+_MACHINE_TIMEOUT = 60.0  # timeout of a callback without a human user, in seconds
 
 
 class OidcTokens:
-    """Tokens of one client. Only one greenlet at a time calls the callback for new tokens."""
+    """Access token and refresh token of one client. Only one greenlet at a time calls the callback for new tokens."""
 
     def __init__(self, credential: Credential) -> None:
         self.credential = credential
@@ -38,22 +42,19 @@ class OidcTokens:
         self.access: str | None = None
         self.refresh: str | None = None
         self.provider: OIDCIdPInfo | None = None
-        self._callback: OIDCCallback = callback_of(credential)
-        self._turn = BoundedSemaphore()
+        self._fetch_token = token_source(credential)
+        self._callback_lock = BoundedSemaphore()
         self._last_call = 0.0
-
-    def __repr__(self) -> str:
-        return f"<OidcTokens {'with' if self.access else 'without'} a token>"
 
     def get(self, seconds: float | None, provider: OIDCIdPInfo | None = None) -> tuple[str, bool]:
         """Return an access token, and True if the token comes from the cache.
 
-        A new identity `provider` receives no refresh token. None uses the stored provider and the stored refresh token.
+        `provider` is a new identity provider without a refresh token, or None for the stored provider.
         """
-        with self._turn:
+        with self._callback_lock:
             if self.access is not None:
                 return self.access, True
-            sleep_for = self._last_call + _PAUSE - _clock.monotonic()
+            sleep_for = self._last_call + _MIN_CALL_INTERVAL - _clock.monotonic()
             if sleep_for > 0:
                 sleep(sleep_for)
             self._last_call = _clock.monotonic()
@@ -71,7 +72,7 @@ class OidcTokens:
             None if provider is not None else self.refresh,
             provider or self.provider,
         )
-        result = self._callback.fetch(context)
+        result = self._fetch_token(context)
         if not isinstance(result, OIDCCallbackResult) or not isinstance(result.access_token, str):
             raise ValueError(
                 f"an OIDC callback must return an OIDCCallbackResult with an access token, not {type(result).__name__}"
@@ -82,7 +83,7 @@ class OidcTokens:
         return result
 
     def invalidate(self, token: str | None) -> None:
-        """Remove an access token, unless a newer token has replaced it."""
+        """Remove `token`, unless a newer access token has replaced `token`."""
         if token is not None and self.access == token:
             self.access = None
 
@@ -97,7 +98,7 @@ class TokenConversation(SaslConversation):
         super().__init__(database)
         self._token = token
 
-    def begin(self) -> bytes:
+    def first_payload(self) -> bytes:
         return bson.encode({"jwt": self._token})
 
 
@@ -111,7 +112,7 @@ class PrincipalConversation(SaslConversation):
         self._username = username
         self._get_token = get_token
 
-    def begin(self) -> bytes:
+    def first_payload(self) -> bytes:
         return bson.encode({} if self._username is None else {"n": self._username})
 
     def respond(self, payload: bytes) -> bytes:
@@ -129,11 +130,11 @@ class OidcLogin(Login):
         self._source = tokens.credential.source
         self._token: str | None = None  # last token that the connection sent
 
-    def hello_fields(self) -> Command:
+    def hello_fields(self) -> DocumentDict:
         self._token = self._tokens.access
         return {} if self._token is None else speculative_fields(TokenConversation(self._source, self._token))
 
-    def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
+    def authenticate(self, run: Run, hello: Document, seconds: float | None) -> None:
         speculative = speculative_reply(hello)
         if self._token is not None and speculative is not None and speculative.get("done"):
             return
@@ -163,7 +164,7 @@ class OidcLogin(Login):
 
     def _authenticate_with(self, run: Run, token: str) -> None:
         self._token = token
-        converse(run, TokenConversation(self._source, token))
+        run_conversation(run, TokenConversation(self._source, token))
 
 
 class HumanOidcLogin(OidcLogin):
@@ -188,7 +189,7 @@ class HumanOidcLogin(OidcLogin):
             if self._try_token(run, refreshed_token):
                 return
             tokens.refresh = None
-        converse(run, PrincipalConversation(self._source, tokens.credential.username, self._token_for))
+        run_conversation(run, PrincipalConversation(self._source, tokens.credential.username, self._token_for))
 
     def _token_for(self, provider: OIDCIdPInfo) -> str:
         self._token, _ = self._tokens.get(_HUMAN_TIMEOUT, provider)
@@ -208,3 +209,53 @@ def _read_provider(payload: bytes) -> OIDCIdPInfo:
         return OIDCIdPInfo(fields["issuer"], fields.get("clientId"), fields.get("requestScopes"))
     except (BSONError, KeyError, TypeError, ValueError):
         raise ProtocolError("MONGODB-OIDC: the server does not name an identity provider") from None
+
+
+_KUBERNETES_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+FetchToken = Callable[[OIDCCallbackContext], OIDCCallbackResult]
+
+
+def token_source(credential: Credential) -> FetchToken:
+    """Return the callback of the application, or the function that fetches tokens for ``ENVIRONMENT``."""
+    properties = credential.properties
+    callback: OIDCCallback | None = properties.get("OIDC_CALLBACK") or properties.get("OIDC_HUMAN_CALLBACK")
+    if callback is not None:
+        return callback.fetch
+    environment = properties["ENVIRONMENT"]
+    if environment in ("azure", "gcp"):
+        fetch = _azure_token if environment == "azure" else _gcp_token
+        return partial(fetch, properties["TOKEN_RESOURCE"])
+    if environment == "k8s":
+        variables = "AZURE_FEDERATED_TOKEN_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE"
+        return lambda _context: _file_token(variables, _KUBERNETES_FILE)
+    return lambda _context: _file_token(("OIDC_TOKEN_FILE",))
+
+
+def _file_token(variables: tuple[str, ...], default: str = "") -> OIDCCallbackResult:
+    """Read a token file. Its path is in the first set environment variable, or is `default`."""
+    variable = next((name for name in variables if os.environ.get(name)), variables[0])
+    return OIDCCallbackResult(read_token(variable, {variable: os.environ.get(variable) or default}))
+
+
+def _azure_token(resource: str, context: OIDCCallbackContext) -> OIDCCallbackResult:
+    reply = azure_token(resource, context.timeout_seconds, context.username)
+    return OIDCCallbackResult(reply["access_token"], _lifetime_seconds(reply.get("expires_in")))
+
+
+def _gcp_token(resource: str, context: OIDCCallbackContext) -> OIDCCallbackResult:
+    service = "the Google Cloud metadata service"
+    host = os.environ.get("GCE_METADATA_HOST") or "metadata"
+    path = "/computeMetadata/v1/instance/service-accounts/default/identity"
+    url = f"http://{host}{path}?audience={quote(resource, safe='')}"
+    token = request(service, "GET", url, {"Metadata-Flavor": "Google"}, context.timeout_seconds).strip()
+    if not token:
+        raise OperationFailure(f"{service} returned no token")
+    return OIDCCallbackResult(token)
+
+
+def _lifetime_seconds(value: Any) -> float | None:
+    """Convert a lifetime, which may be a text, to seconds. Return None for an invalid value."""
+    try:
+        return max(float(value), 0.0)
+    except (TypeError, ValueError):
+        return None

@@ -26,22 +26,22 @@ from gmongo.errors import PyMongoError
 
 _log = logging.getLogger("gmongo.events")
 
-# A greenlet waits for earlier events until the client has delivered no event for this number of seconds. A listener may
-# never return, or may wait for a greenlet that uses the client.
-_PATIENCE = 1.0
-# Second wait in seconds, after `_PATIENCE`. If the application has blocked the event loop, the first wait ends before
-# other greenlets can deliver their events.
-_GRACE = 0.05
+# Maximum wait for the delivery of an earlier event, in seconds. A listener may never return, or
+# may wait for a greenlet that uses the client.
+_MAX_WAIT = 1.0
+# Additional wait in seconds. If the application has blocked the event loop, the wait `_MAX_WAIT`
+# may end before other greenlets can deliver their events.
+_ADDITIONAL_WAIT = 0.05
 _MAX_UNDELIVERED = 10_000  # maximum number of events that wait for substitutes, above which the driver drops events
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class _Turn:
+class _GreenletEvents:
     """Undelivered events of one greenlet."""
 
     size: int = 0  # the number of these events
     delivering: bool = False  # True while the greenlet runs a listener
-    awake: Event | None = None  # set when these events are the next events to deliver
+    is_first: Event | None = None  # set when these events are the next events to deliver
     context: Context | None = None  # the greenlet's context variables, if a substitute must deliver the events
     substitute: Greenlet[..., None] | None = None
 
@@ -50,8 +50,8 @@ class Delivery:
     """Undelivered events of one client. In a block ``with delivery:``, :meth:`deliver` does nothing."""
 
     def __init__(self) -> None:
-        self._events: deque[tuple[_Turn, Callable[..., None], tuple[object, ...]]] = deque()
-        self._events_by_greenlet: dict[greenlet, _Turn] = {}
+        self._events: deque[tuple[_GreenletEvents, Callable[..., None], tuple[object, ...]]] = deque()
+        self._events_by_greenlet: dict[greenlet, _GreenletEvents] = {}
         self._block_depth = 0
         self._left = 0  # number of events that substitutes must deliver
         self._dropped = 0
@@ -64,11 +64,11 @@ class Delivery:
             self._dropped += 1
             return False
         current = getcurrent()
-        turn = self._events_by_greenlet.get(current)
-        if turn is None:
-            turn = self._events_by_greenlet[current] = _Turn()
-        turn.size += 1
-        self._events.append((turn, publish, arguments))
+        pending = self._events_by_greenlet.get(current)
+        if pending is None:
+            pending = self._events_by_greenlet[current] = _GreenletEvents()
+        pending.size += 1
+        self._events.append((pending, publish, arguments))
         return True
 
     def __enter__(self) -> None:
@@ -77,15 +77,10 @@ class Delivery:
     def __exit__(self, *_exception: object) -> None:
         self._block_depth -= 1
 
-    @property
-    def pending(self) -> bool:
-        """True if there are undelivered events."""
-        return bool(self._events)
-
     def deliver_after(self, error: BaseException | None) -> None:
-        """Deliver the events of this greenlet at the end of an operation. `error` is its error, or None.
+        """Deliver the events of this greenlet after an operation, which may have raised `error`.
 
-        An exception that is not an error of the driver may be a kill or a timeout, which the delivery must not delay.
+        An exception from another library may be a kill or a timeout, which delivery must not delay.
         """
         self.deliver(wait=error is None or isinstance(error, (PyMongoError, BSONError)))
 
@@ -96,84 +91,84 @@ class Delivery:
         :raises BaseException: another greenlet threw this exception. A substitute delivers the remaining events.
         """
         current = getcurrent()
-        turn = self._events_by_greenlet.get(current)
-        if turn is None or turn.delivering or self._block_depth:
+        pending = self._events_by_greenlet.get(current)
+        if pending is None or pending.delivering or self._block_depth:
             return
         try:
-            while turn.size:
-                if self._events[0][0] is turn:
-                    self._publish_first(turn)
-                elif not (wait and self._wait_for(turn)):
+            while pending.size:
+                if self._events[0][0] is pending:
+                    self._publish_first(pending)
+                elif not (wait and self._wait_for(pending)):
                     break
         finally:
             # After an exception, with `wait=False`, or if a listener does not return, events may remain. A substitute
             # must deliver these events, because they block later events of other greenlets.
             self._events_by_greenlet.pop(current, None)
-            if turn.size:
-                self._hand_to_substitute(turn)
+            if pending.size:
+                self._hand_to_substitute(pending)
 
-    def _publish_first(self, turn: _Turn) -> None:
-        _turn, publish, arguments = self._events[0]
-        turn.delivering = True
+    def _publish_first(self, pending: _GreenletEvents) -> None:
+        _pending, publish, arguments = self._events[0]
+        pending.delivering = True
         # Listeners may switch greenlets. The event stays first while its listeners run, so no other event is delivered.
         try:
             publish(*arguments)
         finally:
-            turn.delivering = False
-            if turn.size:  # the size is 0 if the listener forked, and this process is the child
-                self._advance(turn)
+            pending.delivering = False
+            if pending.size:  # the size is 0 in a child process that the listener forked
+                self._advance(pending)
 
-    def _advance(self, turn: _Turn) -> None:
+    def _advance(self, pending: _GreenletEvents) -> None:
         """Remove the first event after its delivery, and wake the greenlet of the next event."""
         self._events.popleft()
-        turn.size -= 1
+        pending.size -= 1
         self._delivered += 1
         self._stuck = False
-        if self._events and self._events[0][0] is not turn:
+        if self._events and self._events[0][0] is not pending:
             self._wake(self._events[0][0])
 
-    def _wake(self, turn: _Turn) -> None:
-        """Start a substitute or wake the greenlet for the events of `turn`, which are now first, without a switch."""
-        if turn.context is not None:
-            turn.substitute = Greenlet(turn.context.run, self._take_over, turn)
-            turn.substitute.link(lambda greenlet: self._replace(greenlet, turn))
-            turn.substitute.start()
-        elif turn.awake is not None:
-            turn.awake.set()
+    def _wake(self, pending: _GreenletEvents) -> None:
+        """Wake the greenlet of the first events, or start a substitute. Do not switch greenlets."""
+        if pending.context is not None:
+            pending.substitute = Greenlet(pending.context.run, self._deliver_as_substitute, pending)
+            pending.substitute.link(lambda greenlet: self._replace_substitute(greenlet, pending))
+            pending.substitute.start()
+        elif pending.is_first is not None:
+            pending.is_first.set()
 
-    def _wait_for(self, turn: _Turn) -> bool:
-        """Wait until the events of `turn` are first. Return False if the client delivers no event for a second."""
-        while turn.size and not self._stuck:
+    def _wait_for(self, pending: _GreenletEvents) -> bool:
+        """Wait until these events are first. Return False if no event is delivered for a second."""
+        while pending.size and not self._stuck:
             delivered = self._delivered
-            turn.awake = Event()
-            if turn.awake.wait(_PATIENCE) or turn.awake.wait(_GRACE):
+            pending.is_first = Event()
+            if pending.is_first.wait(_MAX_WAIT) or pending.is_first.wait(_ADDITIONAL_WAIT):
                 return True
-            if turn.size and delivered == self._delivered:
+            if pending.size and delivered == self._delivered:
                 self._stuck = True
                 text = "a listener has not returned for %g s: operations continue without a wait for this listener"
-                safely(_log.warning, text, _PATIENCE)
+                safely(_log.warning, text, _MAX_WAIT)
         return False
 
     # Delivery by substitutes
 
-    def _hand_to_substitute(self, turn: _Turn) -> None:
-        """Let a substitute deliver the events of `turn` when these events are first, without a switch."""
-        turn.context = copy_context()
-        self._left += turn.size
-        if self._events[0][0] is turn:
-            self._wake(turn)
+    def _hand_to_substitute(self, pending: _GreenletEvents) -> None:
+        """Let a substitute deliver these events after all earlier events. Do not switch greenlets."""
+        pending.context = copy_context()
+        self._left += pending.size
+        if self._events[0][0] is pending:
+            self._wake(pending)
 
-    def _take_over(self, turn: _Turn) -> None:
-        turn.context = None
-        self._left -= turn.size
-        self._events_by_greenlet[getcurrent()] = turn
+    def _deliver_as_substitute(self, pending: _GreenletEvents) -> None:
+        pending.context = None
+        self._left -= pending.size
+        self._events_by_greenlet[getcurrent()] = pending
         self._report_dropped()
         self.deliver()
 
-    def _replace(self, ended: Greenlet[..., None], turn: _Turn) -> None:
+    def _replace_substitute(self, ended: Greenlet[..., None], pending: _GreenletEvents) -> None:
         """Start another substitute if the substitute `ended` was killed before its start."""
-        if turn.substitute is ended and turn.context is not None and turn.size:
-            self._wake(turn)
+        if pending.substitute is ended and pending.context is not None and pending.size:
+            self._wake(pending)
 
     def _report_dropped(self) -> None:
         if self._dropped and self._left < _MAX_UNDELIVERED:
@@ -182,10 +177,10 @@ class Delivery:
 
     def reset_after_fork(self) -> None:
         """In a forked child, discard the events of the parent process, without I/O and without a greenlet switch."""
-        for turn in self._events_by_greenlet.values():
-            turn.size = 0
-        for turn, _publish, _arguments in self._events:
-            turn.size = 0
+        for pending in self._events_by_greenlet.values():
+            pending.size = 0
+        for pending, _publish, _arguments in self._events:
+            pending.size = 0
         self._events.clear()
         self._events_by_greenlet.clear()
         self._block_depth = self._left = self._dropped = 0

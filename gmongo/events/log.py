@@ -19,10 +19,10 @@ from gmongo.wire.address import Address
 
 DEBUG = logging.DEBUG
 INFO = logging.INFO
-# PyMongo reads a variable with a misspelled name, which is the second name here. Applications may use this name.
+# The second name is a misspelling in PyMongo, which applications may use.
 _LENGTH_VARIABLES = ("MONGODB_LOG_MAX_DOCUMENT_LENGTH", "MONGOB_LOG_MAX_DOCUMENT_LENGTH")
 _DEFAULT_LENGTH = 1000
-# Matches an incomplete escape sequence, after an even number of backslashes, at the end of a truncated JSON text.
+# Matches an incomplete escape sequence after an even number of backslashes at the end of a text.
 _CUT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\ud[89ab][0-9a-f]{2})?(?:\\(?:u[0-9a-f]{0,3})?)?\Z")
 
 connection_log = logging.getLogger("gmongo.connection")
@@ -48,7 +48,7 @@ LazyValues = dict[str, tuple[Callable[[Value], str], Value]]
 class Structured(DocumentDict):
     """Structured form of a log message: values that need no conversion, and lazy values.
 
-    When a handler first reads any value, the lazy values are computed from the documents in their state at that time.
+    The first read of any value computes all lazy values from the current documents.
     """
 
     __slots__ = ("_lazy",)
@@ -78,33 +78,36 @@ def _converting_method(name: str) -> Callable[..., object]:
     return convert_then_read
 
 
-# This class overrides `__iter__`, so that `dict(structured)` calls `__getitem__` for each value.
-_READS = ("__eq__", "__getitem__", "__iter__", "__ne__", "__or__", "__repr__", "copy", "get", "items", "pop", "values")
-for _name in _READS:
+# `Structured` overrides `__iter__`, so that `dict(structured)` calls `__getitem__` for each value.
+_READ_METHODS = "__eq__ __getitem__ __iter__ __ne__ __or__ __repr__ copy get items pop values"
+for _name in _READ_METHODS.split():
     setattr(Structured, _name, _converting_method(_name))
 
 
 class Details:
-    """Text of a log message, which lists all values of the structured form."""
+    """Text of a log message: the filled template, and the values that are not in the template."""
 
-    def __init__(self, structured: Structured) -> None:
-        self._structured = structured
+    def __init__(self, fields: Structured, template: str = "{message}", separator: str = ": ") -> None:
+        self._fields = fields
+        self._template = template
+        self._separator = separator
 
     def __str__(self) -> str:
-        fields = self._structured
-        details = ", ".join(f"{name}={value}" for name, value in fields.items() if name != "message")
-        return f"{fields['message']}: {details}"
+        fields = dict(self._fields)
+        unnamed = [name for name in fields if f"{{{name}}}" not in self._template]
+        details = ", ".join(f"{name}={fields[name]}" for name in unnamed)
+        return self._separator.join(filter(None, (self._template.format(**fields), details)))
 
 
 def log(logger: logging.Logger, text: object, structured: DocumentDict, level: int = DEBUG) -> None:
     """Log a message. A handler formats `text` later. The caller has checked that the logger is enabled."""
-    safely(_handle, logger, text, structured, level)
+    safely(_handle_record, logger, text, structured, level)
 
 
-def _handle(logger: logging.Logger, text: object, structured: DocumentDict, level: int) -> None:
-    # This code replaces `Logger.log`, which would search the stack for the caller. The record names this function.
-    make = logging.getLogRecordFactory()
-    record = make(logger.name, level, __file__, 0, "%s", (text,), None, "log")
+def _handle_record(logger: logging.Logger, text: object, structured: DocumentDict, level: int) -> None:
+    # `Logger.log` would search the stack for the caller. The record names this function instead.
+    make_record = logging.getLogRecordFactory()
+    record = make_record(logger.name, level, __file__, 0, "%s", (text,), None, "log")
     record.structured = structured
     logger.handle(record)
 

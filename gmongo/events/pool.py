@@ -40,38 +40,38 @@ class PoolEvents:
         *,
         silent: bool,
     ) -> None:
-        self._on_established = on_established  # called with the duration in seconds. None without metrics
+        self._on_established = on_established  # its second argument is a duration in seconds
         self.delivery = delivery
         self._address = address
         self._listeners = listeners
-        self.where = address_text(address)
-        self._where = address_fields(address)
+        self._server = address_text(address)
+        self._address_fields = address_fields(address)
         self._logger = silence if silent else connection_log
-        # True if a listener or a log needs events. The hot path calls the methods below only in this case.
+        # True if a listener or a log needs events. Otherwise the hot path skips the methods below.
         self.is_enabled = enabled_check(self._logger, listeners)
 
     def record(self, publish: Callable[..., None], *arguments: object) -> None:
-        """Record an event if a listener or a logger needs events. Does not switch greenlets."""
+        """Record an event if a listener or a logger needs events, without a greenlet switch."""
         if self.is_enabled():
             self.delivery.record(publish, *arguments)
 
     def record_established(self, seconds: float) -> None:
-        """Record a call of `on_established` for an established connection. Does not switch greenlets."""
+        """Record a call of `on_established`, without a greenlet switch."""
         if self._on_established is not None:
             self.delivery.record(self._on_established, self._address, seconds)
 
     def pool_created(self, options: Document) -> None:
         pairs = ", ".join(f"{name}={value}" for name, value in options.items())
-        text = f"Connection pool created for {self.where}" + (f" using options {pairs}" if pairs else "")
+        text = f"Connection pool created for {self._server}" + (f" using options {pairs}" if pairs else "")
         self._publish("pool_created", monitoring.PoolCreatedEvent, dict(options))
         self._log("Connection pool created", text, **options)
 
     def pool_ready(self) -> None:
         self._publish("pool_ready", monitoring.PoolReadyEvent)
-        self._log("Connection pool ready", f"Connection pool ready for {self.where}")
+        self._log("Connection pool ready", f"Connection pool ready for {self._server}")
 
     def pool_cleared(self, service_id: ObjectId | None, interrupt: bool) -> None:
-        text, extra = f"Connection pool for {self.where} cleared", {}
+        text, extra = f"Connection pool for {self._server} cleared", {}
         if service_id is not None:
             text, extra = f"{text} for serviceId {service_id}", {"serviceId": str(service_id)}
         self._publish("pool_cleared", monitoring.PoolClearedEvent, service_id, interrupt)
@@ -79,7 +79,7 @@ class PoolEvents:
 
     def pool_closed(self) -> None:
         self._publish("pool_closed", monitoring.PoolClosedEvent)
-        self._log("Connection pool closed", f"Connection pool closed for {self.where}")
+        self._log("Connection pool closed", f"Connection pool closed for {self._server}")
 
     def connection_created(self, connection_id: int) -> None:
         self._publish("connection_created", monitoring.ConnectionCreatedEvent, connection_id)
@@ -100,11 +100,11 @@ class PoolEvents:
 
     def check_out_started(self) -> None:
         self._publish("connection_check_out_started", monitoring.ConnectionCheckOutStartedEvent)
-        self._log("Connection checkout started", f"Checkout started for connection to {self.where}")
+        self._log("Connection checkout started", f"Checkout started for connection to {self._server}")
 
     def check_out_failed(self, reason: str, error: BaseException, duration: float) -> None:
         elapsed = milliseconds(duration)
-        text = f"Checkout failed for connection to {self.where}. Reason: {FAILED_REASONS[reason]}"
+        text = f"Checkout failed for connection to {self._server}. Reason: {FAILED_REASONS[reason]}"
         extra: DocumentDict = {"reason": FAILED_REASONS[reason], "durationMS": elapsed}
         if reason == ConnectionCheckOutFailedReason.CONN_ERROR:
             text, extra["error"] = f"{text}. Error: {error!r}", error
@@ -121,12 +121,12 @@ class PoolEvents:
         self._log_connection("Connection checked in", connection_id)
 
     def _log_connection(self, message: str, connection_id: int, rest: str = "", **extra: object) -> None:
-        text = f"{message}: address={self.where}, driver-generated ID={connection_id}{rest}"
+        text = f"{message}: address={self._server}, driver-generated ID={connection_id}{rest}"
         self._log(message, text, driverConnectionId=connection_id, **extra)
 
     def _log(self, message: str, text: str, **extra: object) -> None:
         if self._logger.isEnabledFor(DEBUG):
-            log(self._logger, text, {"message": message, **self._where, **extra})
+            log(self._logger, text, {"message": message, **self._address_fields, **extra})
 
     def _publish(self, method: str, event: type, *fields: object) -> None:
         if self._listeners:

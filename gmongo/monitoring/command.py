@@ -1,14 +1,23 @@
-"""Events of commands."""
+"""Events of commands, and the base class of all events."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 
 from bson.objectid import ObjectId
 
 from gmongo._documents import Document
-from gmongo.monitoring.event import Event
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Event:
+    """Base class of events, with a common ``repr``. A generated ``repr`` in each class would double the import time."""
+
+    def __repr__(self) -> str:
+        shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
 
 # The repr of an event omits the command and the reply, which may be large and may contain data of the application.
 
@@ -21,7 +30,7 @@ class CommandStartedEvent(Event):
     :param database_name: the database of the command.
     :param request_id: the request ID in the message header.
     :param connection_id: the address (host, port) of the server.
-    :param operation_id: the ID of the operation. All commands of an operation, such as a bulk write, have this ID.
+    :param operation_id: the ID that all commands of an operation, such as a bulk write, have in common.
     :param service_id: the ID of the service behind a load balancer, or None.
     :param server_connection_id: the ID that the server assigned to the connection, or None.
 
@@ -62,7 +71,7 @@ class CommandSucceededEvent(_CommandEnd):
     :param command_name: the name of the command.
     :param request_id: the request ID in the message header.
     :param connection_id: the address (host, port) of the server.
-    :param operation_id: the ID of the operation. All commands of the operation have this ID.
+    :param operation_id: the ID that all commands of the operation have in common.
     :param service_id: the ID of the service behind a load balancer, or None.
     :param database_name: the database of the command.
     :param server_connection_id: the ID that the server assigned to the connection, or None.
@@ -87,7 +96,7 @@ class CommandFailedEvent(_CommandEnd):
     :param command_name: the name of the command.
     :param request_id: the request ID in the message header.
     :param connection_id: the address (host, port) of the server.
-    :param operation_id: the ID of the operation. All commands of the operation have this ID.
+    :param operation_id: the ID that all commands of the operation have in common.
     :param service_id: the ID of the service behind a load balancer, or None.
     :param database_name: the database of the command.
     :param server_connection_id: the ID that the server assigned to the connection, or None.

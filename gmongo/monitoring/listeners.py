@@ -226,13 +226,13 @@ class TopologyListener(_Listener):
         raise NotImplementedError
 
 
-_KINDS = (CommandListener, ConnectionPoolListener, ServerHeartbeatListener, ServerListener, TopologyListener)
+_LISTENER_CLASSES = (CommandListener, ConnectionPoolListener, ServerHeartbeatListener, ServerListener, TopologyListener)
 _registered: list[object] = []
 _L = TypeVar("_L", bound=_Listener)
 
 
 def register(listener: _Listener) -> None:
-    """Add a listener to every client that the application creates from now on.
+    """Add a listener to every client that the application creates later.
 
     :param listener: an instance of a subclass of one or several listener classes.
     :raises TypeError: `listener` is not a listener.
@@ -258,12 +258,13 @@ class EventListeners:
     def __init__(self, listeners: Sequence[object] = (), *, registered: bool = True) -> None:
         if not isinstance(listeners, Sequence):
             raise TypeError(f"event_listeners must be a list or tuple of listeners, not {short(listeners)}")
-        every = self.all = [*(_registered if registered else ()), *map(_checked_listener, listeners)]
-        self.command = _of_kind(CommandListener, every)
-        self.pool = _of_kind(ConnectionPoolListener, every)
-        self.heartbeat = _of_kind(ServerHeartbeatListener, every)
-        self.server = _of_kind(ServerListener, every)
-        self.topology = _of_kind(TopologyListener, every)
+        checked = map(_checked_listener, listeners)
+        self.all = [*(_registered if registered else ()), *checked]
+        self.command = _of_kind(CommandListener, self.all)
+        self.pool = _of_kind(ConnectionPoolListener, self.all)
+        self.heartbeat = _of_kind(ServerHeartbeatListener, self.all)
+        self.server = _of_kind(ServerListener, self.all)
+        self.topology = _of_kind(TopologyListener, self.all)
 
 
 def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> None:
@@ -289,8 +290,8 @@ def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> 
 
 
 def _checked_listener(listener: object) -> object:
-    if not isinstance(listener, _KINDS):
-        names = ", ".join(kind.__name__ for kind in _KINDS)
+    if not isinstance(listener, _LISTENER_CLASSES):
+        names = ", ".join(kind.__name__ for kind in _LISTENER_CLASSES)
         raise TypeError(f"a listener must be an instance of one of {names}, not {short(listener)}")
     return listener
 

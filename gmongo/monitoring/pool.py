@@ -8,7 +8,7 @@ from typing import ClassVar
 from bson.objectid import ObjectId
 
 from gmongo._documents import DocumentDict
-from gmongo.monitoring.event import Event
+from gmongo.monitoring.command import Event
 
 
 class ConnectionClosedReason:
@@ -66,7 +66,7 @@ class PoolReadyEvent(_PoolEvent):
 
 @dataclass(slots=True, eq=False, repr=False)
 class PoolClearedEvent(_PoolEvent):
-    """A pool was cleared: later check-outs return none of the connections that existed before.
+    """A pool was cleared. Later check-outs return only new connections.
 
     :param address: the address of the server.
     :param service_id: the ID of the service behind a load balancer whose connections were cleared, or None.

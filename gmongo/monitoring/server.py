@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bson.objectid import ObjectId
 
-from gmongo.monitoring.event import Event
+from gmongo.monitoring.command import Event
 
 if TYPE_CHECKING:
     from gmongo.sdam.hello_reply import HelloReply
@@ -34,7 +34,7 @@ class ServerHeartbeatSucceededEvent(Event):
     :param duration: the duration of the heartbeat in seconds.
     :param reply: the reply of the server, with the attributes of PyMongo's ``Hello``, such as ``is_writable``.
     :param connection_id: the address of the server.
-    :param awaited: True if the server waited for a change of its state. Then `duration` is not a round trip time.
+    :param awaited: True if the server waited for a state change, which `duration` includes.
     """
 
     duration: float

@@ -10,7 +10,7 @@ from gevent import get_hub
 from gmongo import _clock, _random
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
 from gmongo.errors import AutoReconnect, ConfigurationError, ServerSelectionTimeoutError
-from gmongo.events.selection import SelectionEvents, SelectionRequest
+from gmongo.events.sdam import SelectionEvents, SelectionRequest
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.sdam.server import Server
 from gmongo.sdam.settings import TopologySettings

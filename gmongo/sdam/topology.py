@@ -23,8 +23,7 @@ from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
-from gmongo.events.sdam import TopologyEvents
-from gmongo.events.selection import NamedOperation
+from gmongo.events.sdam import NamedOperation, TopologyEvents
 from gmongo.sdam import application_errors
 from gmongo.sdam.event_log import EventLog
 from gmongo.sdam.monitor import Monitor

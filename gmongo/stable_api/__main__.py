@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from gmongo._run_program import run_program
 from gmongo.monitoring import register
 from gmongo.stable_api import Audit
-from gmongo.stable_api.report import write
+from gmongo.stable_api.audit import write
 
 _FINDINGS_STATUS = 3
 

@@ -2,7 +2,7 @@
 
 Sources: the page "Stable API" and the pages of the commands in the MongoDB manual, and the server's public source code
 up to MongoDB 8.0. A parameter that is neither `inside` nor `outside` is unknown. The server accepts internal parameters
-from clients, so the tables include them.
+from clients, so the tables include internal parameters.
 """
 
 from __future__ import annotations
@@ -18,75 +18,75 @@ class CommandFacts(NamedTuple):
     since: str
 
 
-def _names(text: str) -> frozenset[str]:
+def _name_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _facts(inside: str = "", outside: str = "", since: str = "5.0") -> CommandFacts:
-    return CommandFacts(_names(inside), _names(outside), since)
+def _command_facts(inside: str = "", outside: str = "", since: str = "5.0") -> CommandFacts:
+    return CommandFacts(_name_set(inside), _name_set(outside), since)
 
 
 # Parameters that every command may have.
-GENERIC = _names(
+GENERIC = _name_set(
     "$db $clusterTime $readPreference apiVersion apiStrict apiDeprecationErrors autocommit comment lsid maxTimeMS "
     "readConcern startTransaction txnNumber writeConcern"
 )
 
 COMMANDS = {
-    "abortTransaction": _facts("recoveryToken"),
-    "aggregate": _facts(
+    "abortTransaction": _command_facts("recoveryToken"),
+    "aggregate": _command_facts(
         "pipeline allowDiskUse bypassDocumentValidation collation cursor exchange fromMongos hint let needsMerge "
         "stmtId",
         "$queryOptions collectionUUID encryptionInformation explain isMapReduceCommand querySettings runtimeConstants "
         "sampleId",
     ),
-    "authenticate": _facts("mechanism user"),
-    "bulkWrite": _facts("ops nsInfo bypassDocumentValidation cursor errorsOnly let ordered", since="8.0"),
-    "collMod": _facts(
+    "authenticate": _command_facts("mechanism user"),
+    "bulkWrite": _command_facts("ops nsInfo bypassDocumentValidation cursor errorsOnly let ordered", since="8.0"),
+    "collMod": _command_facts(
         "changeStreamPreAndPostImages expireAfterSeconds index pipeline timeseries validationAction validationLevel "
         "validator viewOn",
         "recordPreImages",
     ),
-    "commitTransaction": _facts("recoveryToken"),
-    "count": _facts("query collation fields hint limit skip", "collectionUUID queryOptions", "5.0.9"),
-    "create": _facts(
+    "commitTransaction": _command_facts("recoveryToken"),
+    "count": _command_facts("query collation fields hint limit skip", "collectionUUID queryOptions", "5.0.9"),
+    "create": _command_facts(
         "changeStreamPreAndPostImages clusteredIndex collation encryptedFields expireAfterSeconds pipeline timeseries "
         "validationAction validationLevel validator viewOn",
         "autoIndexId capped flags idIndex indexOptionDefaults max recordPreImages size storageEngine temp",
     ),
-    "createIndexes": _facts("indexes commitQuorum", "ignoreUnknownIndexOptions"),
-    "delete": _facts("deletes let ordered", "runtimeConstants"),
-    "drop": _facts(),
-    "dropDatabase": _facts(),
-    "dropIndexes": _facts("index"),
-    "endSessions": _facts(),
-    "explain": _facts("verbosity"),
-    "find": _facts(
+    "createIndexes": _command_facts("indexes commitQuorum", "ignoreUnknownIndexOptions"),
+    "delete": _command_facts("deletes let ordered", "runtimeConstants"),
+    "drop": _command_facts(),
+    "dropDatabase": _command_facts(),
+    "dropIndexes": _command_facts("index"),
+    "endSessions": _command_facts(),
+    "explain": _command_facts("verbosity"),
+    "find": _command_facts(
         "filter allowDiskUse allowPartialResults batchSize collation hint let limit projection singleBatch skip sort",
         "$_requestResumeToken $_resumeAfter $queryOptions allowSpeculativeMajorityRead awaitData collectionUUID "
         "encryptionInformation max min noCursorTimeout ntoreturn oplogReplay options querySettings readOnce returnKey "
         "runtimeConstants sampleId showRecordId tailable term",
     ),
-    "findAndModify": _facts(
+    "findAndModify": _command_facts(
         "query arrayFilters bypassDocumentValidation collation fields hint let new remove sort update upsert",
         "runtimeConstants",
     ),
-    "getMore": _facts("collection batchSize", "lastKnownCommittedOpTime term"),
-    "hello": _facts(
+    "getMore": _command_facts("collection batchSize", "lastKnownCommittedOpTime term"),
+    "hello": _command_facts(
         "client compression helloOk loadBalanced maxAwaitTimeMS saslSupportedMechs speculativeAuthenticate "
         "topologyVersion"
     ),
-    "insert": _facts("documents bypassDocumentValidation ordered"),
-    "killCursors": _facts("cursors"),
-    "listCollections": _facts("authorizedCollections cursor filter nameOnly"),
-    "listDatabases": _facts("authorizedDatabases filter nameOnly"),
-    "listIndexes": _facts("cursor", "includeBuildUUIDs includeIndexBuildInfo"),
-    "ping": _facts(),
-    "refreshSessions": _facts(),
-    "saslContinue": _facts("conversationId payload"),
-    "saslStart": _facts("autoAuthorize mechanism options payload"),
-    "testDeprecation": _facts(),  # a deprecated command for tests, which servers have only with enableTestCommands
-    "update": _facts("updates bypassDocumentValidation let ordered", "runtimeConstants"),
+    "insert": _command_facts("documents bypassDocumentValidation ordered"),
+    "killCursors": _command_facts("cursors"),
+    "listCollections": _command_facts("authorizedCollections cursor filter nameOnly"),
+    "listDatabases": _command_facts("authorizedDatabases filter nameOnly"),
+    "listIndexes": _command_facts("cursor", "includeBuildUUIDs includeIndexBuildInfo"),
+    "ping": _command_facts(),
+    "refreshSessions": _command_facts(),
+    "saslContinue": _command_facts("conversationId payload"),
+    "saslStart": _command_facts("autoAuthorize mechanism options payload"),
+    "testDeprecation": _command_facts(),  # deprecated. Servers have this command only with enableTestCommands
+    "update": _command_facts("updates bypassDocumentValidation let ordered", "runtimeConstants"),
 }
 
 # Alias of a command that the server accepts -> name of the command.
@@ -96,7 +96,7 @@ ALIASES = {"findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 DEPRECATED = frozenset({"testDeprecation"})
 
 # Aggregation stages outside of API version 1. The stage $collStats is part of API version 1 only with the field count.
-STAGES_OUTSIDE = _names(
+STAGES_OUTSIDE = _name_set(
     "$backupCursor $currentOp $indexStats $listCatalog $listLocalSessions $listSampledQueries $listSearchIndexes "
     "$listSessions $operationMetrics $planCacheStats $querySettings $queryStats $rankFusion $search $searchBeta "
     "$searchMeta $shardedDataDistribution $vectorSearch"
@@ -104,12 +104,12 @@ STAGES_OUTSIDE = _names(
 COLL_STATS_INSIDE = frozenset({"count"})
 
 # Values of {$meta: ...} outside of API version 1.
-META_OUTSIDE = _names(
+META_OUTSIDE = _name_set(
     "indexKey searchHighlights searchRootDocumentId searchScore searchScoreDetails searchSequenceToken textScore"
 )
 
 INDEX_TYPES_OUTSIDE = frozenset({"columnstore", "geoHaystack", "text"})
-INDEX_OPTIONS_OUTSIDE = _names(
+INDEX_OPTIONS_OUTSIDE = _name_set(
     "background bucketSize columnstoreProjection originalSpec prepareUnique sparse storageEngine"
 )
 

@@ -8,18 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from gmongo._documents import Document
-from gmongo.stable_api.facts import (
-    ADVICE,
-    ALIASES,
-    COLL_STATS_INSIDE,
-    COMMANDS,
-    DEPRECATED,
-    GENERIC,
-    INDEX_OPTIONS_OUTSIDE,
-    INDEX_TYPES_OUTSIDE,
-    META_OUTSIDE,
-    STAGES_OUTSIDE,
-)
+from gmongo.stable_api import facts
 
 
 class Verdict(Enum):
@@ -29,7 +18,7 @@ class Verdict(Enum):
     DEPRECATED = "deprecated in API version 1"
     UNKNOWN = "not known to be in API version 1"
     REFUSED = "refused by the server"
-    NEWER = "in API version 1, but not since its beginning"
+    NEWER = "added to API version 1 after MongoDB 5.0.0"
 
 
 class Remark(NamedTuple):
@@ -37,7 +26,7 @@ class Remark(NamedTuple):
 
     :param verdict: the verdict on the command or the part.
     :param command: the name of the command.
-    :param part: the parameter, stage, index type or operator. The part is empty if the remark is on the whole command.
+    :param part: the parameter, stage, index type or operator; empty for the command itself.
     :param advice: a replacement for the command or the part, or a reason. The advice may be empty.
     """
 
@@ -69,26 +58,26 @@ class Finding:
 
 def remarks_on(name: str, command: Document) -> Iterator[Remark]:
     """Yield all remarks on a command. The command is empty if its content is secret."""
-    canonical = ALIASES.get(name, name)
-    facts = COMMANDS.get(canonical)
-    if facts is None:
-        yield Remark(Verdict.OUTSIDE, name, advice=ADVICE.get(name, ""))
+    canonical = facts.ALIASES.get(name, name)
+    command_facts = facts.COMMANDS.get(canonical)
+    if command_facts is None:
+        yield Remark(Verdict.OUTSIDE, name, advice=facts.ADVICE.get(name, ""))
         return
-    if canonical in DEPRECATED:
+    if canonical in facts.DEPRECATED:
         yield Remark(Verdict.DEPRECATED, name)
-    if facts.since != "5.0":
-        yield Remark(Verdict.NEWER, name, advice=f"since MongoDB {facts.since}")
+    if command_facts.since != "5.0":
+        yield Remark(Verdict.NEWER, name, advice=f"since MongoDB {command_facts.since}")
     for parameter in command:
-        if parameter in facts.outside:
+        if parameter in command_facts.outside:
             yield Remark(Verdict.OUTSIDE, name, f"parameter {parameter}")
-        elif parameter != name and parameter not in facts.inside and parameter not in GENERIC:
+        elif parameter != name and parameter not in command_facts.inside and parameter not in facts.GENERIC:
             yield Remark(Verdict.UNKNOWN, name, f"parameter {parameter}")
-    check = _CONTENTS.get(canonical)
+    check = _CONTENT_CHECKS.get(canonical)
     if check is not None:
         yield from check(name, command)
 
 
-# Checks of the contents of some commands
+# Functions that check the content of a command
 
 
 def _pipeline_remarks(name: str, command: Document) -> Iterator[Remark]:
@@ -99,9 +88,9 @@ def _pipeline_remarks(name: str, command: Document) -> Iterator[Remark]:
 
 def _stage_remarks(name: str, pipeline: object) -> Iterator[Remark]:
     """Check the stages of a pipeline and of its nested pipelines."""
-    for stage in _documents(pipeline):
+    for stage in _documents_in(pipeline):
         for operator, content in stage.items():
-            if operator in STAGES_OUTSIDE:
+            if operator in facts.STAGES_OUTSIDE:
                 yield Remark(Verdict.OUTSIDE, name, f"stage {operator}")
             elif operator == "$collStats":
                 yield from _coll_stats_remarks(name, content)
@@ -112,8 +101,8 @@ def _stage_remarks(name: str, pipeline: object) -> Iterator[Remark]:
 
 def _coll_stats_remarks(name: str, content: object) -> Iterator[Remark]:
     if isinstance(content, Mapping):
-        for field in content.keys() - COLL_STATS_INSIDE:
-            yield Remark(Verdict.OUTSIDE, name, f"stage $collStats with {field}", "only count is in the version")
+        for field in content.keys() - facts.COLL_STATS_INSIDE:
+            yield Remark(Verdict.OUTSIDE, name, f"stage $collStats with {field}", "only count is in API version 1")
 
 
 def _inner_pipelines(operator: str, content: object) -> list[object]:
@@ -128,10 +117,10 @@ def _operator_remarks(name: str, value: object) -> Iterator[Remark]:
     """Check the operators in filters, projections and expressions at any depth."""
     if isinstance(value, Mapping):
         for key, content in value.items():
-            if key == "$meta" and isinstance(content, str) and content in META_OUTSIDE:
+            if key == "$meta" and isinstance(content, str) and content in facts.META_OUTSIDE:
                 yield Remark(Verdict.OUTSIDE, name, f"operator $meta: {content}")
             elif key == "$text":
-                yield Remark(Verdict.OUTSIDE, name, "operator $text", "text indexes are not in the version")
+                yield Remark(Verdict.OUTSIDE, name, "operator $text", "text indexes are not in API version 1")
             yield from _operator_remarks(name, content)
     elif isinstance(value, (list, tuple)):
         for each in value:
@@ -139,33 +128,25 @@ def _operator_remarks(name: str, value: object) -> Iterator[Remark]:
 
 
 def _operators_in(*fields: str) -> Callable[[str, Document], Iterator[Remark]]:
-    """Return a function that checks the operators in the given parameters of a command."""
-
-    def check(name: str, command: Document) -> Iterator[Remark]:
-        for field in fields:
-            yield from _operator_remarks(name, command.get(field))
-
-    return check
+    """Return a function that checks the operators in the parameters `fields` of a command."""
+    return lambda name, command: _operator_remarks(name, [command.get(field) for field in fields])
 
 
 def _filters_in(field: str) -> Callable[[str, Document], Iterator[Remark]]:
     """Return a function that checks the filters in a write command. The parameter `field` contains the statements."""
-
-    def check(name: str, command: Document) -> Iterator[Remark]:
-        for statement in _documents(command.get(field)):
-            yield from _operator_remarks(name, statement.get("q", statement.get("filter")))
-
-    return check
+    return lambda name, command: _operator_remarks(
+        name, [each.get("q", each.get("filter")) for each in _documents_in(command.get(field))]
+    )
 
 
 def _index_remarks(name: str, command: Document) -> Iterator[Remark]:
-    for index in _documents(command.get("indexes")):
+    for index in _documents_in(command.get("indexes")):
         for option in index:
-            if option in INDEX_OPTIONS_OUTSIDE:
+            if option in facts.INDEX_OPTIONS_OUTSIDE:
                 yield Remark(Verdict.OUTSIDE, name, f"index option {option}")
         key = index.get("key")
         for kind in key.values() if isinstance(key, Mapping) else ():
-            if isinstance(kind, str) and kind in INDEX_TYPES_OUTSIDE:
+            if isinstance(kind, str) and kind in facts.INDEX_TYPES_OUTSIDE:
                 yield Remark(Verdict.OUTSIDE, name, f"index type {kind}")
 
 
@@ -176,14 +157,14 @@ def _explain_remarks(name: str, command: Document) -> Iterator[Remark]:
             yield remark._replace(command=f"{name} of {remark.command}")
 
 
-def _documents(value: object) -> list[Document]:
-    """Return the documents in a list. Other elements need no check, because the server rejects them."""
+def _documents_in(value: object) -> list[Document]:
+    """Return the documents in a list. The server rejects other elements."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         return []
     return [each for each in value if isinstance(each, Mapping)]
 
 
-_CONTENTS: dict[str, Callable[[str, Document], Iterator[Remark]]] = {
+_CONTENT_CHECKS: dict[str, Callable[[str, Document], Iterator[Remark]]] = {
     "aggregate": _pipeline_remarks,
     "bulkWrite": _filters_in("ops"),
     "count": _operators_in("query"),

@@ -2,7 +2,7 @@
 
 The state is visible only if an application mounts the page (:class:`StatusPage`) or publishes its state
 (:func:`publish`). Each request reads the current state: servers, pools, operations, waiting greenlets, and recent
-events. The page contains no secrets and no documents. The page shows the text of queries only if `query_text` is True.
+events. The page contains no secrets and no documents. The page shows texts of queries only if `query_text` is True.
 
 The page shows the names of hosts, databases and collections. Protect the page like other pages for operators.
 """

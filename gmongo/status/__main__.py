@@ -17,13 +17,11 @@ def main(arguments: list[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(
         prog="python -m gmongo.status",
-        description="Show the states of the processes that publish them in a directory, once or every second: "
-        "problems, servers, pools, operations, events. Keys select, sort and scroll.",
+        description="Show the problems, servers, pools, operations and events of all processes that publish their "
+        "states in a directory. Keys select a page, sort and scroll.",
     )
     parser.add_argument("directory", type=Path, help="the directory of the published states (gmongo.status.publish)")
-    parser.add_argument(
-        "--once", action="store_true", help="show the states once and exit; the default if the output is not a terminal"
-    )
+    parser.add_argument("--once", action="store_true", help="show the states once; the default without a terminal")
     options = parser.parse_args(arguments)
     try:
         from rich.console import Console
@@ -42,12 +40,12 @@ def main(arguments: list[str] | None = None) -> int:
             console.print(overview(worker_states(options.directory), console.width))
         else:
             watch(console, lambda: worker_states(options.directory))
-        return 0
     except KeyboardInterrupt:
-        return 0
+        pass
     except ConfigurationError as error:
         print(error, file=sys.stderr)
         return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,28 +1,28 @@
 "use strict";
 const SAMPLES = 120;  // maximum number of values of a trend: one value per second
-const find = id => document.getElementById(id);
+const byId = id => document.getElementById(id);
 const element = (tag, attributes, ...children) => {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) made.setAttribute(name, value);
   made.append(...children);
   return made;
 };
-// Set the text of a node. An unchanged node is not replaced, so that the selection and the focus remain.
-const put = (node, text) => {
+// Set the text of a node. An unchanged node remains, so the selection and the focus also remain.
+const setText = (node, text) => {
   const inside = node.firstChild;
   if (!inside) { if (text !== "") node.append(text); }
   else if (inside.data !== text) inside.data = text;
 };
-const mark = (node, name) => { if (node.className !== name) node.className = name; };
-const time = ms => ms === null || ms === undefined ? "" :
+const setClass = (node, name) => { if (node.className !== name) node.className = name; };
+const durationText = ms => ms === null || ms === undefined ? "" :
   ms < 1000 ? `${ms < 10 ? ms.toFixed(1) : Math.round(ms)}\u00a0ms` :
   ms < 120000 ? `${(ms / 1000).toFixed(1)}\u00a0s` : `${Math.round(ms / 60000)}\u00a0min`;
-const counted = (number, one, many) => `${number} ${number === 1 ? one : many}`;
+const countText = (number, one, many) => `${number} ${number === 1 ? one : many}`;
 
-// Update the children of an element, which has one child for each item. An item that existed before keeps its child.
-// Items with equal keys are numbered from the end of the list, where the oldest items are.
+// Update the children of an element, which has one child for each item. An item of the previous call keeps its child.
+// The last item is the oldest item, so items with equal keys have numbers from the end of the list.
 const known = new WeakMap();
-const keep = (parent, items, key, make, update) => {
+const updateChildren = (parent, items, key, make, update) => {
   const before = known.get(parent) || new Map(), now = new Map(), times = new Map();
   const named = [...items].reverse().map(item => {
     const name = key(item), number = times.get(name) || 0;
@@ -57,11 +57,11 @@ const table = (name, caption, key, columns) => {
     element("td", {role: "cell", "data-head": head}, element("span"))));
   const fill = (node, item) => columns.forEach(([, kind, value], index) => {
     const cell = value(item), [text, look] = Array.isArray(cell) ? cell : [cell, ""];
-    put(node.cells[index].firstChild, String(text));
-    mark(node.cells[index], [kind, look, text === "" ? "empty" : ""].filter(Boolean).join(" "));
+    setText(node.cells[index].firstChild, String(text));
+    setClass(node.cells[index], [kind, look, text === "" ? "empty" : ""].filter(Boolean).join(" "));
   });
   made.show = items => {
-    keep(body, items, key, row, fill);
+    updateChildren(body, items, key, row, fill);
     inside.hidden = items.length === 0;
     // The keyboard must be able to focus a scrollable table.
     if (made.scrollWidth > made.clientWidth) made.tabIndex = 0; else made.removeAttribute("tabindex");
@@ -71,63 +71,63 @@ const table = (name, caption, key, columns) => {
 
 const look = {RSPrimary: "good", Standalone: "good", Mongos: "good", LoadBalancer: "good", Unknown: "bad"};
 const ifPool = (pool, value) => pool ? value(pool) : "";
-const wrongs = () => table("wrong", "Problems, the most serious first", each => JSON.stringify([each.what, each.server, each.error]), [
-  ["what", "", each => [each.what, "bad"]], ["where", "", each => each.server], ["for", "number", each => time(each.sinceMS)],
+const problemTable = () => table("wrong", "Problems, the most serious first", each => JSON.stringify([each.what, each.server, each.error]), [
+  ["problem", "", each => [each.what, "bad"]], ["server", "", each => each.server], ["duration", "number", each => durationText(each.sinceMS)],
   ["since", "", each => each.event], ["in process", "wide", each => each.in.join(", ")], ["times", "number", each => each.count],
   ["error", "wide", each => each.error]]);
 const servers = () => table("servers", "Servers and their pools", each => each.address, [
   ["server", "", each => each.address], ["type", "", each => [each.type, look[each.type] || ""]],
-  ["round trip", "number", each => time(each.roundTripMS)],
+  ["round trip", "number", each => durationText(each.roundTripMS)],
   ["pool", "", ({pool}) => ifPool(pool, () => [pool.state, pool.state === "ready" ? "" : "wait"])],
   ["in use", "number", ({pool}) => ifPool(pool, () => `${pool.inUse} of ${pool.maxPoolSize || "∞"}`)],
   ["available", "number", ({pool}) => ifPool(pool, () => pool.available)],
   ["connecting", "number", ({pool}) => ifPool(pool, () => pool.pending)],
   ["waiting", "number", ({pool}) => ifPool(pool, () => [pool.waiting, pool.waiting ? "bad" : ""])],
-  ["longest wait", "number", ({pool}) => ifPool(pool, () => time(pool.oldestWaitMS))],
+  ["longest wait", "number", ({pool}) => ifPool(pool, () => durationText(pool.oldestWaitMS))],
   ["error", "wide", each => each.error]]);
 const operations = () => table("operations", "Operations that use a connection or wait, the longest first",
   each => JSON.stringify([each.greenlet, each.phase, each.connection, each.operation, each.server]), [
   ["phase", "", each => [each.phase, each.phase === "on a connection" ? "" : "wait"]], ["operation", "wide", each => each.operation],
   ["server", "", each => each.server], ["connection", "number", each => each.connection === null ? "" : each.connection],
-  ["for", "number", each => time(each.sinceMS)], ["greenlet", "wide", each => each.greenlet]]);
+  ["duration", "number", each => durationText(each.sinceMS)], ["greenlet", "wide", each => each.greenlet]]);
 const parts = [["selection", "selectionMS"], ["check-out", "checkOutMS"], ["connecting", "connectingMS"], ["server", "serverMS"],
   ["network", "networkMS"], ["decoding", "decodingMS"], ["back-off", "backOffMS"], ["driver", "driverMS"]];
 // The phases of a slow operation, the longest phase first. Phases below one percent of the duration are omitted.
-const spent = each => parts.map(([head, name]) => [each[name], head]).filter(([ms]) => ms > each.durationMS / 100)
-  .sort(([one], [other]) => other - one).map(([ms, head]) => `${head} ${time(ms)}`).join(", ");
-const slow = () => table("slow", "Slow operations and where their time went, the latest first",
+const phaseText = each => parts.map(([head, name]) => [each[name], head]).filter(([ms]) => ms > each.durationMS / 100)
+  .sort(([one], [other]) => other - one).map(([ms, head]) => `${head} ${durationText(ms)}`).join(", ");
+const slow = () => table("slow", "Slow operations and the durations of their phases, the latest first",
   each => JSON.stringify([each.operation, each.server, each.durationMS, ...parts.map(([, name]) => each[name])]), [
-  ["operation", "", each => each.operation], ["took", "number", each => time(each.durationMS)], ["spent", "", spent],
-  ["tries", "number", each => each.tries], ["ago", "number", each => time(each.agoMS)], ["error", "wide", each => each.error || ""],
+  ["operation", "", each => each.operation], ["duration", "number", each => durationText(each.durationMS)], ["phases", "", phaseText],
+  ["attempts", "number", each => each.tries], ["ago", "number", each => durationText(each.agoMS)], ["error", "wide", each => each.error || ""],
   ["text", "wide", each => each.text || ""]]);
 const events = () => table("history", "Failed checks, elections, added and removed servers, the latest first",
   each => JSON.stringify([each.what, each.server, each.error]), [
   ["event", "", each => [each.what, /failed|lost|unknown/i.test(each.what) ? "bad" : ""]], ["server", "", each => each.server],
-  ["times", "number", each => each.times], ["ago", "number", each => time(each.agoMS)], ["reason", "wide", each => each.error]]);
+  ["times", "number", each => each.times], ["ago", "number", each => durationText(each.agoMS)], ["reason", "wide", each => each.error]]);
 
-const folded = (title, inside) => {
+const collapsibleList = (title, inside) => {
   const heading = element("summary", null, title), made = element("details", null, heading, inside);
   made.addEventListener("toggle", () => made.open && made.show());
   made.show = items => {
     made.items = items || made.items;
-    put(heading, `${title}: ${made.items.length}`);
+    setText(heading, `${title}: ${made.items.length}`);
     if (made.open) inside.show(made.items);
   };
   return made;
 };
-const retries = each => `Retries: ${each.retries} after overload (${each.slept.toFixed(1)} s backed off, ${each.exhausted} times no ` +
-  `token, ${each.tokens} tokens left), ${each.others} others. Failed attempts: ${each.errors}.`;
+const retries = each => `Retries after overload: ${each.retries} (${each.slept.toFixed(1)} s of backoff, ${each.exhausted} operations without ` +
+  `a token, ${each.tokens} remaining tokens). Other retries: ${each.others}. Failed attempts: ${each.errors}.`;
 
 const client = () => {
   const heading = element("h3"), counters = element("p", {class: "quiet", "data-table": "retries"});
-  const lists = {operations: folded("Operations", operations()), slow: folded("Slow operations", slow()), history: folded("Events", events())};
+  const lists = {operations: collapsibleList("Operations", operations()), slow: collapsibleList("Slow operations", slow()), history: collapsibleList("Events", events())};
   const pools = servers();
   const made = element("section", null, heading, pools, counters, ...Object.values(lists));
   made.show = each => {
     made.dataset.client = each.number;
-    put(heading, [`Client ${each.number}`, each.application, `${each.topology} ${each.replicaSet}`].filter(text => text.trim()).join(" · "));
+    setText(heading, [`Client ${each.number}`, each.application, `${each.topology} ${each.replicaSet}`].filter(text => text.trim()).join(" · "));
     pools.show(each.servers);
-    put(counters, retries(each.retries));
+    setText(counters, retries(each.retries));
     for (const [name, list] of Object.entries(lists)) list.show(each[name]);
   };
   return made;
@@ -139,11 +139,11 @@ const process = () => {
   const made = element("article", null, folds);
   made.show = each => {
     made.dataset.process = each.process;
-    put(title, `Process ${each.process}`);
+    setText(title, `Process ${each.process}`);
     const wrong = latest.summary.wrong.filter(problem => problem.in.includes(each.process)).map(problem => problem.what);
-    put(words, [counted(each.clients.length, "client", "clients"), ...new Set(wrong)].join(" · "));
-    put(error, each.error || "");
-    if (folds.open) keep(clients, each.clients, item => item.number, client, (node, item) => node.show(item));
+    setText(words, [countText(each.clients.length, "client", "clients"), ...new Set(wrong)].join(" · "));
+    setText(error, each.error || "");
+    if (folds.open) updateChildren(clients, each.clients, item => item.number, client, (node, item) => node.show(item));
   };
   folds.addEventListener("toggle", () => show(latest));
   folds.open = latest.processes.length === 1;
@@ -151,58 +151,58 @@ const process = () => {
 };
 
 const trend = (caption, look) => {
-  const made = find("trend").content.firstElementChild.cloneNode(true), values = [];
+  const made = byId("trend").content.firstElementChild.cloneNode(true), values = [];
   const [words, line] = [made.querySelector("figcaption"), made.querySelector("polyline")];
   made.classList.add(look);
   made.add = value => {
     values.push(value);
     if (values.length > SAMPLES) values.shift();
     const most = Math.max(...values), scale = Math.max(most, 1);
-    put(words, `${caption}: ${Math.round(value)} (of ${counted(values.length, "sample", "samples")} at most ${Math.round(most)})`);
+    setText(words, `${caption}: ${Math.round(value)} (of ${countText(values.length, "sample", "samples")} at most ${Math.round(most)})`);
     const first = SAMPLES - values.length;
     line.setAttribute("points", values.map((each, index) => `${first + index},${(29 - 28 * each / scale).toFixed(1)}`).join(" "));
   };
-  find("trends").append(made);
+  byId("trends").append(made);
   return made;
 };
 const trends = {
   requests: trend("Requests per second", "is-good"), waiting: trend("Waiting for a connection", "is-wait"),
   errors: trend("Failed attempts per second", "is-bad"),
 };
-// The counters of a reply, and the growth of the counters since the last refresh. Only processes and clients that exist
-// in both replies count.
+// The counters of a reply, and the growth of the counters since the last refresh. The growth includes only processes and
+// clients that exist in both replies.
 const counts = reply => new Map(reply.processes.flatMap(each => each.error ? [] : [
   [`requests ${each.process}`, each.requests],
   ...each.clients.map(item => [`errors ${each.process} ${item.number}`, item.retries.errors])]));
-const grown = (before, now, what) => [...now].reduce((sum, [name, count]) =>
+const growth = (before, now, what) => [...now].reduce((sum, [name, count]) =>
   sum + (name.startsWith(what) && before.has(name) ? Math.max(0, count - before.get(name)) : 0), 0);
 let last = null;
-const follow = reply => {
+const updateTrends = reply => {
   const now = {at: performance.now(), counts: counts(reply)};
   if (last) {
     const seconds = (now.at - last.at) / 1000;
     const ownRequests = reply.processes.length;  // the refresh itself increases the counter of each process by one
-    trends.requests.add(Math.max(0, grown(last.counts, now.counts, "requests") - ownRequests) / seconds);
+    trends.requests.add(Math.max(0, growth(last.counts, now.counts, "requests") - ownRequests) / seconds);
     trends.waiting.add(reply.summary.waiting);
-    trends.errors.add(grown(last.counts, now.counts, "errors") / seconds);
+    trends.errors.add(growth(last.counts, now.counts, "errors") / seconds);
   }
   last = now;
 };
 
-const wrong = wrongs();
-find("wrong").append(wrong);
+const problems = problemTable();
+byId("wrong").append(problems);
 const totals = {processes: "processes", clients: "clients", inUse: "connections in use", total: "connections", waiting: "waiting", errors: "failed attempts"};
 let latest = null;
 const show = reply => {
   latest = reply;
   const {summary} = reply;
-  put(find("verdict"), !reply.processes.length ? "No process publishes its state here." : !summary.wrong.length ? "Nothing is wrong." :
-    `${counted(summary.wrong.length, "thing is", "things are")} wrong: ${[...new Set(summary.wrong.map(each => each.what))].join(", ")}`);
-  mark(find("verdict"), summary.wrong.length ? "bad" : "good");
-  wrong.show(summary.wrong);
-  keep(find("totals"), Object.keys(totals), name => name, name => element("div", null, element("dt", null, totals[name]), element("dd")),
-    (node, name) => put(node.lastChild, String(summary[name])));
-  keep(find("processes"), reply.processes, each => each.process, process, (node, each) => node.show(each));
+  setText(byId("verdict"), !reply.processes.length ? "No process publishes its state in this directory." : !summary.wrong.length ? "No problems." :
+    `${countText(summary.wrong.length, "problem", "problems")}: ${[...new Set(summary.wrong.map(each => each.what))].join(", ")}`);
+  setClass(byId("verdict"), summary.wrong.length ? "bad" : "good");
+  problems.show(summary.wrong);
+  updateChildren(byId("totals"), Object.keys(totals), name => name, name => element("div", null, element("dt", null, totals[name]), element("dd")),
+    (node, name) => setText(node.lastChild, String(summary[name])));
+  updateChildren(byId("processes"), reply.processes, each => each.process, process, (node, each) => node.show(each));
 };
 const refresh = async () => {
   try {
@@ -210,11 +210,11 @@ const refresh = async () => {
     if (!reply.ok) throw new Error(`HTTP ${reply.status}`);
     const state = await reply.json();
     show(state);
-    follow(state);
-    put(find("time"), `as of ${new Date().toLocaleTimeString()}`);
-    put(find("trouble"), "");
+    updateTrends(state);
+    setText(byId("time"), `State as of ${new Date().toLocaleTimeString()}`);
+    setText(byId("trouble"), "");
   } catch (error) {
-    put(find("trouble"), `not refreshed: ${error.message}`);
+    setText(byId("trouble"), `The page was not refreshed: ${error.message}`);
   }
   setTimeout(refresh, 1000);
 };

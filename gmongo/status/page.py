@@ -20,7 +20,7 @@ StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
 
 class StatusPage:
-    """WSGI application that shows the state of the MongoDB clients, on a page that is refreshed every second.
+    """WSGI application: a page with the state of the MongoDB clients, which is refreshed every second.
 
     With the query ``?format=json``, the response is the state as JSON.
 
@@ -31,8 +31,8 @@ class StatusPage:
 
         app.wsgi_app = DispatcherMiddleware(app.wsgi_app, {"/debug/mongodb": StatusPage()})
 
-    The page has no access control: protect the page by the access control of the application. The page answers only GET
-    and HEAD requests, changes nothing, sends nothing to servers, and contains no secrets and no documents.
+    The page has no access control, so the application must protect the page. The page answers only GET and HEAD
+    requests, changes no state, sends no command to servers, and contains no secrets or documents.
 
     :param directory: the directory in which processes publish their states (see :func:`~gmongo.status.publish`). The
         page shows all states in the directory. None (the default) shows only this process.
@@ -53,7 +53,7 @@ class StatusPage:
             return [process_state(self._query_text)]
         try:
             return worker_states(self._directory, self._query_text)
-        except (ConfigurationError, OSError) as error:  # the directory was changed after the construction of the page
+        except (ConfigurationError, OSError) as error:  # the directory has changed since `__init__`
             return [unavailable_state("", str(error))]
 
     def __call__(self, environ: DocumentDict, start_response: StartResponse) -> Iterable[bytes]:
@@ -83,12 +83,12 @@ def _source_hash(text: str, tag: str) -> str:
 _HTML, _CSS, _JS = (
     files("gmongo.status").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
 )
-_STYLED = _HTML.replace("<style></style>", f"<style>\n{_CSS}</style>")
-_TEXT = _STYLED.replace("<script></script>", f"<script>\n{_JS}</script>")
-_PAGE = _TEXT.encode()
+_STYLED_HTML = _HTML.replace("<style></style>", f"<style>\n{_CSS}</style>")
+_PAGE_TEXT = _STYLED_HTML.replace("<script></script>", f"<script>\n{_JS}</script>")
+_PAGE = _PAGE_TEXT.encode()
 _POLICY = (
-    f"default-src 'none'; connect-src 'self'; script-src {_source_hash(_TEXT, 'script')}; "
-    f"style-src {_source_hash(_TEXT, 'style')}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    f"default-src 'none'; connect-src 'self'; script-src {_source_hash(_PAGE_TEXT, 'script')}; "
+    f"style-src {_source_hash(_PAGE_TEXT, 'style')}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _EMPTY_BODY = [("Content-Type", "text/plain"), ("Content-Length", "0")]
 _HEADERS = [

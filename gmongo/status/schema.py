@@ -1,7 +1,7 @@
 """Schema of the state of a process: the fields of the JSON document, and their types.
 
 :func:`select_fields` copies only the fields of the schema from a state, and rejects a malformed state. Therefore pages
-and terminals show no other data of this process, and no malformed data of another process.
+and terminals show only fields of the schema, and no malformed data of other processes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from gmongo._documents import Document, DocumentDict
 from gmongo._safe_log import printable
 
-_LARGEST = 2**53  # JavaScript represents all integers up to this number exactly
+_MAX_INT = 2**53  # JavaScript represents all integers up to this number exactly
 
 NUMBER = (int, float)
 OPTIONAL_NUMBER = (int, float, None)
@@ -38,10 +38,10 @@ _OPERATION = {
     "sinceMS": NUMBER,
     "connection": OPTIONAL_NUMBER,
 }
-_PARTS = ("selection", "checkOut", "connecting", "server", "network", "decoding", "backOff", "driver", "duration")
+_PHASES = ("selection", "checkOut", "connecting", "server", "network", "decoding", "backOff", "driver", "duration")
 _SLOW = {
     "operation": str,
-    **dict.fromkeys((f"{part}MS" for part in _PARTS), NUMBER),
+    **dict.fromkeys((f"{phase}MS" for phase in _PHASES), NUMBER),
     **dict.fromkeys(("tries", "commands", "agoMS"), NUMBER),
     "server?": str,
     "error?": str,
@@ -63,27 +63,25 @@ _STATE_WITH_TEXT = {**_STATE, "clients": [{**_CLIENT, "slow": [{**_SLOW, "text?"
 def select_fields(state: object, query_text: bool) -> DocumentDict:
     """Return a copy of the schema's fields in a state. Raise ValueError if the state is malformed.
 
-    :param query_text: True to include the text of slow operations.
+    If `query_text` is True, the copy includes the text of slow operations.
     """
     fields: DocumentDict = _select_fields(state, _STATE_WITH_TEXT if query_text else _STATE, "the state")
     return fields
 
 
 def _select_fields(value: object, shape: Any, path: str) -> Any:
-    if isinstance(shape, tuple) and not isinstance(shape[0], type):  # the pair (schema, None) allows None as a value
+    if isinstance(shape, tuple) and not isinstance(shape[0], type):  # the shape (schema, None) allows None
         return None if value is None else _select_fields(value, shape[0], path)
     if isinstance(shape, list):
-        return [
-            _select_fields(each, shape[0], f"{path}[{index}]")
-            for index, each in enumerate(_checked_type(list, value, path))
-        ]
+        elements = enumerate(_checked_type(list, value, path))
+        return [_select_fields(each, shape[0], f"{path}[{index}]") for index, each in elements]
     if isinstance(shape, dict):
         return _select_mapping(_checked_type(dict, value, path), shape, path)
     if shape is str:
         return printable(_checked_type(str, value, path))
     if value is None and None in shape:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value) or abs(value) > _LARGEST:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value) or abs(value) > _MAX_INT:
         raise ValueError(f"{path} must be a number")
     return value
 
@@ -92,10 +90,10 @@ def _select_mapping(value: Document, shape: Mapping[Any, Any], path: str) -> Doc
     if str in shape:  # the schema allows any field names
         return {printable(name): _select_fields(each, shape[str], f"a field of {path}") for name, each in value.items()}
     fields = {}
-    for key, part_shape in shape.items():
+    for key, field_shape in shape.items():
         name = key.removesuffix("?")
         if name in value:
-            fields[name] = _select_fields(value[name], part_shape, f"{name} of {path}")
+            fields[name] = _select_fields(value[name], field_shape, f"{name} of {path}")
         elif name == key:
             raise ValueError(f"{path} has no {name}")
     return fields
@@ -103,8 +101,8 @@ def _select_mapping(value: Document, shape: Mapping[Any, Any], path: str) -> Doc
 
 def _checked_type(kind: type, value: object, path: str) -> Any:
     if not isinstance(value, kind):
-        raise ValueError(f"{path} must be {_NAMES[kind]}")
+        raise ValueError(f"{path} must be {_TYPE_NAMES[kind]}")
     return value
 
 
-_NAMES: dict[type, str] = {list: "a list", dict: "an object", str: "a string"}
+_TYPE_NAMES: dict[type, str] = {list: "a list", dict: "an object", str: "a string"}

@@ -18,14 +18,13 @@ from rich.text import Text
 
 from gmongo import _clock
 from gmongo._documents import DocumentDict
-from gmongo.status.terminal import headline, problems, table
-from gmongo.status.views import EVENTS, OPERATIONS, POOLS, SERVERS, SLOW, Order
+from gmongo.status.terminal import EVENTS, OPERATIONS, POOLS, SERVERS, SLOW, Order, headline, problems, table
 
 _PAGES = {"1": (SERVERS, POOLS), "2": (OPERATIONS,), "3": (SLOW,), "4": (EVENTS,)}
-_STEPS = {"\x1b[A": -1, "k": -1, "\x1b[B": 1, "j": 1, "\x1b[5~": -10, "\x1b[6~": 10, " ": 10}
+_SCROLL_STEPS = {"\x1b[A": -1, "k": -1, "\x1b[B": 1, "j": 1, "\x1b[5~": -10, "\x1b[6~": 10, " ": 10}
 _HELP = "1 pools 2 operations 3 slow 4 events  s sort r reverse ↑↓ scroll p pause q quit"
-_KEY = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
-_REFRESH = 1.0  # seconds
+_KEY_PATTERN = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
+_REFRESH = 1.0  # seconds between two refreshes
 
 States = list[DocumentDict]
 
@@ -37,7 +36,7 @@ class Screen:
         self.is_paused = False
         self._page = "1"
         self._offset = 0
-        # The keys s and r sort the last table of a page.
+        # The keys ``s`` and ``r`` sort the last table of a page.
         self._orders = {page: views[-1].order for page, views in _PAGES.items()}
 
     def press(self, key: str, width: int) -> None:
@@ -51,13 +50,13 @@ class Screen:
             self._orders[self._page] = order._replace(descending=not order.descending)
         elif key == "s":
             self._sort_by_next(width)
-        self._offset = max(0, self._offset + _STEPS.get(key, 0))
+        self._offset = max(0, self._offset + _SCROLL_STEPS.get(key, 0))
 
     def _sort_by_next(self, width: int) -> None:
         names = [each.name for each in _PAGES[self._page][-1].visible_columns(width)]
         current = self._orders[self._page].column
-        following = names.index(current) + 1 if current in names else 0
-        self._orders[self._page] = Order(names[following % len(names)])
+        next_index = names.index(current) + 1 if current in names else 0
+        self._orders[self._page] = Order(names[next_index % len(names)])
 
     def visible_part(self, states: States, console: Console) -> Group:
         """Return the part of the selected page that is visible at the scroll position."""
@@ -69,9 +68,9 @@ class Screen:
         parts += [table(view, states, width, view.order) for view in above]
         parts.append(table(last, states, width, self._orders[self._page]))
         lines = console.render_lines(Group(*parts), console.options.update(height=None), pad=False, new_lines=True)
-        room = max(1, height - 1)
-        self._offset = min(self._offset, max(0, len(lines) - room))
-        part = lines[self._offset : self._offset + room]
+        visible_height = max(1, height - 1)
+        self._offset = min(self._offset, max(0, len(lines) - visible_height))
+        part = lines[self._offset : self._offset + visible_height]
         keys = Text(f"PAUSED {_HELP}" if self.is_paused else _HELP, "dim", no_wrap=True, overflow="ellipsis")
         return Group(keys, *(Segments(line) for line in part))
 
@@ -79,33 +78,33 @@ class Screen:
 def watch(console: Console, read_states: Callable[[], States]) -> None:
     """Show the states that `read_states` returns, until the user presses the key ``q``."""
     screen = Screen()
-    with _keys() as pressed, Live(console=console, auto_refresh=False, screen=True) as live:
+    with _key_reader() as read_keys, Live(console=console, auto_refresh=False, screen=True) as live:
         while True:
             states, until = read_states(), _clock.monotonic() + _REFRESH
             while screen.is_paused or _clock.monotonic() < until:
                 live.update(screen.visible_part(states, console), refresh=True)
-                for key in pressed(_REFRESH if screen.is_paused else until - _clock.monotonic()):
+                for key in read_keys(_REFRESH if screen.is_paused else until - _clock.monotonic()):
                     if key == "q":
                         return
                     screen.press(key, console.width)
 
 
 @contextmanager
-def _keys() -> Iterator[Callable[[float], list[str]]]:
-    """Yield a function that returns the keys pressed within some seconds, or no keys if there is no terminal."""
+def _key_reader() -> Iterator[Callable[[float], list[str]]]:
+    """Yield a function that waits for pressed keys, and returns the pressed keys."""
     fd = sys.stdin.fileno()
     is_terminal = os.isatty(fd)
 
-    def pressed(seconds: float) -> list[str]:
+    def read_keys(seconds: float) -> list[str]:
         readable, _, _ = select([fd] if is_terminal else [], [], [], max(0.0, seconds))
         text = os.read(fd, 64).decode(errors="ignore") if readable else ""
-        return _KEY.findall(text)
+        return _KEY_PATTERN.findall(text)
 
-    before = termios.tcgetattr(fd) if is_terminal else None
+    saved_settings = termios.tcgetattr(fd) if is_terminal else None
     try:
         if is_terminal:
             tty.setcbreak(fd)
-        yield pressed
+        yield read_keys
     finally:
-        if before is not None:
-            termios.tcsetattr(fd, termios.TCSADRAIN, before)
+        if saved_settings is not None:
+            termios.tcsetattr(fd, termios.TCSADRAIN, saved_settings)

@@ -1,4 +1,4 @@
-"""Collection of the state of the MongoDB clients in this process."""
+"""Functions that collect the state of the MongoDB clients in this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeGuard
 from gmongo import _clock
 from gmongo._documents import DocumentDict
 from gmongo._fork import forkables
-from gmongo._telemetry.slow import SlowOperations
+from gmongo._telemetry.slow import SlowOperations, rounded_milliseconds
 from gmongo._telemetry.text import exception_of
 from gmongo._version import __version__
 from gmongo.cmap.checked_out_report import checked_out_report, greenlet_name
@@ -50,7 +50,7 @@ def process_state(query_text: bool = False) -> DocumentDict:
 
 
 def _is_shown(candidate: object) -> TypeGuard[Executor]:
-    """Return True for the executor of an open client. Return False for internal clients, which may send plaintext."""
+    """Return True for the executor of an open client, except an internal client with plaintext."""
     return isinstance(candidate, Executor) and not (candidate.topology.closed or candidate.topology.settings.silent)
 
 
@@ -84,8 +84,8 @@ def _server_state(description: ServerDescription, pool: Pool | None) -> Document
     return {
         "address": address_text(description.address),
         "type": description.server_type_name,
-        "roundTripMS": None if round_trip is None else _milliseconds(round_trip),
-        "minRoundTripMS": _milliseconds(description.min_round_trip_time),
+        "roundTripMS": None if round_trip is None else rounded_milliseconds(round_trip),
+        "minRoundTripMS": rounded_milliseconds(description.min_round_trip_time),
         "error": _error_text(description.error),
         "pool": None if pool is None else _pool_state(pool),
     }
@@ -100,7 +100,7 @@ def _pool_state(pool: Pool) -> DocumentDict:
         "inUseBy": stats["in_use_by"],
         "maxPoolSize": pool.options.max_pool_size,
         "minPoolSize": pool.options.min_pool_size,
-        "oldestWaitMS": None if oldest is None else _milliseconds(oldest),
+        "oldestWaitMS": None if oldest is None else rounded_milliseconds(oldest),
     }
 
 
@@ -117,16 +117,12 @@ def _operations(executor: Executor) -> list[DocumentDict]:
             _operation_state("connection check-out", None, label, greenlet_name(waiter.greenlet), now - waiter.since)
             for waiter in list(pool.machine.queue.waiters)
         ]
-        running += [
-            _operation_state("connecting", None, label, each["greenlet"], each["seconds"], each["connection"])
-            for each in checked_out_report(pool.machine.pending)
-        ]
-        running += [
-            _operation_state(
-                "on a connection", each["operation"], label, each["greenlet"], each["seconds"], each["connection"]
-            )
-            for each in checked_out_report(pool.machine.in_use)
-        ]
+        connections = pool.machine.pending, pool.machine.in_use
+        for phase, group in zip(("connecting", "on a connection"), connections, strict=True):
+            for each in checked_out_report(group):
+                name = None if phase == "connecting" else each["operation"]
+                usage = each["greenlet"], each["seconds"], each["connection"]
+                running.append(_operation_state(phase, name, label, *usage))
     for waiting, (operation, since) in executor.backing_off.copy().items():
         running.append(_operation_state("back-off", operation, "", greenlet_name(waiting), now - since))
     return sorted(running, key=lambda each: -float(each["sinceMS"]))
@@ -140,7 +136,7 @@ def _operation_state(
         "operation": operation or "",
         "server": server,
         "greenlet": greenlet,
-        "sinceMS": _milliseconds(seconds),
+        "sinceMS": rounded_milliseconds(seconds),
         "connection": connection,
     }
 
@@ -157,13 +153,9 @@ def _event_state(event: SdamEvent) -> DocumentDict:
 
 
 def _error_text(error: BaseException | None) -> str:
-    """Return the text of an error, without data of the application. Return an empty string for None."""
+    """Return the text of an error without data of the application, or an empty string for None."""
     return "" if error is None else exception_of(error, 0)["exception.message"]
 
 
 def _milliseconds_since(moment: float) -> float:
-    return _milliseconds(_clock.monotonic() - moment)
-
-
-def _milliseconds(seconds: float) -> float:
-    return round(seconds * 1000, 1)
+    return rounded_milliseconds(_clock.monotonic() - moment)

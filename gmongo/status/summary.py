@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gmongo._documents import DocumentDict
 
 _LONG_WAIT = 1000.0  # a wait of at least this duration in milliseconds is a problem
-_WORST_FIRST = (
+_PROBLEM_ORDER = (
     "does not answer",
     "no primary",
     "server unknown",
@@ -29,7 +29,7 @@ def summary(states: list[DocumentDict]) -> DocumentDict:
     - ``server``: the address of the server, or the name of the replica set.
     - ``in``: the IDs of the processes that have the problem.
     - ``count``: the number of clients or operations that have the problem.
-    - ``sinceMS``: the age of the problem in milliseconds, or None if unknown.
+    - ``sinceMS``: the age of the problem in milliseconds, or None for an unknown age.
     - ``event`` and ``error``: the event that began the problem, and the error that caused the problem.
     """
     clients = [client for state in states for client in state["clients"]]
@@ -54,64 +54,64 @@ def merged_problems(states: list[DocumentDict]) -> list[DocumentDict]:
             problem["count"] += each["count"]
             if state["process"] not in problem["in"]:
                 problem["in"].append(state["process"])
-            # A merged problem began when its oldest instance began.
+            # A merged problem has the start time of its oldest instance.
             if (each["sinceMS"] or 0) > (problem["sinceMS"] or 0):
                 problem.update(sinceMS=each["sinceMS"], event=each["event"])
-    return sorted(merged.values(), key=lambda each: (_WORST_FIRST.index(each["what"]), -(each["sinceMS"] or 0)))
+    return sorted(merged.values(), key=lambda each: (_PROBLEM_ORDER.index(each["what"]), -(each["sinceMS"] or 0)))
 
 
 def _problems(state: DocumentDict) -> Iterator[DocumentDict]:
     if "error" in state:
-        yield _problem("does not answer", error=state["error"])
+        yield _new_problem("does not answer", error=state["error"])
     for client in state["clients"]:
-        yield from _missing_primary(client)
-        yield from _unknown_servers(client)
-        yield from _long_waits(client)
-        yield from _overload(client)
+        yield from _primary_problems(client)
+        yield from _server_problems(client)
+        yield from _wait_problems(client)
+        yield from _overload_problems(client)
 
 
-def _problem(
+def _new_problem(
     kind: str, server: str = "", count: int = 1, since: float | None = None, event: str = "", error: str = ""
 ) -> DocumentDict:
     return {"what": kind, "server": server, "count": count, "sinceMS": since, "event": event, "error": error}
 
 
-def _missing_primary(client: DocumentDict) -> Iterator[DocumentDict]:
+def _primary_problems(client: DocumentDict) -> Iterator[DocumentDict]:
     if client["topology"] == "ReplicaSetNoPrimary":
         lost = [each for each in client["history"] if each["what"] in ("primary lost", "primary became unknown")]
-        yield _problem("no primary", client["replicaSet"], **_latest_event(lost))
+        yield _new_problem("no primary", client["replicaSet"], **_latest_event(lost))
 
 
-def _unknown_servers(client: DocumentDict) -> Iterator[DocumentDict]:
+def _server_problems(client: DocumentDict) -> Iterator[DocumentDict]:
     for server in client["servers"]:
-        # An Unknown server without an error has not yet had a heartbeat.
+        # The first heartbeat of an Unknown server without an error has not ended.
         if server["type"] == "Unknown" and server["error"]:
             events = [each for each in client["history"] if each["server"] == server["address"]]
             changes = [each for each in events if each["what"] != "check failed"]
             latest = _latest_event(changes or events)
-            yield _problem("server unknown", server["address"], error=server["error"], **latest)
+            yield _new_problem("server unknown", server["address"], error=server["error"], **latest)
 
 
 def _latest_event(events: list[DocumentDict]) -> DocumentDict:
-    """Return the age and the kind of the latest event, as keyword arguments for :func:`_problem`."""
+    """Return the age and the kind of the latest event, as keyword arguments for :func:`_new_problem`."""
     return {"since": events[0]["sinceMS"], "event": events[0]["what"]} if events else {}
 
 
-def _long_waits(client: DocumentDict) -> Iterator[DocumentDict]:
+def _wait_problems(client: DocumentDict) -> Iterator[DocumentDict]:
     selecting = [each["sinceMS"] for each in client["operations"] if each["phase"] == "server selection"]
     if selecting and max(selecting) >= _LONG_WAIT:
-        yield _problem("waiting for a server", client["replicaSet"], len(selecting), max(selecting))
+        yield _new_problem("waiting for a server", client["replicaSet"], len(selecting), max(selecting))
     for server in client["servers"]:
         pool = server["pool"]
         if pool and (pool["oldestWaitMS"] or 0) >= _LONG_WAIT:
             usage = f"{pool['inUse']} of {pool['maxPoolSize'] or 'any number of'} connections in use"
             age = pool["oldestWaitMS"]
-            yield _problem("waiting for a connection", server["address"], pool["waiting"], age, error=usage)
+            yield _new_problem("waiting for a connection", server["address"], pool["waiting"], age, error=usage)
 
 
-def _overload(client: DocumentDict) -> Iterator[DocumentDict]:
+def _overload_problems(client: DocumentDict) -> Iterator[DocumentDict]:
     backing_off = [each["sinceMS"] for each in client["operations"] if each["phase"] == "back-off"]
     if client["retries"]["tokens"] < 1:
-        yield _problem("no tokens for retries", client["replicaSet"])
+        yield _new_problem("no tokens for retries", client["replicaSet"])
     if backing_off:
-        yield _problem("backing off", client["replicaSet"], len(backing_off), max(backing_off))
+        yield _new_problem("backing off", client["replicaSet"], len(backing_off), max(backing_off))

@@ -1,6 +1,10 @@
-"""Text and tables of process states for a terminal."""
+"""Definitions and texts of the tables that show process states on a terminal."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -9,7 +13,188 @@ from rich.text import Text
 
 from gmongo._documents import DocumentDict
 from gmongo.status.summary import summary
-from gmongo.status.views import VIEWS, Column, Order, Row, View, duration
+
+WIDE = 120  # the minimum terminal width for all columns, in characters
+
+Row = DocumentDict
+
+
+class Column(NamedTuple):
+    """Column of a table. `value` returns the sort key of a row. `text` returns the text of a cell."""
+
+    name: str
+    value: Callable[[Row], float | str | None]
+    text: Callable[[Row], str] | None = None  # None shows the sort key
+    is_wide: bool = False  # True if only a wide terminal shows the column
+
+    def cell_text(self, row: Row) -> str:
+        if self.text is not None:
+            return self.text(row)
+        value = self.value(row)
+        return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+class Order(NamedTuple):
+    """Sort order of the rows of a table: the name of a column, and True if the largest value is first."""
+
+    column: str
+    descending: bool = False
+
+
+class View(NamedTuple):
+    """Definition of a table. `rows` converts the states of processes to rows. `order` is the default sort order."""
+
+    title: str
+    rows: Callable[[list[DocumentDict]], Iterator[Row]]
+    columns: tuple[Column, ...]
+    order: Order
+
+    def visible_columns(self, width: int) -> list[Column]:
+        """Return the columns that a terminal with `width` characters shows."""
+        return [each for each in self.columns if width >= WIDE or not each.is_wide]
+
+
+def _field_column(name: str, key: str | None = None, is_wide: bool = False) -> Column:
+    """Return a column whose cells show the values of the field `key`, by default of the field `name`."""
+    return Column(name, lambda row: row.get(key or name), None, is_wide)
+
+
+def _duration_column(name: str, key: str, is_wide: bool = False) -> Column:
+    """Return a column whose cells show the duration in the field `key`. The field contains milliseconds."""
+    return Column(name, lambda row: row.get(key), lambda row: duration(row.get(key)), is_wide)
+
+
+def _make_columns(*columns: Column | str) -> tuple[Column, ...]:
+    return tuple(_field_column(each) if isinstance(each, str) else each for each in columns)
+
+
+def duration(milliseconds: float | None) -> str:
+    """Return the text of a duration in milliseconds, seconds or minutes. Return an empty string for None."""
+    if milliseconds is None:
+        return ""
+    if milliseconds < 1000:
+        return f"{milliseconds:.1f} ms"
+    return f"{milliseconds / 1000:.1f} s" if milliseconds < 120_000 else f"{milliseconds / 60_000:.0f} min"
+
+
+def _server_rows(states: list[DocumentDict]) -> Iterator[Row]:
+    """Yield one row for each server. The row merges the server descriptions of all clients."""
+    by_address: dict[str, list[DocumentDict]] = {}
+    for state in states:
+        for client in state["clients"]:
+            for server in client["servers"]:
+                by_address.setdefault(server["address"], []).append(server)
+    for address, servers in by_address.items():
+        types = Counter(each["type"] for each in servers)
+        round_trips = [each["roundTripMS"] for each in servers if each["roundTripMS"] is not None]
+        yield {
+            "server": address,
+            "type": next(iter(types)) if len(types) == 1 else ", ".join(f"{n} {kind}" for kind, n in types.items()),
+            "roundTripMS": max(round_trips, default=None),
+            "clients": len(servers),
+            "waiting": sum(each["pool"]["waiting"] for each in servers if each["pool"]),
+            "error": "; ".join(dict.fromkeys(each["error"] for each in servers if each["error"])),
+        }
+
+
+def _pool_rows(states: list[DocumentDict]) -> Iterator[Row]:
+    for state in states:
+        for client in state["clients"]:
+            retries = {**client["retries"], "retries": client["retries"]["retries"] + client["retries"]["others"]}
+            name = f"{client['number']} {client['application']}".strip()
+            for server in client["servers"]:
+                if server["pool"]:
+                    row = {"process": state["process"], "client": name, "server": server["address"]}
+                    yield {**row, **server["pool"], **retries}
+
+
+def _rows_of_list(key: str) -> Callable[[list[DocumentDict]], Iterator[Row]]:
+    """Return a function that yields the elements of the list `key` in all clients as rows."""
+
+    def yield_rows(states: list[DocumentDict]) -> Iterator[Row]:
+        for state in states:
+            for client in state["clients"]:
+                for each in client[key]:
+                    yield {"process": state["process"], **each}
+
+    return yield_rows
+
+
+_IN_USE_COLUMN = Column("in use", lambda row: row["inUse"], lambda row: f"{row['inUse']}/{row['maxPoolSize'] or '∞'}")
+
+SERVERS = View(
+    "Servers",
+    _server_rows,
+    _make_columns("server", "type", _duration_column("round trip", "roundTripMS"), "clients", "waiting", "error"),
+    Order("server"),
+)
+POOLS = View(
+    "Pools",
+    _pool_rows,
+    _make_columns(
+        "process",
+        "client",
+        "server",
+        _field_column("pool", "state"),
+        _IN_USE_COLUMN,
+        _field_column("available", is_wide=True),
+        _field_column("connecting", "pending", is_wide=True),
+        "waiting",
+        _duration_column("longest wait", "oldestWaitMS"),
+        *(_field_column(name, is_wide=True) for name in ("errors", "retries", "tokens")),
+    ),
+    Order("waiting", descending=True),
+)
+OPERATIONS = View(
+    "Operations",
+    _rows_of_list("operations"),
+    _make_columns("process", _duration_column("duration", "sinceMS"), "phase", "operation", "server", "greenlet"),
+    Order("duration", descending=True),
+)
+
+
+def _phase_durations(row: Row) -> str:
+    """Return the phases that took more than one percent of the duration, longest phase first."""
+    minimum = row["durationMS"] / 100
+    parts = sorted(((row.get(f"{name}MS") or 0, shown) for name, shown in _PHASES.items()), reverse=True)
+    return ", ".join(f"{shown} {duration(milliseconds)}" for milliseconds, shown in parts if milliseconds > minimum)
+
+
+_PHASES = {
+    **{name: name for name in ("selection", "connecting", "server", "network", "decoding", "driver")},
+    "checkOut": "check-out",
+    "backOff": "back-off",
+}
+SLOW = View(
+    "Slow operations",
+    _rows_of_list("slow"),
+    _make_columns(
+        "process",
+        _duration_column("ago", "agoMS"),
+        _duration_column("duration", "durationMS"),
+        "operation",
+        "server",
+        _field_column("attempts", "tries", is_wide=True),
+        Column("phases", _phase_durations),
+        "error",
+    ),
+    Order("ago"),
+)
+EVENTS = View(
+    "Failed checks, elections, added and removed servers",
+    _rows_of_list("history"),
+    _make_columns(
+        "process",
+        _duration_column("ago", "agoMS"),
+        _field_column("event", "what"),
+        "times",
+        "server",
+        _field_column("reason", "error"),
+    ),
+    Order("ago"),
+)
+VIEWS = (SERVERS, POOLS, OPERATIONS, SLOW, EVENTS)
+
 
 _MAX_ROWS = 20
 _STYLES = {"Unknown": "red", "paused": "yellow", "closed": "yellow"}
@@ -24,7 +209,7 @@ def overview(states: list[DocumentDict], width: int) -> RenderableType:
 def headline(states: list[DocumentDict]) -> RenderableType:
     """Return the totals of all processes in one line."""
     if not states:
-        return Text("no process publishes its state here")
+        return Text("no process publishes its state in this directory")
     totals = summary(states)
     return Text(
         f"{_count_text(totals['processes'], 'process', 'processes')}, "
@@ -36,11 +221,11 @@ def headline(states: list[DocumentDict]) -> RenderableType:
 
 def problems(states: list[DocumentDict]) -> RenderableType:
     """Return the text of all problems, each problem with the complete error."""
-    wrong = summary(states)["wrong"]
-    if not wrong:
-        return Text("Nothing is wrong." if states else "", "green")
-    lines: list[RenderableType] = [Text(f"Wrong: {len(wrong)}", "bold red")]
-    for each in wrong:
+    problem_list = summary(states)["wrong"]
+    if not problem_list:
+        return Text("No problems." if states else "", "green")
+    lines: list[RenderableType] = [Text(f"Problems: {len(problem_list)}", "bold red")]
+    for each in problem_list:
         since = "" if each["sinceMS"] is None else f" for {duration(each['sinceMS'])}"
         lines.append(Text.assemble(("! " + each["what"], "red"), " ", (each["server"], "bold"), since))
         lines += [Padding(Text(text), (0, 0, 0, 4)) for text in (_occurrence_text(each), each["error"]) if text]
@@ -50,8 +235,8 @@ def problems(states: list[DocumentDict]) -> RenderableType:
 def _occurrence_text(problem: DocumentDict) -> str:
     """Return a text with the event that began a problem, the number of instances, and the process IDs."""
     event = f"since: {problem['event']}; " if problem["event"] else ""
-    many = f"{problem['count']} times " if problem["count"] > len(problem["in"]) else ""
-    return f"{event}{many}in process {', '.join(map(str, problem['in']))}"
+    count = f"{problem['count']} times " if problem["count"] > len(problem["in"]) else ""
+    return f"{event}{count}in process {', '.join(map(str, problem['in']))}"
 
 
 def _count_text(number: int, singular: str, plural: str) -> str:
@@ -61,7 +246,7 @@ def _count_text(number: int, singular: str, plural: str) -> str:
 def table(
     view: View, states: list[DocumentDict], width: int, order: Order, max_rows: int | None = None
 ) -> RenderableType:
-    """Return a sorted table for a terminal with `width` characters. If `max_rows` is not None, omit later rows."""
+    """Return a sorted table for a terminal with `width` characters. `max_rows` is the maximum number of rows."""
     columns, rows = view.visible_columns(width), list(view.rows(states))
     title = f"{view.title}: {len(rows)}" if rows else f"{view.title}: none"
     sort_column = next(each for each in view.columns if each.name == order.column)
@@ -74,7 +259,7 @@ def table(
             f"{each.name}{mark}", justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
         )
     for row in rows[:max_rows]:
-        result.add_row(*(_cell(each, row) for each in columns))
+        result.add_row(*(_styled_cell(each, row) for each in columns))
     return Group(Text(), result if rows else Text(title, "bold"))
 
 
@@ -83,7 +268,7 @@ def _sort_key(value: float | str | None) -> tuple[bool, float, str]:
     return (True, 0, value) if isinstance(value, str) else (False, float("-inf") if value is None else value, "")
 
 
-def _cell(column: Column, row: Row) -> Text:
+def _styled_cell(column: Column, row: Row) -> Text:
     text = column.cell_text(row)
     is_bad = column.name == "error" or (column.name == "waiting" and row["waiting"])
     return Text(text, "red" if is_bad else _STYLES.get(text, ""))

@@ -20,8 +20,8 @@ from gmongo.errors import ConfigurationError
 from gmongo.status.schema import select_fields
 from gmongo.status.state import process_state
 
-_SUFFIX = ".sock"
-_NUMBER = re.compile("[1-9][0-9]{0,6}")
+_SOCKET_SUFFIX = ".sock"
+_PROCESS_ID = re.compile("[1-9][0-9]{0,6}")
 _REPLY_TIMEOUT = 1.0  # timeout in seconds for the state of a process
 _CHECK_INTERVAL = 1.0  # seconds between two checks for a fork
 _RETRY_INTERVAL = 0.05  # seconds between two attempts to read a state
@@ -57,7 +57,7 @@ def _checked_directory(path: Path) -> Path:
     status = path.stat()
     if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise ConfigurationError(
-            f"the directory of states must belong to this user and be writable by that user alone, but {path} does not"
+            f"the directory {path} must belong to this user, and other users must not have write access"
         )
     return path
 
@@ -82,14 +82,14 @@ class Publisher:
         self._background = spawn_for(self, Wakeup(), Publisher.publish_after_fork)
 
     def publish_after_fork(self) -> float:
-        """Publish the state if this process has not yet published it. Return the seconds until the next check."""
+        """Publish the state if this process has not yet published it. Return the seconds until the next fork check."""
         if self._process != os.getpid():
             self._process = os.getpid()
             self._start_server()
         return _CHECK_INTERVAL
 
     def _start_server(self) -> None:
-        path = self._directory / f"{os.getpid()}{_SUFFIX}"
+        path = self._directory / f"{os.getpid()}{_SOCKET_SUFFIX}"
         unfinished = path.with_suffix(".new")
         for each in (unfinished, path):  # an earlier process with this process ID may have left these files
             if _is_own_socket(each):
@@ -121,7 +121,7 @@ def _send_state(sock: socket.socket, query_text: bool) -> None:
 def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -> list[DocumentDict]:
     """Return the states that processes publish in a directory, ordered by process ID.
 
-    If a process sends no state within a second, or sends a malformed state, its entry has the field ``error`` and no
+    If a process sends no state within a second, or sends a malformed state, the state has the field ``error`` and no
     clients. This function removes the sockets of processes that have ended, and changes nothing else.
 
     :param directory: the directory of :func:`publish`. If the directory does not exist, the list is empty.
@@ -129,7 +129,7 @@ def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
     """
     try:
-        sockets = _checked_directory(Path(directory)).glob(f"*{_SUFFIX}")
+        sockets = _checked_directory(Path(directory)).glob(f"*{_SOCKET_SUFFIX}")
     except FileNotFoundError:
         return []
     paths = sorted((each for each in sockets if _is_own_socket(each)), key=lambda each: int(each.stem))
@@ -143,16 +143,14 @@ def _is_own_socket(path: Path) -> bool:
         status = path.lstat()
     except FileNotFoundError:
         return False
-    return bool(_NUMBER.fullmatch(path.stem)) and stat.S_ISSOCK(status.st_mode) and status.st_uid == os.getuid()
+    return bool(_PROCESS_ID.fullmatch(path.stem)) and stat.S_ISSOCK(status.st_mode) and status.st_uid == os.getuid()
 
 
 def _has_ended(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # the process belongs to another user
-        pass
+    except OSError as error:  # a PermissionError if the process belongs to another user
+        return isinstance(error, ProcessLookupError)
     return False
 
 
@@ -193,5 +191,5 @@ def _read_socket(path: Path) -> bytes:
         while part := sock.recv(65536):
             received += part
             if len(received) > _MAX_BYTES:
-                raise ValueError(f"it has more than {_MAX_BYTES} bytes")
+                raise ValueError(f"the state has more than {_MAX_BYTES} bytes")
     return bytes(received)

@@ -19,7 +19,7 @@ pytest.importorskip("trustme")
 PROGRAM = """
 import os, sys, gevent
 from gmongo import MongoClient
-from gmongo.auth.scram_keys import ScramKeys
+from gmongo.auth.scram import ScramKeys
 
 client = MongoClient(sys.argv[1], retryReads=False)
 fork_time = sys.argv[2]

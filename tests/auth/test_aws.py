@@ -6,12 +6,13 @@ import base64
 import json
 import os
 from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
 
 import bson
 import pytest
 
 import gmongo
-from gmongo.auth import aws_credentials
+from gmongo.auth import aws, aws_credentials
 from gmongo.auth.aws import AwsConversation, authorization, region_of
 from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
@@ -51,19 +52,17 @@ def test_invalid_sts_host_raises_operation_failure(host):
         region_of(host)
 
 
-def test_aws_conversation_equals_specification_example():
+def test_aws_conversation_equals_specification_example(monkeypatch):
     """Compare all fields except the signature.
 
     The test cannot compute the signature, because the specification does not state the secret key.
     """
     nonce = base64.b64decode("dzw1U2IwSEtgaWI0IUxZMVJqc2xuQzNCcUxBc05wZjIGS0J9EgLwzEZ9dIzr/hnnK2mgd4D7F52t8g9yTC5cIA==")
-    client = AwsConversation(
-        "$external",
-        lambda: AwsCredentials("AKIAICGVLKOKZVY3X3DA", "secret"),
-        lambda: nonce[:32],
-        lambda: datetime(2019, 11, 7, 0, 26, 7, tzinfo=timezone.utc),
-    )
-    assert bson.decode(client.begin()) == {"r": nonce[:32], "p": 110}
+    date = datetime(2019, 11, 7, 0, 26, 7, tzinfo=timezone.utc)
+    monkeypatch.setattr(aws._random, "urandom", lambda size: nonce[:size])
+    monkeypatch.setattr(aws, "datetime", SimpleNamespace(now=lambda zone: date))
+    client = AwsConversation("$external", lambda: AwsCredentials("AKIAICGVLKOKZVY3X3DA", "secret"))
+    assert bson.decode(client.first_payload()) == {"r": nonce[:32], "p": 110}
     answer = bson.decode(client.step(bson.encode({"s": nonce, "h": "sts.amazonaws.com"}), False))
     assert answer["a"].startswith(
         "AWS4-HMAC-SHA256 Credential=AKIAICGVLKOKZVY3X3DA/20191107/us-east-1/sts/aws4_request, SignedHeaders="
@@ -86,8 +85,8 @@ def test_aws_conversation_equals_specification_example():
     ],
 )
 def test_invalid_first_message_of_server_raises_error(message, error_class):
-    client = AwsConversation("$external", lambda: CREDENTIALS, lambda: b"n" * 32)
-    client.begin()
+    client = AwsConversation("$external", lambda: CREDENTIALS)
+    client._nonce = b"n" * 32
     with pytest.raises(error_class, match="MONGODB-AWS"):
         client.step(message, False)
 

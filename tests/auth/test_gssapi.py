@@ -73,10 +73,10 @@ def gssapi_conversation(password=None, **properties):
 
 def test_gssapi_conversation_sends_tokens_and_user_name(gssapi_substitute):
     client = gssapi_conversation()
-    assert client.first() == {"saslStart": 1, "mechanism": "GSSAPI", "payload": b"token-1"}
+    assert client.first_command() == {"saslStart": 1, "mechanism": "GSSAPI", "payload": b"token-1"}
     assert client.step(b"challenge", False) == b"token-2"
     assert client.step(b"wrapped:\x07\x00\x10\x00", False) == b"wrapped:\x01\x00\x00\x00ann@REALM"
-    assert client.next({"done": True, "payload": b""}) is None
+    assert client.next_command({"done": True, "payload": b""}) is None
     assert FakeSecurityContext.made[0]["name"] == ("mongodb@db.example.com", "service")
     assert FakeSecurityContext.made[0]["creds"] == ("ticket", ("ann@REALM", "user"), "initiate")
     assert FakeSecurityContext.made[0]["usage"] == "initiate" and set(FakeSecurityContext.made[0]) == {
@@ -87,7 +87,9 @@ def test_gssapi_conversation_sends_tokens_and_user_name(gssapi_substitute):
 
 
 def test_gssapi_library_receives_password_and_service_properties(gssapi_substitute):
-    gssapi_conversation("secret", SERVICE_HOST="other", SERVICE_NAME="alternate", SERVICE_REALM="ELSEWHERE").begin()
+    gssapi_conversation(
+        "secret", SERVICE_HOST="other", SERVICE_NAME="alternate", SERVICE_REALM="ELSEWHERE"
+    ).first_payload()
     assert FakeSecurityContext.made[0]["name"] == ("alternate/other@ELSEWHERE", "principal")
     assert FakeSecurityContext.made[0]["creds"] == ("password", ("ann@REALM", "user"), b"secret", "initiate")
 
@@ -95,7 +97,7 @@ def test_gssapi_library_receives_password_and_service_properties(gssapi_substitu
 @pytest.mark.parametrize("offered_layers", [b"wrapped:\x06\x00\x10\x00", b"wrapped:", b"wrapped:\x01"])
 def test_server_that_requires_security_layer_raises_operation_failure(gssapi_substitute, offered_layers):
     client = gssapi_conversation()
-    client.begin()
+    client.first_payload()
     client.step(b"challenge", False)
     with pytest.raises(OperationFailure, match="requires a security layer"):
         client.step(offered_layers, False)
@@ -107,14 +109,14 @@ def test_server_that_requires_security_layer_raises_operation_failure(gssapi_sub
 )
 def test_gssapi_library_error_or_early_end_raises_driver_error(gssapi_substitute, token, done, error_class, message):
     client = gssapi_conversation()
-    client.begin()
+    client.first_payload()
     with pytest.raises(error_class, match=message):
         client.step(token, done)
 
 
 def test_conversation_that_continues_after_end_raises_protocol_error(gssapi_substitute):
     client = gssapi_conversation()
-    client.begin()
+    client.first_payload()
     client.step(b"challenge", False)
     client.step(b"wrapped:\x07\x00\x10\x00", False)
     assert client.step(b"", True) == b""
@@ -130,7 +132,7 @@ def test_hello_contains_no_gssapi_token(gssapi_substitute):
 def test_missing_gssapi_token_is_sent_as_empty_payload(gssapi_substitute, monkeypatch):
     monkeypatch.setattr(FakeSecurityContext, "step", lambda self, token=None: self.tokens.pop(0) and None)
     client = gssapi_conversation()
-    assert client.begin() == b""
+    assert client.first_payload() == b""
     assert client.step(b"challenge", False) == b""
 
 
@@ -185,5 +187,5 @@ def test_mechanism_property_selects_canonicalization_mode(
     monkeypatch.setattr(
         gmongo_gssapi, "canonical_host", lambda host, canonicalization_mode: f"{host}-{canonicalization_mode}"
     )
-    gssapi_conversation(**properties).begin()
+    gssapi_conversation(**properties).first_payload()
     assert FakeSecurityContext.made[0]["name"] == (f"mongodb@db.example.com-{canonicalization_mode}", "service")

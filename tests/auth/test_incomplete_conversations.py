@@ -16,8 +16,7 @@ from gmongo.auth.credential import Credential
 from gmongo.auth.http import request
 from gmongo.auth.login import AwsLogin, PlainConversation, ScramLogin
 from gmongo.auth.oidc import PrincipalConversation, TokenConversation
-from gmongo.auth.scram import ScramConversation
-from gmongo.auth.scram_keys import ScramKeys
+from gmongo.auth.scram import ScramConversation, ScramKeys
 from gmongo.errors import OperationFailure, ProtocolError
 from tests.auth.endpoints import Endpoint
 from tests.support.cases import with_cases
@@ -31,7 +30,9 @@ FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
 def aws_conversation() -> SaslConversation:
-    return AwsConversation("$external", lambda: CREDENTIALS, lambda: b"n" * 32)
+    conversation = AwsConversation("$external", lambda: CREDENTIALS)
+    conversation._nonce = b"n" * 32
+    return conversation
 
 
 def principal_conversation() -> SaslConversation:
@@ -70,24 +71,25 @@ def test_conversation_with_missing_or_extra_message_raises_protocol_error(
     # The server marks the reply at the index `end` as the last reply.
     for end in range(len(replies)):
         conversation = make_conversation()
-        conversation.first()
+        conversation.first_command()
         for payload in replies[:end]:
-            assert conversation.next({"payload": payload, "done": False, "conversationId": 5})["conversationId"] == 5
+            command = conversation.next_command({"payload": payload, "done": False, "conversationId": 5})
+            assert command["conversationId"] == 5
         # After the second SCRAM reply, a server may skip the empty exchange.
         if make_conversation is scram_conversation and end == 1:
-            assert conversation.next({"payload": replies[end], "done": True}) is None
+            assert conversation.next_command({"payload": replies[end], "done": True}) is None
             continue
         with pytest.raises(ProtocolError) as caught:
-            conversation.next({"payload": replies[end], "done": True})
+            conversation.next_command({"payload": replies[end], "done": True})
         assert str(caught.value) == f"{conversation.mechanism}: {TOO_EARLY}"
     conversation = make_conversation()
-    conversation.first()
+    conversation.first_command()
     for payload in replies:
-        conversation.next({"payload": payload, "done": False})
+        conversation.next_command({"payload": payload, "done": False})
     with pytest.raises(ProtocolError) as caught:
-        conversation.next({"payload": b"", "done": False})
+        conversation.next_command({"payload": b"", "done": False})
     assert str(caught.value) == f"{conversation.mechanism}: {TOO_LONG}"
-    assert conversation.next({"payload": b"", "done": True}) is None
+    assert conversation.next_command({"payload": b"", "done": True}) is None
 
 
 @pytest.mark.parametrize("configured_mechanism", ["SCRAM-SHA-1", "SCRAM-SHA-256", "DEFAULT"])
@@ -151,7 +153,7 @@ def test_rejected_aws_credentials_clear_cache(second_attempt_fails: bool, userna
 @pytest.mark.parametrize("payload", [5, None, "?", "a", {}, [b"x"]])
 def test_sasl_payload_of_other_type_raises_protocol_error(payload: Any) -> None:
     with pytest.raises(ProtocolError) as caught:
-        plain_conversation().next({"payload": payload, "done": True})
+        plain_conversation().next_command({"payload": payload, "done": True})
     assert str(caught.value) == "the payload in the reply to a SASL command is not binary"
 
 

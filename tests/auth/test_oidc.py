@@ -11,8 +11,7 @@ import pytest
 
 import gmongo
 from gmongo.auth.credential import DEFAULT_ALLOWED_HOSTS, Credential
-from gmongo.auth.oidc import is_allowed
-from gmongo.auth.oidc_environments import callback_of
+from gmongo.auth.oidc import is_allowed, token_source
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult
 from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 from tests.auth.accounts import REFUSED
@@ -185,8 +184,8 @@ def test_default_allowed_hosts_match_only_trusted_hosts(host, is_allowed_host):
 
 
 def fetch_from_environment(properties, username=None):
-    callback = callback_of(Credential("MONGODB-OIDC", "$external", username, None, properties))
-    return callback.fetch(OIDCCallbackContext(5.0, username or "", 1))
+    fetch = token_source(Credential("MONGODB-OIDC", "$external", username, None, properties))
+    return fetch(OIDCCallbackContext(5.0, username or "", 1))
 
 
 def test_callback_of_environment_test_reads_token_file(server, monkeypatch, tmp_path):

@@ -13,10 +13,8 @@ import pytest
 from gevent import get_hub
 
 from gmongo import MongoClient
-from gmongo.auth import scram_keys
-from gmongo.auth.saslprep import saslprep
-from gmongo.auth.scram import ScramConversation
-from gmongo.auth.scram_keys import ScramKeys
+from gmongo.auth import scram
+from gmongo.auth.scram import ScramConversation, ScramKeys, saslprep
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError, PyMongoError
 from gmongo.testing import Deployment
 from tests.support.cases import with_cases
@@ -63,24 +61,24 @@ def test_scram_conversation_equals_specification_vector(mechanism: str) -> None:
     nonce, *messages = VECTORS[mechanism]
     first, server_first, final, server_final = (message.encode() for message in messages)
     client = scram_conversation(mechanism, nonce=nonce)
-    command = client.first()
+    command = client.first_command()
     assert command == {
         "saslStart": 1,
         "mechanism": mechanism,
         "payload": first,
         "options": {"skipEmptyExchange": True},
     }
-    command = client.next({"conversationId": 7, "done": False, "payload": server_first})
+    command = client.next_command({"conversationId": 7, "done": False, "payload": server_first})
     assert command == {"saslContinue": 1, "conversationId": 7, "payload": final}
-    assert client.next({"conversationId": 7, "done": True, "payload": server_final}) is None
+    assert client.next_command({"conversationId": 7, "done": True, "payload": server_final}) is None
 
 
 def test_reserved_characters_of_username_are_escaped() -> None:
-    assert scram_conversation(username="a=b,c").begin() == b"n,,n=a=3Db=2Cc,r=" + NONCE.encode()
+    assert scram_conversation(username="a=b,c").first_payload() == b"n,,n=a=3Db=2Cc,r=" + NONCE.encode()
 
 
 def test_fifty_conversations_have_different_nonces() -> None:
-    nonces = {ScramConversation("admin", "SCRAM-SHA-1", "u", "p", ScramKeys()).begin() for _ in range(50)}
+    nonces = {ScramConversation("admin", "SCRAM-SHA-1", "u", "p", ScramKeys()).first_payload() for _ in range(50)}
     assert len(nonces) == 50
 
 
@@ -90,7 +88,7 @@ def test_invalid_first_message_of_server_raises_error_before_key_derivation(
 ) -> None:
     monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *_: pytest.fail("derives keys"))
     client = scram_conversation()
-    client.begin()
+    client.first_payload()
     with pytest.raises(ERRORS[error], match=description):
         client.step(message.format(**PARTS).encode(), False)
 
@@ -98,7 +96,7 @@ def test_invalid_first_message_of_server_raises_error_before_key_derivation(
 @pytest.mark.parametrize("message", [b"\xff\xfe", b"v=\xff"])
 def test_message_that_is_not_utf_8_raises_protocol_error(message: bytes) -> None:
     client = scram_conversation()
-    client.begin()
+    client.first_payload()
     with pytest.raises(ProtocolError, match="not UTF-8"):
         client.step(message, False)
 
@@ -106,7 +104,7 @@ def test_message_that_is_not_utf_8_raises_protocol_error(message: bytes) -> None
 @with_cases
 def test_invalid_last_message_of_server_raises_error(message: str, error: str, description: str) -> None:
     client = scram_conversation()
-    client.begin()
+    client.first_payload()
     client.step(SERVER_FIRST.encode(), False)
     with pytest.raises(ERRORS[error], match=description):
         client.step(message.format(**PARTS).encode(), True)
@@ -125,14 +123,14 @@ def server_final(server_first: str, client_final: bytes) -> bytes:
 @pytest.mark.parametrize("last_extension", [b"", b",x=new", b",v=AAAA"])
 def test_optional_extensions_of_server_messages_are_ignored(extension: str, last_extension: bytes) -> None:
     client = scram_conversation()
-    client.begin()
+    client.first_payload()
     first = SERVER_FIRST + extension
     final = server_final(first, client.step(first.encode(), False))
     assert client.step(final + last_extension, True) == b""
 
 
 def test_prohibited_password_raises_configuration_error_without_password() -> None:
-    with pytest.raises(ConfigurationError, match="cannot be used with SCRAM-SHA-256: it has a control character") as e:
+    with pytest.raises(ConfigurationError, match="with SCRAM-SHA-256: a control character is prohibited") as e:
         scram_conversation(password="se\u0007cret")
     assert "cret" not in str(e.value)
 
@@ -146,9 +144,9 @@ class DelayedDerivation:
     def __init__(self) -> None:
         self.started: list[int] = []
         self.gate = threading.Event()
-        self._derive = scram_keys.derive_keys
+        self._derive = scram.derive_keys
 
-    def derive(self, *arguments: Any) -> scram_keys.Keys:
+    def derive(self, *arguments: Any) -> scram.Keys:
         self.started.append(1)
         self.gate.wait(60)
         return self._derive(*arguments)
@@ -157,7 +155,7 @@ class DelayedDerivation:
 @pytest.fixture
 def derivation(monkeypatch: pytest.MonkeyPatch) -> Any:
     derivation = DelayedDerivation()
-    monkeypatch.setattr(scram_keys, "derive_keys", derivation.derive)
+    monkeypatch.setattr(scram, "derive_keys", derivation.derive)
     yield derivation
     derivation.gate.set()
 

@@ -17,12 +17,11 @@ import pytest
 
 from gmongo import _clock
 from gmongo._server_facts import codes
-from gmongo.auth import aws, aws_credentials, oidc, oidc_environments, scram_keys
+from gmongo.auth import aws, aws_credentials, oidc, scram
 from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
 from gmongo.auth.credential import Credential
 from gmongo.auth.oidc import HumanOidcLogin, OidcLogin, OidcTokens, is_allowed
-from gmongo.auth.oidc_environments import GcpToken
-from gmongo.auth.scram_keys import ScramKeys
+from gmongo.auth.scram import ScramKeys
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.support.cases import with_cases
@@ -75,9 +74,9 @@ PROVIDER = OIDCIdPInfo("https://issuer", "c")
 def test_oidc_token_is_cached_until_invalidated(clock: AdjustableClock) -> None:
     callback = SequentialCallback()
     tokens = make_tokens(callback)
-    assert repr(tokens) == "<OidcTokens without a token>"
+    assert tokens.access is None
     assert (tokens.get(5.0), tokens.get(5.0)) == (("token 1", False), ("token 1", True))
-    assert repr(tokens) == "<OidcTokens with a token>" and tokens.refresh == "refresh 1"
+    assert tokens.access is not None and tokens.refresh == "refresh 1"
     tokens.invalidate("another")
     tokens.invalidate(None)
     assert tokens.access == "token 1"
@@ -219,10 +218,10 @@ def test_callback_of_environment_gcp_requests_metadata_service(
     monkeypatch: pytest.MonkeyPatch, host: str | None
 ) -> None:
     calls = Mock(return_value=" t\n")
-    monkeypatch.setattr(oidc_environments, "request", calls)
+    monkeypatch.setattr(oidc, "request", calls)
     if host:
         monkeypatch.setenv("GCE_METADATA_HOST", host)
-    assert GcpToken("a/b").fetch(OIDCCallbackContext(7.0, "", 1)).access_token == "t"
+    assert oidc._gcp_token("a/b", OIDCCallbackContext(7.0, "", 1)).access_token == "t"
     url = f"http://{host or 'metadata'}/computeMetadata/v1/instance/service-accounts/default/identity?audience=a%2Fb"
     calls.assert_called_once_with("the Google Cloud metadata service", "GET", url, {"Metadata-Flavor": "Google"}, 7.0)
 
@@ -344,25 +343,25 @@ def test_concurrent_callers_derive_keys_once_and_cache_keeps_eight_keys(monkeypa
         derived.append(arguments)
         return (b"client", b"%d" % len(derived))
 
-    monkeypatch.setattr(scram_keys, "derive_keys", derive)
+    monkeypatch.setattr(scram, "derive_keys", derive)
     keys = ScramKeys()
     callers = [gevent.spawn(keys.derive, "sha256", b"p", b"s", 4096) for _ in range(3)]
     gevent.sleep(0)
     callers[0].kill()
     assert [each.get() for each in callers[1:]] == [(b"client", b"1")] * 2 and len(derived) == 1
-    assert repr(keys) == "<ScramKeys 1 cached>" and not keys._derivations
+    assert len(keys._cached) == 1 and not keys._derivations
     for number in range(7):
         keys.derive("sha256", b"p", b"%d" % number, 4096)
-        assert repr(keys) == f"<ScramKeys {number + 2} cached>"
+        assert len(keys._cached) == number + 2
     keys.derive("sha256", b"p", b"s", 4096)
     assert len(derived) == 8
     keys.derive("sha256", b"p", b"7", 4096)
-    assert len(derived) == 9 and repr(keys) == "<ScramKeys 1 cached>"
+    assert len(derived) == 9 and len(keys._cached) == 1
     keys._process = -1
     # A key derivation that the parent process started never ends in a forked child.
     keys._derivations["sha256", b"p", b"s", 4096] = Mock()
     assert keys.derive("sha256", b"p", b"s", 4096)[1] == b"10"
-    monkeypatch.setattr(scram_keys, "derive_keys", Mock(side_effect=ValueError))
+    monkeypatch.setattr(scram, "derive_keys", Mock(side_effect=ValueError))
     for _ in range(2):
         with pytest.raises(ValueError):
             keys.derive("sha256", b"p", b"x", 1)

@@ -293,7 +293,7 @@ class PoolSystem:
         yield from self.violations
         yield from self.listener.violations
         yield from violations_of_connections(machine, limits.max_pool_size, limits.max_connecting)
-        if not self.scheduler.has_ready() and not self.delivery.pending and not self.forked:
+        if not self.scheduler.has_ready() and not self.delivery._events and not self.forked:
             yield from self._violations_while_waiting()
         users = list(self.in_use.values())
         if len(users) != len(set(users)):
@@ -388,7 +388,7 @@ class PoolSystem:
                 self.scheduler.run_all()
         if sum("_repeat" in dict(task.stack_lines()) for task in self.scheduler.tasks) > 1:
             yield "two background greenlets run for one pool"
-        if self.delivery.pending or len(self.delivery.delivered) != self.delivery.recorded:
+        if self.delivery._events or len(self.delivery.delivered) != self.delivery.recorded:
             yield "events are not delivered"
         if machine.state is PoolState.READY and machine.total < self.limits.min_pool_size:
             yield "minPoolSize is not reached"

@@ -157,7 +157,7 @@ def test_unencryptable_command_raises_error_and_is_not_sent(automatic):
 
 
 def test_mongocryptd_is_spawned_at_first_use_and_after_failed_command(connect, schema, monkeypatch, tmp_path, caplog):
-    monkeypatch.setattr("gmongo._encryption.query_analysis._SELECTION_TIMEOUT_MS", 50)
+    monkeypatch.setattr("gmongo._encryption.automatic._SELECTION_TIMEOUT_MS", 50)
     program, log = tmp_path / "program", tmp_path / "log"
     program.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
     program.chmod(0o755)
@@ -178,7 +178,7 @@ def test_mongocryptd_is_spawned_at_first_use_and_after_failed_command(connect, s
 
 
 def test_missing_mongocryptd_program_is_logged(connect, schema, monkeypatch, caplog):
-    monkeypatch.setattr("gmongo._encryption.query_analysis._SELECTION_TIMEOUT_MS", 50)
+    monkeypatch.setattr("gmongo._encryption.automatic._SELECTION_TIMEOUT_MS", 50)
     options = {"mongocryptd_uri": "mongodb://127.0.0.1:1/", "mongocryptd_spawn_path": "no-such-program"}
     disconnected = connect(schema_map={PEOPLE: schema}, **options)
     with pytest.raises(EncryptionError) as caught:

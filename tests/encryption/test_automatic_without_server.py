@@ -14,7 +14,7 @@ from gevent import GreenletExit
 
 pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
 
-from gmongo._encryption import library, query_analysis
+from gmongo._encryption import automatic, library
 from gmongo._encryption import operation as encrypted_operation
 from gmongo._encryption.library import require_library
 from gmongo._encryption.operation import EncryptingExecutor
@@ -69,7 +69,7 @@ def test_error_of_mongocryptd_contains_only_names_and_schema() -> None:
         for name in ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas")
     }
     raw = RawBSONDocument(bson.encode({**command, **schema_fields}))
-    operation = query_analysis._AnalyseCommand(OperationContext("db"), raw)
+    operation = automatic._AnalyseCommand(OperationContext("db"), raw)
     message = "coll-7 db-7 jsonSchema-7 isRemoteSchema-7 encryptionInformation-7 csfleEncryptionSchemas-7"
     assert operation.decode(bson.encode({"ok": 0, "errmsg": message, "code": 5}))["errmsg"] == message
     assert message not in operation.decode(bson.encode({"ok": 0, "errmsg": f"{message} filter-7", "code": 5}))["errmsg"]
@@ -77,4 +77,5 @@ def test_error_of_mongocryptd_contains_only_names_and_schema() -> None:
 
 def test_date_outside_of_python_range_stays_unchanged_in_command() -> None:
     date = DatetimeMS(2**62)
-    assert encrypted_operation._fields_of(bson.encode({"find": "c", "comment": date}))["comment"] == date
+    command: RawBSONDocument = RawBSONDocument(bson.encode({"comment": date}), encrypted_operation._ENCODED)
+    assert command["comment"] == date

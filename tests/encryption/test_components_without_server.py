@@ -15,16 +15,16 @@ from gevent import GreenletExit
 pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
 
 from gmongo import _clock
-from gmongo._encryption import connect_callback, credentials, hooks, kms
+from gmongo._encryption import connect_callback, hooks, kms
 from gmongo._encryption.collections import _CreateStateCollection
 from gmongo._encryption.connect_callback import HTTPProxyKMSConnect, KMSConnectContext
 from gmongo._encryption.context import Context
-from gmongo._encryption.credentials import OnDemandCredentials
 from gmongo._encryption.handle import Handle, Settings
 from gmongo._encryption.key_vault import split_namespace
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import MongoCryptError, ffi, lib
-from gmongo._encryption.machine import Machine
+from gmongo._encryption.machine import Machine, OnDemandCredentials
+from gmongo.auth import http
 from gmongo.errors import AutoReconnect, ConfigurationError, EncryptionError, InvalidOperation, NetworkTimeout
 from gmongo.execution.operation import OperationContext
 from tests.encryption.conftest import LOCAL
@@ -179,15 +179,15 @@ def test_backoff_before_kms_request_ends_at_the_deadline(
     pauses: list[float] = []
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
     monkeypatch.setattr(kms, "sleep", pauses.append)
-    Kms(Mock(), None).complete(
+    Kms(Mock(), None).complete_request(
         kms_request(usleep=2_000_000), None if seconds_left is None or seconds_left < 1 else 1000.0 + seconds_left
     )
     assert pauses == [2.0]
     if seconds_left is not None and seconds_left < 1:
         with pytest.raises(NetworkTimeout) if seconds_left < 0 else pytest.MonkeyPatch.context():
-            Kms(Mock(), None).complete(kms_request(usleep=2_000_000), 1000.0 + seconds_left)
+            Kms(Mock(), None).complete_request(kms_request(usleep=2_000_000), 1000.0 + seconds_left)
         assert pauses == [2.0, pytest.approx(slept_seconds, abs=0.001)]
-    Kms(Mock(), None).complete(kms_request(), None)
+    Kms(Mock(), None).complete_request(kms_request(), None)
     assert len(pauses) == 1 + (seconds_left is not None and seconds_left < 1)
 
 
@@ -197,7 +197,7 @@ def outcome_of_proxy_reply(*reply_pieces: bytes) -> str:
     sock: Any = Mock(recv=lambda count: bytes(remaining.popleft() for _ in range(min(count, len(remaining)))))
     connect = HTTPProxyKMSConnect("http://user:p%40ss@proxy.example", headers={"X-A": "1"})
     try:
-        connect._tunnel(sock, KMSConnectContext("::1", 443, 10.0))
+        connect._open_tunnel(sock, KMSConnectContext("::1", 443, 10.0))
     except OSError as error:
         return str(error)
     sent = "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\nX-A: 1\r\nProxy-Authorization: Basic dXNlcjpwQHNz\r\n\r\n"
@@ -218,9 +218,8 @@ def test_access_token_is_requested_again_in_last_minute_of_lifetime(monkeypatch:
         timeouts.append(timeout)
         return {"access_token": f"token {len(timeouts)}", "expires_in": "100" if len(timeouts) < 3 else "soon"}
 
-    monkeypatch.setattr(credentials, "request_json", request)
+    monkeypatch.setattr(http, "request_json", request)
     on_demand = OnDemandCredentials(("azure",))
-    assert repr(on_demand) == "<OnDemandCredentials azure>"
     for now, number in ((1000.0, 1), (1039.9, 1), (1040.0, 2), (1079.0, 2), (1080.0, 3), (1080.0, 4)):
         clock.now = now
         assert on_demand.fetch(None) == {"azure": {"accessToken": f"token {number}"}}
@@ -228,13 +227,13 @@ def test_access_token_is_requested_again_in_last_minute_of_lifetime(monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("seconds_left", "seconds"), [(None, 10.0), (20.0, 10.0), (5.0, 5.0), (0.0, 0.001), (-5.0, 0.001)]
+    ("seconds_left", "seconds"), [(None, 10.0), (20.0, 10.0), (5.0, 5.0), (0.0, 0.0), (-5.0, -5.0)]
 )
-def test_metadata_request_timeout_is_at_most_the_remaining_time(
+def test_kms_request_timeout_is_at_most_the_remaining_time(
     monkeypatch: pytest.MonkeyPatch, seconds_left: float | None, seconds: float
 ) -> None:
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
-    assert credentials._timeout_until(None if seconds_left is None else 1000.0 + seconds_left) == seconds
+    assert kms.timeout_until(None if seconds_left is None else 1000.0 + seconds_left) == seconds
 
 
 def test_incomplete_aws_variables_raise_error_with_missing_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +283,7 @@ def test_timeout_or_kill_during_proxy_handshake_closes_socket(monkeypatch: pytes
         HTTPProxyKMSConnect("http://proxy.example")(KMSConnectContext("h", 443, 0.01))
     closed = Mock()
     monkeypatch.setattr(connect_callback.socket, "create_connection", lambda address: closed)
-    monkeypatch.setattr(HTTPProxyKMSConnect, "_tunnel", Mock(side_effect=GreenletExit))
+    monkeypatch.setattr(HTTPProxyKMSConnect, "_open_tunnel", Mock(side_effect=GreenletExit))
     with pytest.raises(GreenletExit):
         HTTPProxyKMSConnect("http://proxy.example")(KMSConnectContext("h", 443, 5.0))
     assert closed.close.call_count == 1

@@ -40,7 +40,7 @@ INTERNAL_CLIENTS = {
         True,
         "the commands contain only filters of keys and names of collections, and the master key encrypts the keys",
     ),
-    ("_encryption/query_analysis.py", "new_client"): (
+    ("_encryption/automatic.py", "new_client"): (
         "sends commands to mongocryptd",
         False,
         "the commands contain plaintext",

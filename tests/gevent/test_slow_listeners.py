@@ -96,7 +96,7 @@ def test_interrupted_greenlet_ends_before_slow_listener_returns(
     start_greenlet: Callable[..., Any],
 ) -> None:
     # The time limit of the driver for a listener is longer than the test.
-    monkeypatch.setattr("gmongo.events.delivery._PATIENCE", 60.0)
+    monkeypatch.setattr("gmongo.events.delivery._MAX_WAIT", 60.0)
     monkeypatch.setattr("gmongo.engines.transaction._INTERRUPTED_ABORT_TIMEOUT", 0.1)
     use, command, options = OPERATIONS[operation]
     listener = SlowListener()

@@ -20,9 +20,8 @@ from gmongo.errors import OperationFailure
 from gmongo.monitoring import CommandStartedEvent
 from gmongo.server_api import ServerApi
 from gmongo.stable_api import Audit, Remark, Verdict
-from gmongo.stable_api.audit import _place
+from gmongo.stable_api.audit import _call_location, show, write
 from gmongo.stable_api.facts import ADVICE, ALIASES, COMMANDS, DEPRECATED
-from gmongo.stable_api.report import show, write
 from gmongo.stable_api.rules import remarks_on
 from gmongo.testing import Deployment
 from tests.support.cases import with_cases
@@ -98,10 +97,10 @@ def test_remark_on_each_command_alias_has_advice() -> None:
 @pytest.mark.parametrize(
     ("command", "remark"),
     [
-        ({"find": "c", "filter": {"$text": {}}}, ("operator $text", "text indexes are not in the version")),
+        ({"find": "c", "filter": {"$text": {}}}, ("operator $text", "text indexes are not in API version 1")),
         (
             {"aggregate": "c", "pipeline": [{"$collStats": {"x": 1}}]},
-            ("stage $collStats with x", "only count is in the version"),
+            ("stage $collStats with x", "only count is in API version 1"),
         ),
         ({"find": "c", "sort": {"a": {"$meta": "textScore"}}}, ("operator $meta: textScore", "")),
         ({"find": "c", "max": {}}, ("parameter max", "")),
@@ -138,7 +137,7 @@ def test_finding_of_audit_has_count_and_first_place(deployment: Deployment, conn
     assert (second.remark.command, second.count) == ("buildInfo", 1)
     assert not audit.is_clean
     report = audit.report()
-    assert report.splitlines()[0].startswith("API version 1: 6 commands seen, 2 things that ServerApi('1'")
+    assert report.splitlines()[0].startswith("API version 1: 6 commands audited, 2 findings that ServerApi('1'")
     assert f"distinct   4x  {HERE}:{line}" in report
 
 
@@ -200,7 +199,7 @@ def _event(name: str, failure: dict[str, Any] | None = None) -> Any:
 @pytest.fixture
 def audit_with_findings(monkeypatch: pytest.MonkeyPatch) -> Audit:
     """Return an audit that has at least one finding with each verdict."""
-    monkeypatch.setattr("gmongo.stable_api.audit._place", lambda: "app.py:1")
+    monkeypatch.setattr("gmongo.stable_api.audit._call_location", lambda: "app.py:1")
     audit = Audit()
     for name in ("testDeprecation", "count", "buildInfo", "distinct", "distinct", "ping"):
         audit.started(_event(name))
@@ -210,7 +209,7 @@ def audit_with_findings(monkeypatch: pytest.MonkeyPatch) -> Audit:
 
 
 REPORT = """\
-API version 1: 6 commands seen, 4 things that ServerApi('1', strict=True, deprecation_errors=True) may refuse
+API version 1: 6 commands audited, 4 findings that ServerApi('1', strict=True, deprecation_errors=True) may refuse
 
 not in API version 1:
   distinct   2x  app.py:1  use aggregate with $group
@@ -222,7 +221,7 @@ deprecated in API version 1:
 refused by the server:
   hello  1x  app.py:1  not in API Version 1
 
-in API version 1, but not since its beginning:
+added to API version 1 after MongoDB 5.0.0:
   count  1x  app.py:1  since MongoDB 5.0.9
 """
 
@@ -271,7 +270,7 @@ def place_of(*files: str) -> str:
     code: dict[str, Any] = {"call": lambda: None}
     for number, file in enumerate(reversed(files)):
         last = "places.append(place())" if number == 0 else "call()"
-        names = {"call": code.get("f"), "places": places, "place": _place}
+        names = {"call": code.get("f"), "places": places, "place": _call_location}
         exec(compile(f"\n\ndef f():\n    {last}", file, "exec"), names)
         code = names
     gevent.spawn(code["f"]).get()

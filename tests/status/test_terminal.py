@@ -13,9 +13,8 @@ pytest.importorskip("rich")
 from rich.console import Console
 
 from gmongo.status.screen import Screen
-from gmongo.status.terminal import overview
-from gmongo.status.views import EVENTS, OPERATIONS, POOLS, SERVERS, VIEWS, View, duration
-from gmongo.status.views import SLOW as SLOW_VIEW
+from gmongo.status.terminal import EVENTS, OPERATIONS, POOLS, SERVERS, VIEWS, View, duration, overview
+from gmongo.status.terminal import SLOW as SLOW_VIEW
 from tests.status.states import EVENT, OPERATION, POOL, SERVER, SLOW, UNKNOWN_SERVER, client, state, unresponsive
 
 SECOND_UNKNOWN_SERVER = {**UNKNOWN_SERVER, "address": "h:2"}
@@ -75,8 +74,8 @@ def test_duration_is_formatted_with_unit(milliseconds: float, text: str) -> None
 
 
 def test_empty_directory_shows_no_process() -> None:
-    assert printed_lines([])[0] == "no process publishes its state here"
-    assert not any("wrong" in line.lower() for line in printed_lines([]))
+    assert printed_lines([])[0] == "no process publishes its state in this directory"
+    assert not any("problem" in line.lower() for line in printed_lines([]))
 
 
 def test_terminal_command_prints_problems_first() -> None:
@@ -84,7 +83,7 @@ def test_terminal_command_prints_problems_first() -> None:
     shown = printed_lines([state(client(servers=[UNKNOWN_SERVER], history=history)), unresponsive("13")])
     assert shown[:8] == [
         "2 processes, 1 client: 0 of 0 connections in use, 0 waiting, 7 errors",
-        "Wrong: 2",
+        "Problems: 2",
         "! does not answer",
         "    in process 13",
         "    does not answer within 1 s",
@@ -92,7 +91,7 @@ def test_terminal_command_prints_problems_first() -> None:
         "    since: became Unknown; in process 12",
         "    refused",
     ]
-    assert "Nothing is wrong." in printed_lines([state(client())])[1]
+    assert "No problems." in printed_lines([state(client())])[1]
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200, 300])

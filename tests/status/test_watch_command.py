@@ -25,7 +25,7 @@ from gmongo.errors import ConfigurationError
 from gmongo.status import __main__ as command
 from gmongo.status import screen as screen_module
 from gmongo.status import workers
-from gmongo.status.screen import _keys, watch
+from gmongo.status.screen import _key_reader, watch
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
 def test_key_is_read_before_end_of_line(terminal: tuple[int, int]) -> None:
     near, far = terminal
     before = termios.tcgetattr(far)
-    with _keys() as pressed:
+    with _key_reader() as pressed:
         assert not termios.tcgetattr(far)[3] & termios.ICANON
         assert pressed(0) == [] == pressed(-1)
         os.write(near, b"4\x1b[B2\x1b[5~\xc3\xa4q")
@@ -58,7 +58,7 @@ def test_key_is_read_before_end_of_line(terminal: tuple[int, int]) -> None:
 
 def test_terminal_settings_are_restored_after_interrupt(terminal: tuple[int, int]) -> None:
     before = termios.tcgetattr(terminal[1])
-    with pytest.raises(KeyboardInterrupt), _keys():
+    with pytest.raises(KeyboardInterrupt), _key_reader():
         raise KeyboardInterrupt
     assert termios.tcgetattr(terminal[1]) == before
 
@@ -70,7 +70,7 @@ class WatchRun:
         self._now, self._keys, self.reads = 0.0, [*keys], 0
         self.waits: list[float] = []
         monkeypatch.setattr(_clock, "monotonic", lambda: self._now)
-        monkeypatch.setattr(screen_module, "_keys", self._scripted_keys)
+        monkeypatch.setattr(screen_module, "_key_reader", self._scripted_keys)
         self.text = io.StringIO()
         console = Console(file=self.text, width=80, height=24, force_terminal=True, color_system=None)
         watch(console, self._read)

@@ -113,7 +113,7 @@ def test_socket_directory_is_accessible_only_to_user_of_process(tmp_path: Path) 
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     for function in (publish, worker_states):
-        with pytest.raises(ConfigurationError, match="writable by that user alone"):
+        with pytest.raises(ConfigurationError, match="other users must not have write access"):
             function(tmp_path / "open")
 
 
@@ -313,7 +313,7 @@ def test_malformed_reply_of_worker_is_one_row_with_error(tmp_path: Path, virtual
     # ignores the state of another process, and requests the state again until the timeout.
     is_late = reply in (send_slowly, MALFORMED_REPLIES["state of another process"])
     assert row["error"].startswith(f"does not answer {'within 1 s' if is_late else 'with its state: '}")
-    assert ("it has more than 4000000 bytes" in row["error"]) is (reply is MALFORMED_REPLIES["too large reply"])
+    assert ("the state has more than 4000000 bytes" in row["error"]) is (reply is MALFORMED_REPLIES["too large reply"])
     assert row["clients"] == []
     assert "does not answer" in terminal
     assert [each["process"] for each in page if "error" not in each] in ([], [os.getpid()])

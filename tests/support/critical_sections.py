@@ -76,8 +76,8 @@ class CriticalSections:
         if self._depth[id(origin)] > 0:
             self._record_fault("a switch in a critical section", origin)
         delivery = self._used_by.get(id(origin))
-        turn = delivery._events_by_greenlet.get(origin) if delivery is not None else None
-        if turn is not None and turn.size and not turn.delivering and turn.awake is None:
+        pending = delivery._events_by_greenlet.get(origin) if delivery is not None else None
+        if pending is not None and pending.size and not pending.delivering and pending.is_first is None:
             self._record_fault("a switch before events were delivered", origin)
 
     def _record_fault(self, description: str, origin: Any) -> None:

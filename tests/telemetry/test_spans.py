@@ -270,7 +270,7 @@ def test_proxy_tracer_provider_counts_as_missing(
     # Disable the driver's fast check for a provider. The check reads a private attribute of
     # OpenTelemetry, which a release of OpenTelemetry may remove.
     monkeypatch.setattr("gmongo._telemetry.tracing._has_no_provider", lambda: False)
-    monkeypatch.setattr("gmongo._telemetry.tracing.get_tracer_provider", trace.ProxyTracerProvider)
+    monkeypatch.setattr(trace, "get_tracer_provider", trace.ProxyTracerProvider)
     with MongoClient(deployment.uri, tracing={"enabled": True}) as client:
         client.shop.orders.find_one()
     assert created_traces == []

@@ -33,8 +33,8 @@ def delivery() -> Delivery:
 @pytest.fixture
 def short_listener_limit(monkeypatch: Any) -> None:
     """Shorten the time after which a listener counts as stuck."""
-    monkeypatch.setattr(delivery_module, "_PATIENCE", 0.03)
-    monkeypatch.setattr(delivery_module, "_GRACE", 0.01)
+    monkeypatch.setattr(delivery_module, "_MAX_WAIT", 0.03)
+    monkeypatch.setattr(delivery_module, "_ADDITIONAL_WAIT", 0.01)
 
 
 def queue_and_deliver(delivery: Delivery, *events: Any) -> None:
@@ -84,7 +84,7 @@ def test_killed_substitute_is_replaced(delivery: Delivery, kills: int, kill_poin
         )
         gevent.sleep(0.005)
     listener.open()
-    assert eventually(lambda: not delivery.pending)
+    assert eventually(lambda: not delivery._events)
     assert listener.received == [0, 1, 2, 3, 4, 5]
 
 
@@ -118,7 +118,7 @@ def test_stuck_listener_delays_no_greenlet_and_no_event_is_lost(
     if how_listener_ends == "killed":
         blocked_greenlet.kill()
     listener.open()
-    assert eventually(lambda: not delivery.pending)
+    assert eventually(lambda: not delivery._events)
     assert listener.received == list(range(50))
     queue_and_deliver(delivery, (listener.received.append, 50))
     assert listener.received[-1] == 50
@@ -136,7 +136,7 @@ def test_events_above_limit_are_dropped(
     assert len(delivery._events) <= 22
     listener.open()
     blocked_greenlet.join()
-    assert eventually(lambda: not delivery.pending)
+    assert eventually(lambda: not delivery._events)
     assert listener.received == list(range(21))
     assert "79 events were not delivered" in caplog.text
     assert delivery.record(listener.received.append, "again")
@@ -182,7 +182,7 @@ def test_forked_child_forgets_stuck_listener_of_parent(short_listener_limit: Non
     queue_and_deliver(delivery, (received.append, "left"))
     assert delivery._stuck and not received
     delivery.reset_after_fork()
-    assert not delivery._stuck and not delivery.pending
+    assert not delivery._stuck and not delivery._events
     listener.open()
     inherited.join()
 
@@ -238,7 +238,7 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
         if random.random() < 0.3:
             random.choice(workers).kill(block=False)
             workers.append(gevent.spawn(cause_and_deliver_events))
-    assert eventually(lambda: not delivery.pending)
+    assert eventually(lambda: not delivery._events)
     assert received == [recorded, recorded]
     assert not delivery._events_by_greenlet
     assert delivery._left == 0

@@ -66,7 +66,7 @@ def _comparable(value: Any) -> object:
     if type(value).__name__ in ("Tls", "CheckedTls"):
         return _comparable_tls(value)
     if type(value).__name__ == "Authenticator":
-        return repr(value)
+        return repr(value.credential)
     if type(value).__name__ == "EventListeners":
         return value.all
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -17,8 +17,7 @@ from bson import ObjectId
 
 from gmongo.cmap.connection import Connection
 from gmongo.events import log
-from gmongo.events.sdam import TopologyEvents
-from gmongo.events.selection import SelectionEvents, SelectionRequest
+from gmongo.events.sdam import SelectionEvents, SelectionRequest, TopologyEvents
 from tests.support.cases import with_cases
 
 ADDRESS = ("h", 1)

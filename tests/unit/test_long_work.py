@@ -19,7 +19,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS
 
 from gmongo import _background
 from gmongo._background import LongWork, Wakeup, with_checkpoints
-from gmongo._encryption.encoding import command_document
+from gmongo._encryption.operation import command_document
 from gmongo.wire.checksum import crc32c
 from gmongo.wire.message import encode_op_msg
 from gmongo.wire.reply import Batch

@@ -38,7 +38,7 @@ MUTABLE = {
     "gmongo.execution.operation:OperationContext",
     "gmongo.stable_api.rules:Finding",
     "gmongo.engines.collection_bulk:_Run",
-    "gmongo.events.delivery:_Turn",
+    "gmongo.events.delivery:_GreenletEvents",
     "gmongo.execution.backpressure:BackpressurePolicy",
     "gmongo.execution.operation_trace:OperationTrace",
     "gmongo.execution.transaction:Transaction",
@@ -83,7 +83,7 @@ def test_only_listed_data_classes_are_mutable() -> None:
     "name",
     [
         "gmongo.engines.collection_bulk:_Run",
-        "gmongo.events.delivery:_Turn",
+        "gmongo.events.delivery:_GreenletEvents",
         "gmongo.execution.operation_trace:OperationTrace",
         "gmongo.execution.transaction:Transaction",
         "gmongo.wire.openssl:Session",

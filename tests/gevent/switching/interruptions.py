@@ -10,7 +10,7 @@ import gevent.timeout
 from gevent import GreenletExit, Timeout, getcurrent
 
 from gmongo import _background
-from gmongo.auth import scram_keys
+from gmongo.auth import scram
 from gmongo.cmap import connecting, pool, server_connection, wait_queue
 from gmongo.events import delivery
 from gmongo.wire import timeout
@@ -146,4 +146,4 @@ def track_timeouts(monkeypatch: Any) -> None:
     monkeypatch.setattr(wait_queue, "Timeout", TrackedTimeout)
     for module in (_background, delivery, pool):
         monkeypatch.setattr(module, "Greenlet", ReportingGreenlet)
-    monkeypatch.setattr(scram_keys, "gevent", ReportingGreenlet)
+    monkeypatch.setattr(scram, "gevent", ReportingGreenlet)

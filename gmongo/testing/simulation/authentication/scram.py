@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from gmongo import _random
-from gmongo.auth.saslprep import saslprep
+from gmongo.auth.scram import saslprep
 from gmongo.testing.command import CommandError, error
 
 if TYPE_CHECKING:
