@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gmongo._background import LongWork
 from gmongo._documents import Document, DocumentDict
 from gmongo.engines.cursor_killer import CursorKiller
@@ -18,6 +16,7 @@ from gmongo.errors import (
 )
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import OperationContext
+from gmongo.execution.operation_trace import OperationTrace
 from gmongo.execution.reply_errors import labelled_concern_error, with_labels
 from gmongo.execution.sessions import SessionHandle, end_if_implicit
 from gmongo.operations.client_bulk import COUNTS, USUAL_LIMITS, BulkWriteBatch, Write, Writes
@@ -25,9 +24,6 @@ from gmongo.operations.find import CursorReply
 from gmongo.operations.write import check_validation_not_bypassed
 from gmongo.results import ClientBulkWriteResult, DeleteResult, InsertOneResult, UpdateResult
 from gmongo.wire.message import next_request_id
-
-if TYPE_CHECKING:
-    from gmongo.execution.operation_trace import OperationTrace
 
 _RESULTS = {"insert": "insertResults", "update": "updateResults", "delete": "deleteResults"}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from gmongo._background import with_checkpoints
 from gmongo._documents import Document, DocumentDict, Value
@@ -13,6 +12,7 @@ from gmongo._truncated_repr import short
 from gmongo.errors import BulkWriteError, OperationFailure, WriteConcernError
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import OperationContext
+from gmongo.execution.operation_trace import OperationTrace
 from gmongo.execution.reply_errors import labelled_concern_error, with_labels
 from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.models import (
@@ -34,9 +34,6 @@ from gmongo.operations.write import (
     update_statement,
 )
 from gmongo.wire.message import next_request_id
-
-if TYPE_CHECKING:
-    from gmongo.execution.operation_trace import OperationTrace
 
 # Statement: the name of the command, the element of the list in the command, and True if the write is retryable.
 _Statement = tuple[str, Document, bool]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from gmongo import _clock
 from gmongo._documents import DocumentDict
@@ -10,6 +10,7 @@ from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
+from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, OperationFailure, PyMongoError
 from gmongo.execution.operation import Operation, Result
 from gmongo.execution.retry import Retry, RetryPolicy
@@ -20,9 +21,6 @@ from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.sdam.topology import Topology, fork_error
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.reply_schema import TIMES, check
-
-if TYPE_CHECKING:
-    from gmongo.cmap.pool import Pool
 
 
 class Commands(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import bson
 from bson.errors import BSONError
@@ -17,6 +17,7 @@ from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.errors import DocumentTooLarge, NetworkTimeout, OperationFailure, ProtocolError, PyMongoError
 from gmongo.events.command import CommandEvents, SentCommand
+from gmongo.execution.attempt import Attempt
 from gmongo.execution.command_fields import CommandFields
 from gmongo.execution.operation import Operation, Result
 from gmongo.execution.reply_errors import error_of, malformed_reply_error, raise_error_of
@@ -26,9 +27,6 @@ from gmongo.wire.address import Address
 from gmongo.wire.message import MORE_TO_COME, Buffer, next_request_id
 from gmongo.wire.reply_schema import CLUSTER_TIME, TIMES, check
 from gmongo.wire.timeout import remaining
-
-if TYPE_CHECKING:
-    from gmongo.execution.attempt import Attempt
 
 _OrphanTaker: TypeAlias = Callable[[], Callable[[Result], None] | None]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
 
 import bson
 
@@ -14,15 +13,13 @@ from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, ExecutionTimeout
+from gmongo.execution.attempt import Attempt
 from gmongo.execution.deadline import without_wtimeout
 from gmongo.execution.operation import Operation
 from gmongo.execution.server_session import ServerSession, ServerSessionPool
 from gmongo.execution.sessions import Session
 from gmongo.sdam.topology import Topology
 from gmongo.wire.timeout import limit_text
-
-if TYPE_CHECKING:
-    from gmongo.execution.attempt import Attempt
 
 _PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from itertools import count
-from typing import TYPE_CHECKING
 
 from gevent import getcurrent, sleep
 from greenlet import greenlet
@@ -19,6 +18,7 @@ from gmongo.execution.attempt import Attempt
 from gmongo.execution.command import CommandRunner
 from gmongo.execution.deadline import checked_timeout, current_deadline, deadline_after
 from gmongo.execution.operation import Operation, OperationContext, Result
+from gmongo.execution.operation_trace import Observers, OperationTrace
 from gmongo.execution.retry import ExecutionSettings, Retry, RetryPolicy
 from gmongo.execution.server_session import ServerSessionPool
 from gmongo.execution.sessions import (
@@ -29,11 +29,8 @@ from gmongo.execution.sessions import (
     refuse_limit_in_with_transaction,
     state_of,
 )
+from gmongo.execution.transaction import Transaction
 from gmongo.sdam.topology import Topology
-
-if TYPE_CHECKING:
-    from gmongo.execution.operation_trace import Observers, OperationTrace
-    from gmongo.execution.transaction import Transaction
 
 _numbers = count(1)
 _UNOBSERVED: AbstractContextManager[None] = nullcontext()

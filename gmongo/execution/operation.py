@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
@@ -13,14 +13,12 @@ from gmongo._truncated_repr import short
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import InvalidOperation, ProtocolError, PyMongoError
+from gmongo.execution.operation_trace import OperationTrace
+from gmongo.execution.transaction import Transaction
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
 from gmongo.wire.reply_schema import Check, unexpected
-
-if TYPE_CHECKING:
-    from gmongo.execution.operation_trace import OperationTrace
-    from gmongo.execution.transaction import Transaction
 
 Result: TypeAlias = Any  # the result of an operation: a document, a value or an open cursor
 

@@ -6,20 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from gmongo import _clock
 from gmongo._documents import Document, Value
 from gmongo._safe_log import safely
+from gmongo.cmap.connection import Connection
+from gmongo.errors import PyMongoError
+from gmongo.events.command import SentCommand
+from gmongo.execution.transaction import Transaction
+from gmongo.sdam.topology import Topology
+from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
-
-if TYPE_CHECKING:
-    from gmongo.cmap.connection import Connection
-    from gmongo.errors import PyMongoError
-    from gmongo.events.command import SentCommand
-    from gmongo.execution.transaction import Transaction
-    from gmongo.sdam.topology import Topology
-    from gmongo.wire.address import Address
 
 T = TypeVar("T")
 

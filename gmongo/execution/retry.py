@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from gmongo import _clock
 from gmongo._server_facts import codes, wire_versions
 from gmongo._server_facts.labels import NO_WRITES_PERFORMED, OVERLOADED, RETRYABLE, RETRYABLE_WRITE, TRANSIENT
 from gmongo._topology_type import TOPOLOGY_TYPE
+from gmongo.cmap.hello import Hello
 from gmongo.errors import (
     AutoReconnect,
     NotPrimaryError,
@@ -21,13 +22,10 @@ from gmongo.errors import (
 )
 from gmongo.execution.backpressure import BASE_BACKOFF, MAX_RETRIES, BackpressurePolicy, backoff
 from gmongo.execution.operation import Operation
+from gmongo.execution.transaction import Transaction
 from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
 from gmongo.wire.message import OutOfStepError
-
-if TYPE_CHECKING:
-    from gmongo.cmap.hello import Hello
-    from gmongo.execution.transaction import Transaction
 
 _NO_RETRYABLE_WRITES = (
     "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."

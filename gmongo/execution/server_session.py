@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from bson.binary import Binary, UuidRepresentation
 
 from gmongo import _clock, _random
+from gmongo._background import Wakeup
 from gmongo._documents import DocumentDict
-
-if TYPE_CHECKING:
-    from gmongo._background import Wakeup
-    from gmongo.execution.operation import Operation
-    from gmongo.sdam.topology import Topology
-    from gmongo.wire.address import Address
+from gmongo.execution.operation import Operation
+from gmongo.sdam.topology import Topology
+from gmongo.wire.address import Address
 
 
 class ServerSession:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import TYPE_CHECKING
 
 from bson.timestamp import Timestamp
 from gevent import getcurrent
@@ -14,11 +13,9 @@ from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.deadline import current_deadline
+from gmongo.execution.operation import Operation
+from gmongo.execution.server_session import ServerSession, SessionOwner
 from gmongo.execution.transaction import State, Transaction
-
-if TYPE_CHECKING:
-    from gmongo.execution.operation import Operation
-    from gmongo.execution.server_session import ServerSession, SessionOwner
 
 OTHER_LIMIT = "neither gmongo.timeout nor timeout_ms can change the limit inside the callback of with_transaction"
 _NONE: Document = {}

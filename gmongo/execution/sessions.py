@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from gmongo.errors import InvalidOperation
+from gmongo.execution.operation import Operation
 from gmongo.execution.server_session import ServerSession, ServerSessionPool, SessionOwner
 from gmongo.execution.session_state import OTHER_LIMIT, SessionState
-
-if TYPE_CHECKING:
-    from gmongo.execution.operation import Operation
 
 T = TypeVar("T")
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gmongo import _clock
 from gmongo._documents import Document
+from gmongo.errors import PyMongoError
 from gmongo.events.command import CommandEvents, SentCommand
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation, OperationContext, Result
 from gmongo.execution.operation_trace import Observers, OperationTrace, Phase
 from gmongo.execution.sessions import SessionHandle, binding, bound_session, state_of
+from gmongo.execution.transaction import Transaction
 from gmongo.monitoring import CommandListener
-
-if TYPE_CHECKING:
-    from gmongo.errors import PyMongoError
-    from gmongo.execution.transaction import Transaction
 
 
 class TracedCommands(CommandEvents):

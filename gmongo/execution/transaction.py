@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import codes
 from gmongo._server_facts.labels import RETRYABLE_WRITE, TRANSIENT, UNKNOWN_RESULT
 from gmongo.cmap.connection import Purpose
+from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import (
     ConnectionFailure,
     ExecutionTimeout,
@@ -21,10 +22,7 @@ from gmongo.errors import (
     WriteConcernError,
 )
 from gmongo.sdam.selection import WRITABLE, Selector
-
-if TYPE_CHECKING:
-    from gmongo.cmap.pin import PinnedConnection
-    from gmongo.wire.address import Address
+from gmongo.wire.address import Address
 
 _COMMIT_RETRY_WTIMEOUT = 10_000  # milliseconds
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from re import Pattern
-from typing import TYPE_CHECKING
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.regex import Regex
@@ -15,15 +14,13 @@ from gmongo._inherited_options import executor_of
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
+from gmongo.database import Database
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.deadline import until
 from gmongo.execution.sessions import checked_session
 from gmongo.gridfs.errors import CorruptGridFile
 from gmongo.read_preferences import Primary
 from gmongo.wire.reply_schema import is_integer
-
-if TYPE_CHECKING:
-    from gmongo.database import Database
 
 DEFAULT_CHUNK_SIZE = 255 * 1024
 """The default chunk size in bytes. A chunk together with its other fields is slightly smaller than 256 KiB."""
