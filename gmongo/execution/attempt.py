@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from gmongo import _clock
 from gmongo._documents import DocumentDict
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection, Purpose
-from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, OperationFailure, PyMongoError
 from gmongo.execution.operation import Operation, Result
-from gmongo.execution.retry import Retry, RetryPolicy
+from gmongo.execution.retry import AttemptState, Retry, RetryPolicy
 from gmongo.execution.server_session import ServerSession
 from gmongo.execution.sessions import Session
 from gmongo.execution.transaction import State, Transaction
@@ -23,37 +23,23 @@ from gmongo.wire.address import Address, address_text
 from gmongo.wire.reply_schema import TIMES, check
 
 
-class Commands(Protocol):
-    """The method of a command runner that an attempt uses."""
-
-    def run(self, attempt: Attempt, connection: Connection) -> Result: ...
-
-
 class AttemptOwner(Protocol):
     """The attributes and methods of an executor that an attempt uses."""
 
     topology: Topology
     policy: RetryPolicy
-
-    @property
-    def commands(self) -> Commands: ...
+    run_command: Callable[[Attempt, Connection], Result]
 
     def reap(self, operation: Operation, result: Result) -> None: ...
 
 
-class Attempt:
-    """One attempt of an operation. The retry decision reads the attributes of a failed attempt."""
+class Attempt(AttemptState):
+    """One attempt of an operation."""
 
-    # These class attributes are the default values, so that `__init__` is fast.
     selector: Selector = WRITABLE  # read preference, or WRITABLE for a write
     session: Session | None = None  # explicit session, or implicit session of a cursor
-    address: Address | None = None  # server on which the attempt runs
-    hello: Hello | None = None  # hello of the connection, set after an error
     # server session of the implicit session, which all attempts of the operation share
     server_session: ServerSession | None = None
-    is_retryable_write = False  # True if the command has a transaction number, by which the server recognizes a retry
-    transaction: Transaction | None = None
-    starts_transaction: bool  # True if the command starts the transaction. Set only in a transaction
     retry: Retry | None = None  # retry state after earlier attempts, or None in the first attempt
     avoided: frozenset[Address] = frozenset()  # deprioritized servers
 
@@ -108,7 +94,7 @@ class Attempt:
             if operation.in_background:
                 result = self._run_in_background(connection, executor)
             else:
-                result = executor.commands.run(self, connection)
+                result = executor.run_command(self, connection)
             if (
                 operation.opens_cursor
                 and (operation.pins_connection or topology.settings.load_balanced)
@@ -156,14 +142,14 @@ class Attempt:
             if operation.in_background:
                 result = self._run_in_background(connection, executor)
             else:
-                result = executor.commands.run(self, connection)
+                result = executor.run_command(self, connection)
         kept = operation.opens_cursor and operation.keeps_cursor_open(result)
         return operation.pinned(result, pin.share()) if kept else result
 
     def _run_in_background(self, connection: Connection, executor: AttemptOwner) -> Result:
         connection.set_ref(False)
         try:
-            return executor.commands.run(self, connection)
+            return executor.run_command(self, connection)
         finally:
             connection.set_ref(True)
 

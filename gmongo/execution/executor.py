@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from itertools import count
@@ -12,6 +13,7 @@ from greenlet import greenlet
 from gmongo import _clock
 from gmongo._background import timer_delay
 from gmongo._fork import register_after_fork
+from gmongo.cmap.connection import Connection
 from gmongo.errors import PyMongoError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.attempt import Attempt
@@ -37,7 +39,7 @@ _UNOBSERVED: AbstractContextManager[None] = nullcontext()
 
 
 class Executor:
-    """Runs the operations of one client."""
+    """Runs the operations of one client. `TracedExecutor` overrides the methods that notify the observers."""
 
     observers: Observers | None = None
 
@@ -45,6 +47,7 @@ class Executor:
         self.topology = topology
         self.sessions = ServerSessionPool(topology)
         self.commands = CommandRunner(topology, events, self.sessions)
+        self.run_command: Callable[[Attempt, Connection], Result] = self.commands.run
         self.policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
         self._limit_option = "timeoutMS"  # option that sets `_timeout`, for error messages
@@ -54,7 +57,7 @@ class Executor:
         # waiting greenlet -> name of its operation, start of the backoff
         self.backing_off: dict[greenlet, tuple[str, float]] = {}
         self.number = next(_numbers)  # number of the client in the process, for logs
-        register_after_fork(self)
+        register_after_fork(self.sessions)
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         """Run an operation with retries, and return its result.
@@ -128,8 +131,6 @@ class Executor:
         if operation.opens_cursor and result is not None and operation.keeps_cursor_open(result):
             self.commands.reap(result)
 
-    # Observers: `TracedExecutor` overrides these methods
-
     def operation_scope(
         self, name: str, context: OperationContext, session: SessionHandle | None
     ) -> AbstractContextManager[OperationTrace | None]:
@@ -191,7 +192,3 @@ class Executor:
     def implicit_session(self) -> SessionHandle:
         """Return the session that `bind()` set for the current context, or a new implicit session."""
         return bound_session(self) or ImplicitSession(self.sessions)
-
-    def mark_forked(self) -> None:
-        """Forget all server sessions, because the parent process uses these sessions."""
-        self.sessions.forget()

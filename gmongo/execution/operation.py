@@ -100,7 +100,7 @@ class Operation:
     @property
     def needs_retry_writes(self) -> bool:
         """True if the client retries the operation after a ``RetryableError`` only if ``retryWrites`` is set."""
-        return self.is_write
+        return self.is_write or self.takes_write_concern
 
     def command(self, hello: Hello) -> DocumentDict:
         """Return the command without the fields that the executor adds. The first field has the command name."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
 
 from gmongo import _clock
 from gmongo._server_facts import codes, wire_versions
@@ -89,15 +88,16 @@ class ExecutionSettings:
     overload_retargeting: bool = False  # True if retries also deprioritize an overloaded server that is not a mongos
 
 
-class FailedAttempt(Protocol):
-    """The attributes of a failed attempt on which the retry decision depends."""
+class AttemptState:
+    """The attributes of an attempt on which the retry decision depends."""
 
+    # These class attributes are the default values, so that the constructor of an attempt is fast.
     operation: Operation
-    address: Address | None
-    hello: Hello | None
-    is_retryable_write: bool
-    transaction: Transaction | None
-    starts_transaction: bool
+    address: Address | None = None  # server on which the attempt runs
+    hello: Hello | None = None  # hello of the connection, set after an error
+    is_retryable_write = False  # True if the command has a transaction number
+    transaction: Transaction | None = None
+    starts_transaction: bool  # True if the command starts the transaction
 
 
 class RetryPolicy:
@@ -111,7 +111,7 @@ class RetryPolicy:
             options.max_adaptive_retries, options.base_backoff, options.overload_retargeting
         )
 
-    def allows_single_retry(self, attempt: FailedAttempt) -> bool:
+    def allows_single_retry(self, attempt: AttemptState) -> bool:
         """Return True if the options allow a retry after a network error or an election."""
         operation = attempt.operation
         if attempt.transaction is not None:
@@ -131,7 +131,7 @@ class RetryPolicy:
             return options.retry_writes
         return options.retry_reads and (options.retry_writes or not operation.is_generic)
 
-    def server_to_avoid(self, error: PyMongoError, attempt: FailedAttempt) -> Address | None:
+    def server_to_avoid(self, error: PyMongoError, attempt: AttemptState) -> Address | None:
         """Return the address of the server that the next attempt deprioritizes, or None (BP-A13)."""
         overloaded = self.overload.retargeting and error.has_error_label(OVERLOADED)
         sharded = self._topology.description.topology_type == TOPOLOGY_TYPE.Sharded
@@ -162,7 +162,7 @@ class Retry:
         self.maybe_executed = False  # True if a server may have executed the operation
         self.failed_on: frozenset[Address] = frozenset()
 
-    def failed(self, error: PyMongoError, attempt: FailedAttempt) -> None:
+    def failed(self, error: PyMongoError, attempt: AttemptState) -> None:
         """Add the labels of the specifications to `error`, and set :attr:`delay` and :attr:`error`."""
         self._overload.errors += 1
         self.latest = error
@@ -173,7 +173,7 @@ class Retry:
         if self.delay is None and attempt.transaction is not None and self.error.has_error_label(TRANSIENT):
             attempt.transaction.unpin()
 
-    def _delay(self, error: PyMongoError, attempt: FailedAttempt) -> float | None:
+    def _delay(self, error: PyMongoError, attempt: AttemptState) -> float | None:
         overloaded = error.has_error_label(OVERLOADED)
         labelled = error.has_error_label(RETRYABLE) and self._policy.allows_overload_retry(attempt.operation)
         if self._retries and not overloaded:
@@ -210,7 +210,7 @@ class Retry:
         """
         self.latest = self.error = _NONE
 
-    def _may_retry_once(self, error: PyMongoError, attempt: FailedAttempt) -> bool:
+    def _may_retry_once(self, error: PyMongoError, attempt: AttemptState) -> bool:
         """Return True if the driver may retry the operation because of a network error or an election."""
         is_write = attempt.operation.is_write
         may_retry = error.has_error_label(RETRYABLE_WRITE) if is_write else may_retry_read(error)
@@ -227,7 +227,7 @@ class Retry:
         return self.error if executed_nothing else error
 
 
-def _add_labels(error: PyMongoError, attempt: FailedAttempt) -> None:
+def _add_labels(error: PyMongoError, attempt: AttemptState) -> None:
     """Add the error labels that the specifications require, and notify the transaction of the error."""
     operation, transaction, hello = attempt.operation, attempt.transaction, attempt.hello
     if attempt.is_retryable_write or operation.ends_transaction:

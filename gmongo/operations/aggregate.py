@@ -49,10 +49,6 @@ class Aggregate(CursorOperation):
         self.retryable = not self.takes_write_concern
         self._cursor_field = {"batchSize": batch_size} if batch_size is not None and self.retryable else {}
 
-    @property
-    def needs_retry_writes(self) -> bool:
-        return writes_result(self.pipeline)
-
     def command(self, hello: Hello) -> DocumentDict:
         return {"aggregate": self.target, "pipeline": self.pipeline, "cursor": self._cursor_field, **self.fields}
 

@@ -292,6 +292,3 @@ class BulkWriteBatch(CursorOperation):
         required_field(result, "ok", _ONE["ok"])
         if index >= len(self.taken):
             raise unexpected("idx of a result", f"from 0 to {len(self.taken) - 1}", index)
-
-    def unacknowledged_result(self) -> None:
-        return None

@@ -20,7 +20,7 @@ class GetMore(CursorOperation):
 
     name = "getMore"
     retryable = False
-    opens_cursor = False  # the command opens no cursor, but continues an open cursor
+    opens_cursor = False  # the object that sent the command owns the cursor
     takes_max_time = False
     waits_for_documents = True
     batch_field = "nextBatch"
@@ -58,12 +58,6 @@ class GetMore(CursorOperation):
         if self.comment is not None and hello.max_wire_version >= wire_versions.GET_MORE_COMMENT:
             command["comment"] = self.comment
         return command
-
-    def orphaned_cursor(self, reply: DocumentDict, address: Address) -> None:
-        return None  # kill no cursor, because the object that sent the getMore owns the cursor
-
-    def late_cursor(self, body: Buffer, address: Address) -> None:
-        return None
 
 
 class GetMoreAhead(GetMore):

@@ -39,26 +39,20 @@ class EndSessions(Operation):
             yield cls(ids[start : start + _MAX_IDS])
 
     def command(self, hello: Hello) -> DocumentDict:
-        return {"endSessions": self.ids}
+        return {self.name: self.ids}
 
 
-class KillSessions(Operation):
+class KillSessions(EndSessions):
     """`killSessions` command, which ends all commands, cursors and transactions of sessions on one server."""
 
     name = "killSessions"
-    takes_session = False
     takes_max_time = False
-    retries_overload = False
     waits_for_server = False
     in_background = True
 
     def __init__(self, ids: list[DocumentDict], address: Address) -> None:
-        super().__init__(_CONTEXT)
-        self.ids = ids
+        super().__init__(ids)
         self.address = address
-
-    def command(self, hello: Hello) -> DocumentDict:
-        return {"killSessions": self.ids}
 
 
 class _EndTransaction(Operation):
@@ -153,6 +147,3 @@ class AbortAgain(Operation):
 
     def command(self, hello: Hello) -> DocumentDict:
         return {self.name: 1, **self._fields}
-
-    def result(self, reply: DocumentDict, address: Address) -> None:
-        return None

@@ -116,10 +116,10 @@ class CursorOperation(Operation):
             opened: CursorReply = CursorOperation.result(self, reply, address)
         except ProtocolError:  # the reply is malformed, or reports an error
             return None
-        return opened if opened.cursor_id else None
+        return opened if opened.cursor_id and self.opens_cursor else None
 
     def late_cursor(self, body: Buffer, address: Address) -> CursorReply | None:
-        return self.orphaned_cursor(self.decode(body), address)
+        return self.orphaned_cursor(self.decode(body), address) if self.opens_cursor else None
 
     def pinned(self, result: Result, pin: PinnedConnection) -> Result:
         return result._replace(pin=pin)
