@@ -192,8 +192,7 @@ class Bulk:
                 operation_id=self._operation_id,
                 unacknowledged_fields=self._unacknowledged_fields,
             )
-            if self._trace is not None:
-                batch.trace = self._trace
+            batch.trace = self._trace
             reply = self._reply_to(batch, executor, session, deadline)
             if needs_reply:
                 self._add_reply(run, batch, offset, reply)

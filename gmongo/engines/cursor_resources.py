@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar, dataclass
+
 from bson.codec_options import CodecOptions
 
 from gmongo import _clock
@@ -17,6 +19,7 @@ from gmongo.operations.find import CursorReply
 from gmongo.wire.address import Address
 
 
+@dataclass(eq=False, repr=False)
 class CursorResources:
     """Resources of a server cursor: its session, its pinned connection, and its read-ahead object.
 
@@ -24,29 +27,23 @@ class CursorResources:
     and :meth:`drop`, which the finaliser calls, lets a background greenlet release the resources.
     """
 
-    def __init__(
-        self,
-        executor: Executor,
-        cursor_killer: CursorKiller,
-        opened: CursorReply,
-        session: SessionHandle | None,
-        codec_options: CodecOptions[Value],
-        time_limit: float | None,
-        keeps_session: bool,
-    ) -> None:
-        self._executor = executor
-        self.epoch = executor.epoch
-        self._cursor_killer = cursor_killer
-        self._time_limit = time_limit  # of the whole cursor in seconds. None if each command has its own limit
-        self._keeps_session = keeps_session  # True if the owner of an implicit session still uses the session
-        self._left_open = 0  # the ID of the cursor if close() or drop() must still kill the cursor, or 0
+    _executor: Executor
+    _cursor_killer: CursorKiller
+    opened: InitVar[CursorReply]
+    session: SessionHandle | None
+    codec_options: InitVar[CodecOptions[Value]]
+    _time_limit: float | None  # seconds for the whole cursor. None if each command has its own limit
+    _keeps_session: bool  # True if the owner of an implicit session still uses the session
+    ahead: ReadAhead | None = None
+    _left_open: int = 0  # the ID of the cursor if close() or drop() must still kill the cursor, or 0
+
+    def __post_init__(self, opened: CursorReply, codec_options: CodecOptions[Value]) -> None:
+        self.epoch = self._executor.epoch
         self.cursor_id = opened.cursor_id  # 0 if the driver requests no further batch
         self._namespace = opened.namespace
         self.address: Address = opened.address
         self.context = context_of(opened.namespace, codec_options)  # of the getMore and killCursors commands
-        self.session = session
         self.pin = opened.pin
-        self.ahead: ReadAhead | None = None
 
     def renew(self, reply: CursorReply) -> None:
         self.cursor_id = reply.cursor_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import InitVar, dataclass
 
 from gevent import Greenlet, sleep, spawn
 
@@ -21,6 +22,7 @@ _DECODED = 1024 * 1024  # bytes: the maximum total size of waiting batches that 
 MAX_BYTES = 32 * 1024 * 1024  # the default maximum size of all waiting batches together
 
 
+@dataclass(eq=False, repr=False)
 class ReadAhead:
     """Batches of one cursor that were fetched, or are being fetched, before the application needs them.
 
@@ -29,35 +31,28 @@ class ReadAhead:
     last owner releases both. Without a `session`, each fetch has a new implicit session.
     """
 
-    def __init__(
-        self,
-        executor: Executor,
-        reading: set[ReadAhead],
-        operation: GetMoreAhead,
-        session: SharedSession | None,
-        deadline: float | None,
-        batch_size: int,
-        left: int | None,
-    ) -> None:
-        self._executor = executor
-        self._epoch = executor.epoch
-        self._reading = reading
+    _executor: Executor
+    _reading: set[ReadAhead]  # all objects of the client that are fetching a batch
+    operation: InitVar[GetMoreAhead]
+    _session: SharedSession | None
+    _deadline: float | None
+    batch_size: int
+    _left: int | None  # the number of documents that the limit of the cursor still allows, or None
+    batches: int = 0  # the maximum number of batches that are waiting or being fetched
+    max_bytes: int = 0  # the maximum total size of these batches in bytes
+    _bytes: int = 0  # the total size of the received batches that the application does not use yet
+    _last_size: int = 0  # the size of the last batch in bytes
+    _is_awaited: bool = False  # True if the application waits for the batch that is being fetched
+    _error: Exception | None = None  # the error of the last getMore
+    _greenlet: Greenlet[[], None] | None = None
+
+    def __post_init__(self, operation: GetMoreAhead) -> None:
+        self._epoch = self._executor.epoch
         self._address = address_text(operation.address)
         self._operation: GetMoreAhead | None = operation  # the next getMore, or None
-        self._session = session
-        self._deadline = deadline
-        self.batch_size = batch_size
-        self._left = left  # the number of documents that the limit of the cursor still allows, or None
-        # limits of the number and the total size in bytes of the batches that are waiting or being fetched
-        self.batches = self.max_bytes = 0
-        self.cursor_id = operation.cursor_id  # cursor ID of the last reply
+        self.cursor_id = operation.cursor_id  # the cursor ID of the last reply
         self._arrived: deque[tuple[CursorReply, int]] = deque()  # received replies, each with its size in bytes
-        self._bytes = 0  # the total size of `_arrived`
-        self._last_size = 0
         self._raw = operation.raw
-        self._is_awaited = False  # True if the application waits for the batch that is being fetched
-        self._error: Exception | None = None  # the error of the last getMore
-        self._greenlet: Greenlet[[], None] | None = None
 
     def next(self, deadline: float | None) -> CursorReply:
         """Wait for the next batch until `deadline`, and return the batch."""
@@ -101,8 +96,6 @@ class ReadAhead:
         greenlet, self._greenlet = self._greenlet, None
         if greenlet is not None:
             greenlet.kill(block=False)
-
-    # The fetching greenlet
 
     def _fetch(self) -> None:
         operation, session = self._operation, self._session
@@ -159,8 +152,6 @@ class ReadAhead:
 
     def _interrupted(self) -> AutoReconnect:
         return AutoReconnect(f"{self._address}: the read-ahead of a batch was interrupted")
-
-    # The greenlet that uses the cursor
 
     def _wait(self, deadline: float | None) -> None:
         """Wait until the fetch in progress has ended, or raise NetworkTimeout at the deadline."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import InitVar, dataclass
 from operator import length_hint
 from typing import TypeVar
 
@@ -27,57 +28,47 @@ from gmongo.wire.address import address_text
 from gmongo.wire.reply import Batch
 
 AnyGetMore = TypeVar("AnyGetMore", bound=GetMore)
+_NO_DOCUMENTS: Iterator[Value] = iter(())
 
 
+@dataclass(eq=False, repr=False)
 class ServerCursor:
-    """Cursor that a command has opened on a server, and the documents of its current batch.
+    """Cursor that a command has opened on a server, and the documents of its current batch."""
 
-    :param limit: the maximum number of documents; 0 means no limit, a negative number means a single batch.
-    :param tailable: True if an empty batch ends an iteration. Otherwise the driver sends another `getMore`.
-    :param deadline: the deadline of the whole cursor; None if each iteration has its own time limit.
-    :param keeps_session: True if the end of the cursor must not end an implicit session, which its owner still uses.
-    """
+    _executor: Executor
+    _cursor_killer: CursorKiller
+    opened: InitVar[CursorReply]
+    session: InitVar[SessionHandle | None]
+    codec_options: InitVar[CodecOptions[Value]]
+    limit: int = 0  # the maximum number of documents, or 0 for no limit. A negative limit allows one batch
+    batch_size: int = 0  # the number of documents in each later batch, or 0 if the server chooses
+    max_await_time_ms: int | None = None
+    tailable: bool = False  # True if an empty batch ends an iteration. Otherwise the driver sends another `getMore`
+    comment: Value = None
+    raw: bool = False
+    deadline: float | None = None  # the deadline of the whole cursor. None if each iteration has a time limit
+    exhaust: bool = False
+    keeps_session: InitVar[bool] = False  # True if the owner of an implicit session still uses the session
+    documents: Iterator[Value] = _NO_DOCUMENTS  # list iterator over decoded documents for the application
+    _batch: Batch | None = None
+    _interrupted: bool = False  # True if the interruption of a getMore has ended the cursor
+    _turn: Turn | None = None
+    retrieved: int = 0
+    wire_version: int = 0  # the wire version of the connection of the last getMore
 
-    def __init__(
+    def __post_init__(
         self,
-        executor: Executor,
-        cursor_killer: CursorKiller,
         opened: CursorReply,
         session: SessionHandle | None,
         codec_options: CodecOptions[Value],
-        *,
-        limit: int = 0,
-        batch_size: int = 0,
-        max_await_time_ms: int | None = None,
-        tailable: bool = False,
-        comment: Value = None,
-        raw: bool = False,
-        deadline: float | None = None,
-        exhaust: bool = False,
-        keeps_session: bool = False,
+        keeps_session: bool,
     ) -> None:
-        time_limit = None if deadline is None else deadline - _clock.monotonic()
+        time_limit = None if self.deadline is None else self.deadline - _clock.monotonic()
         self.resources = CursorResources(
-            executor, cursor_killer, opened, session, codec_options, time_limit, keeps_session
+            self._executor, self._cursor_killer, opened, session, codec_options, time_limit, keeps_session
         )
-        self._executor = executor
-        self._cursor_killer = cursor_killer
-        self._deadline = deadline
-        self._exhaust = exhaust
-        self._tailable = tailable
-        self._limit = limit
-        self._batch_size = batch_size
-        self._max_await_time_ms = max_await_time_ms
-        self._comment = comment
-        self._raw = raw
-        if exhaust:
+        if self.exhaust:
             self._work = LongWork()
-        self.documents: Iterator[Value] = iter(())  # list iterator over decoded documents for the application
-        self._batch: Batch | None = None
-        self._interrupted = False  # True if the interruption of a getMore has ended the cursor
-        self._turn: Turn | None = None
-        self.retrieved = 0
-        self.wire_version = 0  # the wire version of the connection of the last getMore
         self._store_batch(opened)
 
     @property
@@ -98,10 +89,10 @@ class ServerCursor:
     @property
     def awaits(self) -> bool:
         """True if the server waits for new documents before the reply to a `getMore` (``maxAwaitTimeMS``)."""
-        return self._max_await_time_ms is not None
+        return self.max_await_time_ms is not None
 
     def set_batch_size(self, batch_size: int) -> None:
-        self._batch_size = batch_size
+        self.batch_size = batch_size
         if self.resources.ahead is not None:
             self.resources.ahead.batch_size = batch_size
 
@@ -117,12 +108,12 @@ class ServerCursor:
 
     def _new_read_ahead(self) -> ReadAhead:
         left = None
-        if self._limit:
-            left = self._limit - self.retrieved - (0 if self._batch is None else document_count(self._batch))
+        if self.limit:
+            left = self.limit - self.retrieved - (0 if self._batch is None else document_count(self._batch))
         session = self.resources.share_session()
         operation = self._get_more(GetMoreAhead, 0)
         reading = self._cursor_killer.reading
-        return ReadAhead(self._executor, reading, operation, session, self._deadline, self._batch_size, left)
+        return ReadAhead(self._executor, reading, operation, session, self.deadline, self.batch_size, left)
 
     def _fetch_ahead(self) -> None:
         """Send the next `getMore` now, because the application may block the event loop afterwards."""
@@ -144,13 +135,13 @@ class ServerCursor:
 
         If `at_most_once`, return False after an empty batch. A tailable cursor always does.
         """
-        deadline = self._deadline
+        deadline = self.deadline
         while not length_hint(self.documents):
             if self.has_ended:
                 return False
             if deadline is None:
                 deadline = self._executor.deadline()  # all steps of this iteration share one deadline
-            if not self._step(deadline) and (at_most_once or self._tailable):
+            if not self._step(deadline) and (at_most_once or self.tailable):
                 return False
         return True
 
@@ -168,7 +159,7 @@ class ServerCursor:
     def _decode_more(self, batch: Batch) -> None:
         self._work.checkpoint()  # an application that only iterates over documents would otherwise block the event loop
         try:
-            if self._raw:
+            if self.raw:
                 raw = batch.raw()
                 run = [raw] if raw else []
             else:
@@ -177,7 +168,7 @@ class ServerCursor:
             self.drop()
             raise
         if self._batch is batch:  # a concurrent rewind() may have dropped the batch
-            if self._raw or not batch.has_more:
+            if self.raw or not batch.has_more:
                 self._batch = None
             self.documents = iter(run)
             self.retrieved += len(run)
@@ -187,12 +178,12 @@ class ServerCursor:
         if self._interrupted:
             where = address_text(self.resources.address)
             raise AutoReconnect(f"{where}: a getMore was interrupted, which has ended the cursor early")
-        if self._exhaust:
+        if self.exhaust:
             self._work.checkpoint()  # let other greenlets run, even if the next replies have already arrived
         refuse_inherited(self.resources.epoch, self._executor)
         left = None
-        if self._limit:
-            left = self._limit - self.retrieved
+        if self.limit:
+            left = self.limit - self.retrieved
             if left <= 0:  # some servers do not close the cursor at the limit
                 self.close()
                 return False
@@ -223,8 +214,8 @@ class ServerCursor:
         """Return the next reply, from the read-ahead object or by a `getMore` for at most `left` documents."""
         if self.resources.ahead is not None:
             return self.resources.ahead.next(deadline)
-        kind = ExhaustGetMore if self._exhaust else GetMore
-        operation = self._get_more(kind, size_of_next(self._batch_size, left))
+        kind = ExhaustGetMore if self.exhaust else GetMore
+        operation = self._get_more(kind, size_of_next(self.batch_size, left))
         try:
             reply: CursorReply = self._executor.run(operation, self.resources.session, deadline)
         finally:
@@ -238,9 +229,9 @@ class ServerCursor:
             self.resources.address,
             self.resources.pin,
             batch_size=size,
-            max_time_ms=self._max_await_time_ms,
-            comment=self._comment,
-            raw=self._raw,
+            max_time_ms=self.max_await_time_ms,
+            comment=self.comment,
+            raw=self.raw,
         )
 
     def _on_failure(self, error: BaseException) -> bool:
@@ -250,16 +241,16 @@ class ServerCursor:
             resources.ahead.stop()
         if isinstance(error, OperationFailure):
             is_gone = error.code in codes.CURSOR_GONE
-            if is_gone or self._exhaust:  # in an exhaust stream, an error also ends the cursor
+            if is_gone or self.exhaust:  # in an exhaust stream, an error also ends the cursor
                 resources.cursor_id = 0
-            if resources.pin is None or self._exhaust:  # a pinned cursor keeps its connection until close()
+            if resources.pin is None or self.exhaust:  # a pinned cursor keeps its connection until close()
                 self.close()
-            return is_gone and self._tailable  # new documents of a capped collection have overwritten the position
+            return is_gone and self.tailable  # new documents of a capped collection have overwritten the position
         resources.give_up()
         if not isinstance(error, PyMongoError):
             self._interrupted = not isinstance(error, BSONError)
             self.drop()  # an interrupted greenlet must not wait, and may never call close()
-        elif self._exhaust:
+        elif self.exhaust:
             resources.release()
         return False
 
@@ -268,7 +259,7 @@ class ServerCursor:
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):
             self._batch = reply.batch if reply.batch.has_more else None
-            if not self._exhaust:
+            if not self.exhaust:
                 self._work = LongWork()
         else:
             self.documents = iter(reply.batch)

@@ -68,22 +68,18 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
 
 def checked_seconds(seconds: float | None) -> float | None:
     """Check that `seconds` is None or a number of at least 0, and return `seconds`."""
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float))):
-        raise TypeError(f"timeout must be a number of seconds or None, not {seconds!r}")
-    if seconds is not None and seconds < 0:
-        raise ValueError(f"timeout must be 0 or more seconds, not {seconds!r}")
-    return seconds
+    return checked_timeout("timeout", seconds, "seconds")
 
 
-def checked_timeout(name: str, milliseconds: object) -> float | None:
-    """Check a timeout in milliseconds, and return the timeout in seconds. None stays None."""
-    if milliseconds is None:
+def checked_timeout(name: str, limit: object, unit: str = "milliseconds") -> float | None:
+    """Check that `limit` is None or a number of at least 0, and return `limit` in seconds."""
+    if limit is None:
         return None
-    if isinstance(milliseconds, bool) or not isinstance(milliseconds, (int, float)):
-        raise TypeError(f"{name} must be a number of milliseconds or None, not {short(milliseconds)}")
-    if not milliseconds >= 0:
-        raise ValueError(f"{name} must be 0 or more milliseconds, not {milliseconds!r}")
-    return milliseconds / 1000
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+        raise TypeError(f"{name} must be a number of {unit} or None, not {short(limit)}")
+    if not limit >= 0:
+        raise ValueError(f"{name} must be 0 or more {unit}, not {limit!r}")
+    return limit if unit == "seconds" else limit / 1000
 
 
 def without_wtimeout(write_concern: Document) -> DocumentDict:
