@@ -16,7 +16,7 @@ from gmongo.errors import ExecutionTimeout, InvalidOperation, NetworkTimeout, Py
 from gmongo.execution.deadline import deadline_after, until
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
-from gmongo.execution.session_state import SessionState
+from gmongo.execution.sessions import SessionState
 from gmongo.operations.end_sessions import AbortAgain, AbortTransaction, CommitTransaction
 from gmongo.wire.timeout import interrupt_after
 

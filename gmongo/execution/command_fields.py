@@ -7,7 +7,7 @@ from math import inf
 import bson
 
 from gmongo import _clock
-from gmongo._documents import Document, DocumentDict
+from gmongo._documents import DocumentDict
 from gmongo._server_facts import codes
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection
@@ -17,7 +17,7 @@ from gmongo.execution.attempt import Attempt
 from gmongo.execution.deadline import without_wtimeout
 from gmongo.execution.operation import Operation
 from gmongo.execution.server_session import ServerSession, ServerSessionPool
-from gmongo.execution.sessions import Session
+from gmongo.execution.sessions import Session, newer_cluster_time
 from gmongo.sdam.topology import Topology
 from gmongo.wire.timeout import limit_text
 
@@ -59,7 +59,7 @@ class CommandFields:
             elif session.explicit is not None:
                 raise ConfigurationError("Sessions are not supported by this MongoDB deployment")
             if session.explicit is not None:
-                cluster_time = _newer_cluster_time(cluster_time, session.explicit.cluster_time)
+                cluster_time = newer_cluster_time(cluster_time, session.explicit.cluster_time)
         elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
             # Acquire the session only now, so that operations have no session during the check-out of a connection.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
@@ -129,9 +129,3 @@ def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, 
             command["maxTimeMS"] = min(command["maxTimeMS"], longest)
         else:  # remove the limit, which the server would apply to the whole life of the cursor
             del command["maxTimeMS"]
-
-
-def _newer_cluster_time(first: Document | None, second: Document | None) -> Document | None:
-    if first is None or second is None:
-        return first or second
-    return second if second["clusterTime"] > first["clusterTime"] else first

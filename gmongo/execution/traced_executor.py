@@ -79,15 +79,12 @@ class TracedExecutor(Executor):
             operation.__dict__["decode"] = partial(trace.decode, operation.decode)
         result = None
         try:
-            observers.operation_started(trace, _transaction_of(operation.ends_transaction, session))
-            result = self._run_part(trace, operation, session, deadline)
-            observers.operation_ended(trace, None)
+            with _scope(trace, _transaction_of(operation.ends_transaction, session)):
+                result = self._run_part(trace, operation, session, deadline)
             return result
-        except BaseException as error:
-            observers.operation_ended(trace, error)
-            if result is not None:
-                # an exception interrupted an observer after the success of the operation
-                self.reap(operation, result)
+        except BaseException:
+            # If `result` is set, the exception interrupted an observer after the success of the operation.
+            self.reap(operation, result)
             raise
         finally:
             operation.__dict__.pop("decode", None)

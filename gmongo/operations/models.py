@@ -272,7 +272,18 @@ WriteModel: TypeAlias = (
 """Any write model of ``bulk_write``."""
 
 
-class IndexModel(_Model):
+class _IndexModel(_Model):
+    _fields = ("document",)
+    __slots__ = ("_document",)
+    _document: DocumentDict
+
+    @property
+    def document(self) -> DocumentDict:
+        """The index specification, in the form of the command that creates the index."""
+        return self._document
+
+
+class IndexModel(_IndexModel):
     """Definition of an index, for :meth:`Collection.create_indexes <gmongo.collection.Collection.create_indexes>`.
 
         >>> IndexModel([("place", "2dsphere"), ("created", -1)], sparse=True).document
@@ -287,29 +298,23 @@ class IndexModel(_Model):
     :raises ValueError: `keys` is empty.
     """
 
-    _fields = ("document",)
-    __slots__ = ("_document",)
+    __slots__ = ()
 
     def __init__(self, keys: KeyOrList, **kwargs: Value) -> None:
         pairs = index_list(keys)
         collation = validate_collation_or_none(kwargs.pop("collation", None))
         if kwargs.get("name") is None:
             kwargs["name"] = index_name(pairs)
-        self._document: DocumentDict = {**kwargs, "key": index_document(pairs)}
+        self._document = {**kwargs, "key": index_document(pairs)}
         if collation is not None:
             self._document["collation"] = collation
-
-    @property
-    def document(self) -> DocumentDict:
-        """The index specification, in the form of ``createIndexes``."""
-        return self._document
 
     def __repr__(self) -> str:
         options = {name: value for name, value in self._document.items() if name != "key"}
         return f"IndexModel({self._document['key']!r}{_arguments(options)})"
 
 
-class SearchIndexModel(_Model):
+class SearchIndexModel(_IndexModel):
     """Definition of an Atlas Search index.
 
     :meth:`Collection.create_search_indexes <gmongo.collection.Collection.create_search_indexes>` creates the index.
@@ -323,20 +328,14 @@ class SearchIndexModel(_Model):
     :raises TypeError: `definition` is not a mapping.
     """
 
-    _fields = ("document",)
-    __slots__ = ("_document",)
+    __slots__ = ()
 
     def __init__(self, definition: Document, name: str | None = None, type: str | None = None, **kwargs: Value) -> None:
-        self._document: DocumentDict = {} if name is None else {"name": name}
+        self._document = {} if name is None else {"name": name}
         self._document["definition"] = checked_mapping("definition", definition)
         if type is not None:
             self._document["type"] = type
         self._document.update(kwargs)
-
-    @property
-    def document(self) -> DocumentDict:
-        """The index specification, in the form of ``createSearchIndexes``."""
-        return self._document
 
     def __repr__(self) -> str:
         return f"SearchIndexModel({_arguments(self._document).removeprefix(', ')})"

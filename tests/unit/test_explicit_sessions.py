@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 from bson import Timestamp
 
-from gmongo.execution.session_state import SessionState
+from gmongo.execution.sessions import SessionState
 
 
 def make_session(*, causal_consistency: bool = True) -> SessionState:
