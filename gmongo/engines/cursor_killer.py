@@ -16,8 +16,7 @@ from gmongo.errors import PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.server_session import ServerSession
 from gmongo.execution.sessions import ImplicitSession
-from gmongo.operations.cursors import KillCursors, context_of
-from gmongo.operations.find import CursorReply
+from gmongo.operations.find import CursorReply, KillCursors, context_of
 from gmongo.wire.address import Address
 
 

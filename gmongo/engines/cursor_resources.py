@@ -14,8 +14,7 @@ from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession, server_session_of
-from gmongo.operations.cursors import KillCursors, context_of
-from gmongo.operations.find import CursorReply
+from gmongo.operations.find import CursorReply, KillCursors, context_of
 from gmongo.wire.address import Address
 
 

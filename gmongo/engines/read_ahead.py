@@ -12,8 +12,7 @@ from gmongo._truncated_repr import short
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession
-from gmongo.operations.cursors import GetMoreAhead
-from gmongo.operations.find import CursorReply
+from gmongo.operations.find import CursorReply, GetMoreAhead
 from gmongo.wire.address import address_text
 from gmongo.wire.reply import Batch
 from gmongo.wire.timeout import interrupt_after, limit_text, remaining

@@ -22,8 +22,7 @@ from gmongo.engines.turn import Turn
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import SessionHandle
-from gmongo.operations.cursors import ExhaustGetMore, GetMore, GetMoreAhead
-from gmongo.operations.find import CursorReply
+from gmongo.operations.find import CursorReply, ExhaustGetMore, GetMore, GetMoreAhead
 from gmongo.wire.address import address_text
 from gmongo.wire.reply import Batch
 

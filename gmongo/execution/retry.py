@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from math import inf
 
-from gmongo import _clock
+from gmongo import _clock, _random
 from gmongo._server_facts import codes, wire_versions
 from gmongo._server_facts.labels import NO_WRITES_PERFORMED, OVERLOADED, RETRYABLE, RETRYABLE_WRITE, TRANSIENT
 from gmongo._topology_type import TOPOLOGY_TYPE
@@ -19,12 +19,69 @@ from gmongo.errors import (
     ServerSelectionTimeoutError,
     WriteConcernError,
 )
-from gmongo.execution.backpressure import BASE_BACKOFF, MAX_RETRIES, BackpressurePolicy, backoff
 from gmongo.execution.operation import Operation
 from gmongo.execution.transaction import Transaction
 from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
 from gmongo.wire.message import OutOfStepError
+
+MAX_RETRIES = 5
+BASE_BACKOFF = 0.1  # seconds
+MAX_BACKOFF = 10.0  # seconds
+
+
+def backoff(retries: int, base: float, jitter: float) -> float:
+    """Return the seconds to wait before a retry (BP-20 to BP-25). Each of the earlier `retries` doubles the maximum."""
+    return jitter * min(MAX_BACKOFF, base * 2.0**retries)
+
+
+class TokenBucket:
+    """Token bucket that limits the retries of a client after overload errors (BP-55 to BP-60).
+
+    A retry takes one token, and a successful operation returns 0.1 tokens. If most operations fail, the client soon
+    stops retrying. The bucket counts tenths of tokens, because floating-point sums of 0.1 are inexact.
+    """
+
+    CAPACITY = 1000
+
+    def __init__(self) -> None:
+        self.missing = 0  # tenths of tokens that retries have taken and successful operations have not returned
+
+    @property
+    def tokens(self) -> float:
+        return (self.CAPACITY * 10 - self.missing) / 10
+
+    def consume(self) -> bool:
+        """Take one token. Return False if less than one token is left."""
+        if self.missing > (self.CAPACITY - 1) * 10:
+            return False
+        self.missing += 10
+        return True
+
+    def deposit(self, tenths: int) -> None:
+        """Put `tenths` tenths of a token into the bucket, up to the capacity."""
+        self.missing = max(0, self.missing - tenths)
+
+
+@dataclass(eq=False, repr=False)
+class BackpressurePolicy:
+    """Settings, token bucket and counters for the retries of one client."""
+
+    max_retries: int
+    base: float  # maximum backoff in seconds before the first retry
+    retargeting: bool  # True if retries deprioritize an overloaded server. Retries always deprioritize a failed mongos
+    jitter: Callable[[], float] = lambda: _random.random()
+    bucket: TokenBucket = field(default_factory=TokenBucket)
+    retries: int = 0
+    others: int = 0  # number of retries after network errors and elections, which took no token
+    errors: int = 0  # number of failed attempts
+    slept: float = 0.0
+    exhausted: int = 0
+
+    def stats(self) -> dict[str, float]:
+        """Return the counters of :meth:`MongoClient.retry_stats`."""
+        return {"tokens": self.bucket.tokens, "retries": self.retries, "slept": self.slept, "exhausted": self.exhausted}
+
 
 _NO_RETRYABLE_WRITES = (
     "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."

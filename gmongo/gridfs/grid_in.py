@@ -31,8 +31,7 @@ from gmongo.errors import (
 from gmongo.execution.deadline import until
 from gmongo.execution.reply_errors import raise_write_concern_error
 from gmongo.gridfs.errors import FileExists
-from gmongo.gridfs.exclusive_use import ExclusiveUse
-from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, check_acknowledged, check_session, id_query
+from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, ExclusiveUse, Storage, check_acknowledged, check_session, id_query
 from gmongo.wire.message import Buffer
 from gmongo.wire.transport import without_frames
 

@@ -22,8 +22,16 @@ from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import until
 from gmongo.execution.retry import may_retry_read
 from gmongo.gridfs.errors import CorruptGridFile, NoFile
-from gmongo.gridfs.exclusive_use import ExclusiveUse
-from gmongo.gridfs.storage import Storage, check_session, chunk_data, id_condition, id_field, id_query, integer_field
+from gmongo.gridfs.storage import (
+    ExclusiveUse,
+    Storage,
+    check_session,
+    chunk_data,
+    id_condition,
+    id_field,
+    id_query,
+    integer_field,
+)
 
 
 class GridOut(io.IOBase):

@@ -1,4 +1,4 @@
-"""The two collections of a bucket: one contains the descriptions of files, the other contains the chunks."""
+"""The collections of a bucket with the descriptions and the chunks of files, and the exclusive use of a file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from re import Pattern
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.regex import Regex
+from gevent import getcurrent
+from greenlet import greenlet
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._inherited_options import executor_of
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
+from gmongo.cmap.checked_out_report import greenlet_name
 from gmongo.collection import Collection
 from gmongo.database import Database
 from gmongo.errors import ConfigurationError, InvalidOperation
@@ -125,3 +128,29 @@ def chunk_data(chunk: Document) -> bytes:
     if not isinstance(data, bytes):
         raise CorruptGridFile(f"data of a chunk must be binary, not {short(data)}")
     return data
+
+
+class ExclusiveUse:
+    """Context manager that refuses a second greenlet while a first greenlet is in the block. Blocks may be nested."""
+
+    __slots__ = ("_depth", "_kind", "_user")
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._user: greenlet | None = None
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        user = getcurrent()
+        if self._user is not None and self._user is not user:
+            raise InvalidOperation(
+                f"the {self._kind} is in use by greenlet {greenlet_name(self._user)}, "
+                f"and greenlet {greenlet_name(user)} must not use it at the same time"
+            )
+        self._user = user
+        self._depth += 1
+
+    def __exit__(self, *_exception: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._user = None

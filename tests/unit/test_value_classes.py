@@ -37,7 +37,7 @@ MUTABLE = {
     "gmongo.stable_api.rules:Finding",
     "gmongo.engines.collection_bulk:_Run",
     "gmongo.events.delivery:_Turn",
-    "gmongo.execution.backpressure:BackpressurePolicy",
+    "gmongo.execution.retry:BackpressurePolicy",
     "gmongo.execution.operation_trace:OperationTrace",
     "gmongo.execution.transaction:Transaction",
 }
