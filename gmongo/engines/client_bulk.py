@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gmongo import errors
 from gmongo._background import LongWork
 from gmongo._documents import Document, DocumentDict
 from gmongo.engines.cursor_killer import CursorKiller
 from gmongo.engines.server_cursor import ServerCursor
-from gmongo.errors import (
-    ClientBulkWriteException,
-    ConnectionFailure,
-    OperationFailure,
-    PyMongoError,
-    ServerSelectionTimeoutError,
-    WriteConcernError,
-)
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import OperationContext
 from gmongo.execution.operation_trace import OperationTrace
@@ -86,12 +79,12 @@ class ClientBulk:
         outcome = self.outcome
         return bool(outcome["anySuccessful"] or outcome["writeErrors"] or outcome["writeConcernErrors"])
 
-    def _failure(self, error: Exception | None) -> ClientBulkWriteException:
+    def _failure(self, error: Exception | None) -> errors.ClientBulkWriteException:
         self.outcome["writeErrors"].sort(key=lambda each: each["idx"])
         partial = ClientBulkWriteResult(self.outcome, True, self.verbose) if self.outcome["anySuccessful"] else None
-        failure = ClientBulkWriteException(self.outcome, self.verbose, partial)
+        failure = errors.ClientBulkWriteException(self.outcome, self.verbose, partial)
         with_labels(failure, self.outcome)
-        if isinstance(error, PyMongoError):
+        if isinstance(error, errors.PyMongoError):
             for label in error._error_labels:
                 failure._add_error_label(label)
         return failure
@@ -112,7 +105,7 @@ class ClientBulk:
         try:
             reply: CursorReply | None = self.executor.run(batch, session, self._deadline)
             return reply
-        except WriteConcernError:
+        except errors.WriteConcernError:
             # A server that is stepping down or shutting down executed the writes, and replied with the results.
             if batch.reply is None:
                 raise
@@ -169,6 +162,6 @@ class ClientBulk:
 
 def _is_server_error(error: Exception) -> bool:
     """Return True if the server replied with the error, or if the connection failed after server selection."""
-    if isinstance(error, ServerSelectionTimeoutError):
+    if isinstance(error, errors.ServerSelectionTimeoutError):
         return False
-    return isinstance(error, (OperationFailure, ConnectionFailure))
+    return isinstance(error, (errors.OperationFailure, errors.ConnectionFailure))

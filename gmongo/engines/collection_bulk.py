@@ -186,9 +186,7 @@ class Bulk:
                 self._fields if run.kind != "insert" else self._insert_fields,
                 acknowledged=needs_reply,
                 retryable=run.retryable and self._acknowledged,
-                # If a write has w=0 but needs a reply, its command has no session and no write concern.
                 takes_session=self._acknowledged,
-                takes_write_concern=needs_reply == self._acknowledged,
                 operation_id=self._operation_id,
                 unacknowledged_fields=self._unacknowledged_fields,
             )

@@ -5,35 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+from gmongo import errors
 from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import codes
-from gmongo.errors import (
-    CursorNotFound,
-    DuplicateKeyError,
-    ExecutionTimeout,
-    NotPrimaryError,
-    OperationFailure,
-    ProtocolError,
-    PyMongoError,
-    WriteConcernError,
-    WriteError,
-    WTimeoutError,
-)
 from gmongo.execution.operation import Operation
 from gmongo.sdam.application_errors import is_state_change
 from gmongo.wire.reply import decodes_plainly
 from gmongo.wire.reply_schema import ERROR, WRITE_CONCERN_ERROR, check
 
-_BY_CODE: dict[int, Callable[..., OperationFailure]] = {
-    codes.CURSOR_NOT_FOUND: CursorNotFound,
-    codes.MAX_TIME_MS_EXPIRED: ExecutionTimeout,
-    codes.DUPLICATE_KEY: DuplicateKeyError,
-    codes.DUPLICATE_KEY_IN_UPDATE: DuplicateKeyError,
-    codes.DUPLICATE_KEY_IN_CAPPED_COLLECTION: DuplicateKeyError,
+_BY_CODE: dict[int, Callable[..., errors.OperationFailure]] = {
+    codes.CURSOR_NOT_FOUND: errors.CursorNotFound,
+    codes.MAX_TIME_MS_EXPIRED: errors.ExecutionTimeout,
+    codes.DUPLICATE_KEY: errors.DuplicateKeyError,
+    codes.DUPLICATE_KEY_IN_UPDATE: errors.DuplicateKeyError,
+    codes.DUPLICATE_KEY_IN_CAPPED_COLLECTION: errors.DuplicateKeyError,
 }
 
 
-def error_of(reply: Document, max_wire_version: int | None = None, concern_first: bool = False) -> PyMongoError | None:
+def error_of(
+    reply: Document, max_wire_version: int | None = None, concern_first: bool = False
+) -> errors.PyMongoError | None:
     """Return the exception for an error reply, or None if the command succeeded.
 
     This function ignores write errors, because a bulk write may continue after a write error. For a write concern error
@@ -50,10 +41,10 @@ def error_of(reply: Document, max_wire_version: int | None = None, concern_first
     message = str(reply.get("errmsg") or reply.get("$err") or "command failed")
     code = reply.get("code")
     if is_state_change(reply):
-        return NotPrimaryError(message, reply)
+        return errors.NotPrimaryError(message, reply)
     if concern and concern_first:
         return _concern_error(reply)
-    kind = _BY_CODE.get(code, OperationFailure) if code is not None else OperationFailure
+    kind = errors.OperationFailure if code is None else _BY_CODE.get(code, errors.OperationFailure)
     return kind(message, code, reply, max_wire_version)
 
 
@@ -75,12 +66,13 @@ def malformed_reply_error(failure: Exception, operation: Operation) -> Exception
     where = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
     if not where.startswith("gmongo.") and not decodes_plainly(operation.context.codec_options):
         return failure
-    error = ProtocolError(f"the reply to {operation.name} cannot be read: {type(failure).__name__}: {failure}")
+    cause = f"{type(failure).__name__}: {failure}"
+    error = errors.ProtocolError(f"the reply to {operation.name} cannot be read: {cause}")
     error.__cause__ = failure
     return error
 
 
-def is_namespace_missing(error: OperationFailure) -> bool:
+def is_namespace_missing(error: errors.OperationFailure) -> bool:
     """Return True if a command failed because its collection does not exist."""
     return error.code == codes.NAMESPACE_NOT_FOUND or "ns not found" in str(error)
 
@@ -88,7 +80,8 @@ def is_namespace_missing(error: OperationFailure) -> bool:
 def raise_write_error(error: Document) -> NoReturn:
     """Raise the exception for one element of ``writeErrors``."""
     code = error.get("code")
-    kind = DuplicateKeyError if _BY_CODE.get(code or 0) is DuplicateKeyError else WriteError
+    is_duplicate = _BY_CODE.get(code or 0) is errors.DuplicateKeyError
+    kind = errors.DuplicateKeyError if is_duplicate else errors.WriteError
     raise kind(error.get("errmsg", "write error"), code, error)
 
 
@@ -98,7 +91,7 @@ def labelled_concern_error(reply: Document) -> DocumentDict:
     return {**reply["writeConcernError"], **({"errorLabels": labels} if labels else {})}
 
 
-def with_labels(error: PyMongoError, outcome: Document) -> PyMongoError:
+def with_labels(error: errors.PyMongoError, outcome: Document) -> errors.PyMongoError:
     """Add the error labels of all write concern errors of a bulk write to `error`, and return `error`."""
     for concern in outcome["writeConcernErrors"]:
         for label in concern.get("errorLabels", ()):
@@ -112,10 +105,10 @@ def raise_write_concern_error(reply: Document) -> None:
         raise _concern_error(reply)
 
 
-def _concern_error(reply: Document) -> WriteConcernError:
+def _concern_error(reply: Document) -> errors.WriteConcernError:
     error = reply["writeConcernError"]
     timed_out = error.get("code") == codes.WRITE_CONCERN_TIMEOUT or bool((error.get("errInfo") or {}).get("wtimeout"))
-    kind = WTimeoutError if timed_out else WriteConcernError
+    kind = errors.WTimeoutError if timed_out else errors.WriteConcernError
     raised = kind(error.get("errmsg", "write concern error"), error.get("code"), labelled_concern_error(reply))
     raised._topology_version = reply.get("topologyVersion")
     return raised

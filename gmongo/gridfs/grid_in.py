@@ -6,12 +6,12 @@ import datetime
 import io
 import logging
 from collections.abc import Iterable
-from types import TracebackType
 from typing import NoReturn, cast
 
 from bson.binary import Binary
 from bson.int64 import Int64
 
+from gmongo import errors
 from gmongo._background import RestartingGreenlet, Wakeup
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._object_ids import new_object_id
@@ -20,14 +20,6 @@ from gmongo._server_facts import codes
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
-from gmongo.errors import (
-    BulkWriteError,
-    ConnectionFailure,
-    DuplicateKeyError,
-    InvalidOperation,
-    OperationFailure,
-    PyMongoError,
-)
 from gmongo.execution.deadline import until
 from gmongo.execution.reply_errors import raise_write_concern_error
 from gmongo.gridfs.errors import FileExists
@@ -98,8 +90,6 @@ class GridIn:
         self._removal_started = False  # True if a background greenlet is removing the chunks
         self._closed = False
         self._use = ExclusiveUse("GridIn")
-
-    # Writing
 
     def write(self, data: object) -> None:
         """Write bytes, text, or the rest of a readable file.
@@ -181,9 +171,9 @@ class GridIn:
         self._unanswered = True
         try:
             self._storage.chunks.insert_many(self._chunks, session=self._session)
-        except OperationFailure as error:
+        except errors.OperationFailure as error:
             self._unanswered = False
-            if isinstance(error, BulkWriteError):
+            if isinstance(error, errors.BulkWriteError):
                 if any(each.get("code") == codes.DUPLICATE_KEY for each in error.details["writeErrors"]):
                     raise self._file_exists_error() from error
                 if not error.details["writeErrors"]:
@@ -196,8 +186,6 @@ class GridIn:
 
     def _file_exists_error(self) -> FileExists:
         return FileExists(f"file with _id {self._file['_id']!r} already exists")
-
-    # End of the upload
 
     def close(self) -> None:
         """Store the remaining data and the description, so that readers see the file. Further calls do nothing.
@@ -227,7 +215,7 @@ class GridIn:
         self._unanswered = True
         try:
             self._storage.files.insert_one(description, session=self._session)
-        except DuplicateKeyError as error:
+        except errors.DuplicateKeyError as error:
             self._sent_description = None
             self._unanswered = False
             raise self._file_exists_error() from error
@@ -243,7 +231,7 @@ class GridIn:
         with self._use:
             if self._closed:
                 return
-            self._record_failure(InvalidOperation("the upload was aborted"))
+            self._record_failure(errors.InvalidOperation("the upload was aborted"))
             self._remove_now()
             self._closed = True
             if self._unanswered:
@@ -254,7 +242,7 @@ class GridIn:
         interrupted = not isinstance(error, Exception)
         if self._failure is None:
             text = f"the upload was interrupted by {type(error).__name__}: abort it, and upload the file again"
-            self._failure = InvalidOperation(text) if interrupted else without_frames(error)
+            self._failure = errors.InvalidOperation(text) if interrupted else without_frames(error)
         self._buffer.clear()
         self._chunks = []
         if interrupted:
@@ -272,18 +260,18 @@ class GridIn:
             self._clean_up_after(error)
 
     def _clean_up_after(self, error: BaseException) -> None:
-        if isinstance(error, ConnectionFailure):
+        if isinstance(error, errors.ConnectionFailure):
             self._start_removal()  # a removal in this greenlet may take as long as the failed operation
         elif isinstance(error, Exception):
             try:
                 self._remove_now()
-            except PyMongoError as failure:
+            except errors.PyMongoError as failure:
                 self._log_leftover(failure)
 
     def _remove_now(self) -> None:
         try:
             self._remove(self._session)
-        except PyMongoError:
+        except errors.PyMongoError:
             raise
         except BaseException:
             self._start_removal()  # the application may never call this method again
@@ -302,7 +290,7 @@ class GridIn:
             try:
                 self._remove(None)  # pass no session, because another greenlet may use the session
                 failure = None
-            except PyMongoError as error:
+            except errors.PyMongoError as error:
                 failure = without_frames(error)
         if failure is not None:
             self._log_leftover(failure)
@@ -326,9 +314,7 @@ class GridIn:
     def __enter__(self) -> GridIn:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None:
             self._abort_after(error)
             return
@@ -337,8 +323,6 @@ class GridIn:
         except BaseException as failure:
             self._abort_after(failure)
             raise
-
-    # The description of the file
 
     def set(self, name: str, value: object) -> None:
         """Set a field of the description. The file may be open or closed.
@@ -412,8 +396,6 @@ class GridIn:
     def closed(self) -> bool:
         """True if the file is closed."""
         return self._closed
-
-    # Methods of Python's file objects
 
     def read(self, size: int = -1) -> NoReturn:
         """Raise UnsupportedOperation, because the file does not support this method.

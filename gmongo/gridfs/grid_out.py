@@ -7,7 +7,6 @@ import io
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import NoReturn, cast
 
 from gmongo._documents import Document, DocumentDict, Value
@@ -89,8 +88,6 @@ class GridOut(io.IOBase):
             raise NoFile(f"no file in gridfs collection {self._storage.files.full_name!r} with _id {self._file_id!r}")
         return self._file
 
-    # The description of the file
-
     @property
     def _id(self) -> Value:
         """The ``_id`` of the file."""
@@ -144,8 +141,6 @@ class GridOut(io.IOBase):
             if name in description:
                 return description[name]
         raise AttributeError(f"GridOut object has no attribute {name!r}")
-
-    # Reading
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> GridOut:
         """Fetch the next batches of chunks in the background while the application uses the current batch.
@@ -373,9 +368,7 @@ class GridOut(io.IOBase):
     def __enter__(self) -> GridOut:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is None:
             self.close()
         else:
@@ -384,8 +377,6 @@ class GridOut(io.IOBase):
 
     def __del__(self) -> None:
         """Do nothing. The base class would close the file, but the cursor closes itself."""
-
-    # Methods of Python's file objects
 
     def write(self, value: object) -> NoReturn:
         """Raise UnsupportedOperation, because the file does not support this method.

@@ -35,8 +35,6 @@ _CHUNKS_INDEX = {"files_id": 1, "n": 1}
 class Storage:
     """The two collections of a bucket. `root` is the root collection of the bucket, such as ``database.fs``."""
 
-    __slots__ = ("_executor", "_prepared", "chunks", "files")
-
     def __init__(self, root: Collection[Value]) -> None:
         if not isinstance(root, Collection):
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
@@ -132,8 +130,6 @@ def chunk_data(chunk: Document) -> bytes:
 
 class ExclusiveUse:
     """Context manager that refuses a second greenlet while a first greenlet is in the block. Blocks may be nested."""
-
-    __slots__ = ("_depth", "_kind", "_user")
 
     def __init__(self, kind: str) -> None:
         self._kind = kind

@@ -91,8 +91,6 @@ class Aggregate(CursorOperation):
     takes_read_concern = True
     concern_first = True
 
-    __slots__ = ("_cursor_field", "fields", "pipeline", "retryable", "takes_session", "takes_write_concern", "target")
-
     def __init__(
         self,
         context: OperationContext,

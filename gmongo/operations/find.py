@@ -206,8 +206,6 @@ class GetMore(CursorOperation):
     waits_for_documents = True
     batch_field = "nextBatch"
 
-    __slots__ = ("address", "batch_size", "comment", "cursor_id", "max_time_ms", "pin", "wire_version")
-
     def __init__(
         self,
         context: OperationContext,

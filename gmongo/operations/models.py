@@ -9,6 +9,7 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Document, DocumentDict, Value, plain
+from gmongo._parameter_docs import describes_parameters
 from gmongo._truncated_repr import short
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.operations.keys import KeyOrList, index_document, index_list, index_name, sort_document
@@ -18,6 +19,16 @@ Update: TypeAlias = Document | Sequence[Document]
 Hint: TypeAlias = KeyOrList | None
 CollationIn: TypeAlias = Collation | Document | None
 
+_PARAMETERS = """
+:param filter: a query; ``{}`` matches every document.
+:param update: operators such as ``{"$set": {"a": 1}}``, or a list of stages. The bulk write checks the operators.
+:param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
+:param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+:param array_filters: conditions for array elements, which the update names as ``$[name]``; None by default.
+:param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
+:param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
+:param sort: the order that determines the first match: a list or a mapping (MongoDB 8.0). None by default.
+"""
 _BULK_OPTIONS = ("collation", "array_filters", "hint", "sort")
 
 
@@ -63,13 +74,13 @@ class _Model:
         return f"{type(self).__name__}({shown})"
 
 
+@describes_parameters(_PARAMETERS)
 class InsertOne(_Model, Generic[DocumentType]):
     """Insert operation for one document.
 
     Specification: CRUD API, "Bulk Write Models".
 
     :param document: the document. The bulk write checks the type, and adds a missing ``_id``.
-    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
     :raises TypeError: `namespace` is not a string.
     :raises ValueError: `namespace` has no dot.
     """
@@ -104,15 +115,13 @@ class _Delete(_Model):
         bulk.add_delete(self.filter, self._limit, **self._options())
 
 
+@describes_parameters(_PARAMETERS)
 class DeleteOne(_Delete):
     """Delete operation for the first document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param filter: a query; ``{}`` matches every document.
-    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
     :param hint: an index name, or the keys as for ``create_index`` (MongoDB 4.4); None (the default) sets no hint.
-    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -121,15 +130,13 @@ class DeleteOne(_Delete):
     _limit = 1
 
 
+@describes_parameters(_PARAMETERS)
 class DeleteMany(_Delete):
     """Delete operation for every document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param filter: a query; ``{}`` matches every document.
-    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
     :param hint: an index name, or the keys as for ``create_index`` (MongoDB 4.4); None (the default) sets no hint.
-    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -138,18 +145,13 @@ class DeleteMany(_Delete):
     _limit = 0
 
 
+@describes_parameters(_PARAMETERS)
 class ReplaceOne(_Model, Generic[DocumentType]):
     """Replace operation for the first document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param filter: a query; ``{}`` matches every document.
     :param replacement: the new document. The bulk write checks that no update operator is the first field.
-    :param upsert: True inserts the replacement if no document matches; None uses the server's default, which is False.
-    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
-    :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
-    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
-    :param sort: the order that determines the first match: a list or a mapping (MongoDB 8.0). None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -209,18 +211,12 @@ class _Update(_Model):
         bulk.add_update(self.filter, self.update, self._multi, bool(self.upsert), **self._options())
 
 
+@describes_parameters(_PARAMETERS)
 class UpdateMany(_Update):
     """Update operation for every document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param filter: a query; ``{}`` matches every document.
-    :param update: operators such as ``{"$set": {"a": 1}}``, or a list of stages. The bulk write checks the operators.
-    :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
-    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
-    :param array_filters: conditions for array elements, which the update names as ``$[name]``; None by default.
-    :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
-    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -230,19 +226,12 @@ class UpdateMany(_Update):
     _multi = True
 
 
+@describes_parameters(_PARAMETERS)
 class UpdateOne(_Update):
     """Update operation for the first document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param filter: a query; ``{}`` matches every document.
-    :param update: operators such as ``{"$set": {"a": 1}}``, or a list of stages. The bulk write checks the operators.
-    :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
-    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
-    :param array_filters: conditions for array elements, which the update names as ``$[name]``; None by default.
-    :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
-    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
-    :param sort: the order that determines the first match: a list or a mapping (MongoDB 8.0). None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """

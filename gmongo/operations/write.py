@@ -166,8 +166,6 @@ class WriteBatch(_Write):
     by command name. For an acknowledged bulk write, `unacknowledged_fields` is empty.
     """
 
-    __slots__ = ("_statements", "_unacknowledged_fields", "operation_id", "reply", "takes_write_concern")
-
     def __init__(
         self,
         context: OperationContext,
@@ -177,14 +175,13 @@ class WriteBatch(_Write):
         acknowledged: bool,
         retryable: bool,
         takes_session: bool,
-        takes_write_concern: bool,
         operation_id: int,
         unacknowledged_fields: Mapping[str, Container[str]],
     ) -> None:
         super().__init__(context, statements.kind, (), fields, acknowledged, retryable)
         self._unacknowledged_fields = unacknowledged_fields
-        self.takes_session = takes_session
-        self.takes_write_concern = takes_write_concern
+        # If a write has w=0 but needs a reply, its command has no session and no write concern.
+        self.takes_session, self.takes_write_concern = takes_session, takes_session == acknowledged
         self.operation_id = operation_id
         self._statements = statements
         self.reply: DocumentDict | None = None  # last reply without an error, even if a later retry fails
