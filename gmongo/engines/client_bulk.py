@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gmongo import errors
-from gmongo._background import LongWork
+from gmongo._background import with_checkpoints
 from gmongo._documents import Document, DocumentDict
 from gmongo.engines.cursor_killer import CursorKiller
 from gmongo.engines.server_cursor import ServerCursor
@@ -132,13 +132,7 @@ class ClientBulk:
         cursor.close()
 
     def _read_results(self, batch: BulkWriteBatch, cursor: ServerCursor) -> None:
-        work = LongWork()
-        while True:
-            work.checkpoint()
-            try:
-                result = cursor.next_document()
-            except StopIteration:
-                return
+        for result in with_checkpoints(iter(cursor.next_document, None)):
             batch.check_result(result)
             write = batch.taken[result["idx"]]
             if result["ok"]:

@@ -124,8 +124,8 @@ class Transaction:
         return state is State.IN_PROGRESS and (self.pin is None or self.pin.connection.error is None)
 
     @property
-    def commit_write_concern(self) -> Document:
-        """Write concern of the commit. A retry uses w="majority", so that the commit cannot be rolled back."""
+    def end_write_concern(self) -> Document:
+        """Write concern of the commit or abort. A retry of a commit uses w="majority", to prevent a rollback."""
         concern = self.settings.write_concern
         if not self._commit_is_retry:
             return concern

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gmongo._documents import Document, Value
+from gmongo._documents import Value
 from gmongo._parameter_docs import describes_parameters
 from gmongo.client_session import ClientSession
 from gmongo.database import Database
@@ -138,7 +138,7 @@ class GridFS(_FileFinder):
         :param kwargs: fields of the description, with their values. With fields, the method ignores `document_or_id`.
         """
         check_session(session)
-        query: Document = kwargs or ({} if document_or_id is None else document_or_id)
+        query: Value = kwargs or ({} if document_or_id is None else document_or_id)
         if not isinstance(query, Mapping):
             query = id_query(query)
         return self._storage.files.find_one(query, {"_id": 1}, session=session) is not None

@@ -23,7 +23,15 @@ from gmongo.collection import Collection
 from gmongo.execution.deadline import until
 from gmongo.execution.reply_errors import raise_write_concern_error
 from gmongo.gridfs.errors import FileExists
-from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, ExclusiveUse, Storage, check_acknowledged, check_session, id_query
+from gmongo.gridfs.storage import (
+    DEFAULT_CHUNK_SIZE,
+    ExclusiveUse,
+    FileProperties,
+    Storage,
+    check_acknowledged,
+    check_session,
+    id_query,
+)
 from gmongo.wire.message import Buffer
 from gmongo.wire.transport import without_frames
 
@@ -39,7 +47,7 @@ _ALIASES = {"name": "filename", **_KEYWORDS}
 _READ_ONLY = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_date"})
 
 
-class GridIn:
+class GridIn(FileProperties):
     """File that the application writes, from :meth:`GridFSBucket.open_upload_stream` or :meth:`GridFS.new_file`.
 
     Readers see the file after the file is closed. The end of a ``with`` block closes the file. If an exception leaves
@@ -354,17 +362,8 @@ class GridIn:
             raise AttributeError(f"can only get {name!r} on a closed file")
         raise AttributeError(f"GridIn object has no attribute {name!r}")
 
-    @property
-    def filename(self) -> str | None:
-        """The name of the file."""
-        return self._file.get("filename")
-
-    name = filename
-
-    @property
-    def content_type(self) -> str | None:
-        """The MIME type of the contents of the file."""
-        return self._file.get("contentType")
+    def _description(self) -> Document:
+        return self._file
 
     @property
     def chunk_size(self) -> int:

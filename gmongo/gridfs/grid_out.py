@@ -23,9 +23,11 @@ from gmongo.execution.retry import may_retry_read
 from gmongo.gridfs.errors import CorruptGridFile, NoFile
 from gmongo.gridfs.storage import (
     ExclusiveUse,
+    FileProperties,
     Storage,
     check_session,
     chunk_data,
+    description_field,
     id_condition,
     id_field,
     id_query,
@@ -33,7 +35,7 @@ from gmongo.gridfs.storage import (
 )
 
 
-class GridOut(io.IOBase):
+class GridOut(FileProperties, io.IOBase):
     """File that the application reads. :meth:`GridFSBucket.open_download_stream` and :meth:`GridFS.get` open a file.
 
     Each field of the file's description is an attribute. An iteration over the file yields its lines. After an error or
@@ -94,18 +96,6 @@ class GridOut(io.IOBase):
         return id_field(self._description())
 
     @property
-    def filename(self) -> str | None:
-        """The name of the file."""
-        return self._description().get("filename")
-
-    name = filename
-
-    @property
-    def content_type(self) -> str | None:
-        """The MIME type of the contents of the file."""
-        return self._description().get("contentType")
-
-    @property
     def length(self) -> int:
         """The size of the file in bytes."""
         return integer_field(self._description(), "length", 0, 0)
@@ -120,20 +110,9 @@ class GridOut(io.IOBase):
         """The time of the upload in UTC, or None if another program stored no time."""
         return cast("datetime.datetime", self._description().get("uploadDate"))
 
-    @property
-    def aliases(self) -> list[str] | None:
-        """The other names that the writer stored with the file, or None."""
-        return self._description().get("aliases")
-
-    @property
-    def metadata(self) -> Document | None:
-        """The metadata that the writer stored with the file, or None."""
-        return self._description().get("metadata")
-
-    @property
-    def md5(self) -> str | None:
-        """The MD5 digest that the writer stored with the file, or None."""
-        return self._description().get("md5")
+    aliases: list[str] | None = description_field("aliases", "The other names of the file, or None.")
+    metadata: Document | None = description_field("metadata", "The metadata of the file, or None.")
+    md5: str | None = description_field("md5", "The stored MD5 digest of the contents of the file, or None.")
 
     def __getattr__(self, name: str) -> Value:
         if not name.startswith("__") and "_file" in self.__dict__:

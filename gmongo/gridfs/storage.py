@@ -128,6 +128,19 @@ def chunk_data(chunk: Document) -> bytes:
     return data
 
 
+def description_field(field: str, docstring: str) -> Value:
+    """Return a property with this docstring, whose value is a field of the file's description, or None."""
+    return property(lambda file: file._description().get(field), doc=docstring)
+
+
+class FileProperties:
+    """Properties that :class:`GridIn` and :class:`GridOut` have in common."""
+
+    filename: str | None = description_field("filename", "The name of the file, or None.")
+    name = filename
+    content_type: str | None = description_field("contentType", "The MIME type of the file, or None.")
+
+
 class ExclusiveUse:
     """Context manager that refuses a second greenlet while a first greenlet is in the block. Blocks may be nested."""
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import bson
 from bson.codec_options import CodecOptions
 
-from gmongo._background import LongWork
+from gmongo._background import LongWork, with_checkpoints
 from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._server_facts import sizes, wire_versions
 from gmongo._truncated_repr import short
@@ -44,8 +44,7 @@ class Limits(NamedTuple):
     writes: int
     message_size: int
     document_size: int
-    batch_size: int
-    """The maximum size of a message with several operations. A message with a single operation may be larger."""
+    batch_size: int  # of a message with several operations. A message with one operation may be larger
 
 
 # The assumed limits before the hello reply of the server. All servers since MongoDB 3.6 have these limits.
@@ -149,15 +148,13 @@ def checked_models(models: object) -> list[_Model]:
         raise TypeError(f"models must be a list of write models, not {short(models)}")
     if not models:
         raise InvalidOperation("No operations to execute")
-    work = LongWork()
-    for index, model in enumerate(models):
+    for index, model in enumerate(with_checkpoints(models)):
         if not isinstance(model, (InsertOne, UpdateOne, UpdateMany, ReplaceOne, DeleteOne, DeleteMany)):
             raise TypeError(f"models[{index}] is not a write model such as InsertOne or UpdateOne: {short(model)}")
         if model.namespace is None:
             raise InvalidOperation(
                 f"models[{index}], an {type(model).__name__}, has no namespace, which MongoClient.bulk_write needs"
             )
-        work.checkpoint()
     return models
 
 

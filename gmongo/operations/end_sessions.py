@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import bson
 
-from gmongo._documents import Document, DocumentDict
+from gmongo._documents import DocumentDict
 from gmongo.cmap.hello import Hello
 from gmongo.errors import PyMongoError
 from gmongo.execution.operation import Operation, OperationContext
@@ -69,10 +69,7 @@ class _EndTransaction(Operation):
     @property
     def context(self) -> OperationContext:  # type: ignore[override]
         """The operation context, whose write concern may differ between the attempts."""
-        return OperationContext("admin", write_concern=self._write_concern())
-
-    def _write_concern(self) -> Document:
-        return self._transaction.settings.write_concern
+        return OperationContext("admin", write_concern=self._transaction.end_write_concern)
 
     def command(self, hello: Hello) -> DocumentDict:
         command: DocumentDict = {self.name: 1}
@@ -88,9 +85,6 @@ class CommitTransaction(_EndTransaction):
     """`commitTransaction` command, which makes the writes of the transaction permanent."""
 
     name = "commitTransaction"
-
-    def _write_concern(self) -> Document:
-        return self._transaction.commit_write_concern
 
     def command(self, hello: Hello) -> DocumentDict:
         command = super().command(hello)

@@ -67,6 +67,9 @@ class _OwnCommand(RunCommand):
     def collection(self) -> str:
         return str(self._command[self.name]) if self.name in _TITLES else super().collection
 
+    def decode(self, body: Buffer) -> DocumentDict:
+        return bson.decode(body, PLAIN_REPLY)
+
 
 class WriteCommand(_OwnCommand):
     """Command that changes the schema. The command has a write concern. Network errors cause no retry."""
@@ -79,9 +82,6 @@ class WriteCommand(_OwnCommand):
         super().__init__(context, command)
         self.takes_session = context.write_concern is None or context.write_concern.get("w") != 0
 
-    def decode(self, body: Buffer) -> DocumentDict:
-        return bson.decode(body, PLAIN_REPLY)
-
     def result(self, reply: DocumentDict, address: Address) -> Result:
         raise_write_concern_error(reply)
         return reply
@@ -92,14 +92,12 @@ class ReadCommand(_OwnCommand):
 
     retryable = True
 
-    def decode(self, body: Buffer) -> DocumentDict:
-        return bson.decode(body, PLAIN_REPLY)
-
 
 class Explain(_OwnCommand):
     """Retryable `explain` command."""
 
     retryable = True
+    decode = RunCommand.decode
 
 
 class ExplainedQuery(Explain):

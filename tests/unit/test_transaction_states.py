@@ -44,7 +44,7 @@ def test_commit_error_with_unknown_result_has_label_and_unpins_transaction(
     transaction.commit_failed(error, is_overloaded)
     assert error.has_error_label(UNKNOWN) is result_is_unknown
     assert (transaction.pinned_address, transaction.pin) == ((None, None) if result_is_unknown else (("h", 1), pin))
-    assert ("w" in transaction.commit_write_concern) is not is_overloaded
+    assert ("w" in transaction.end_write_concern) is not is_overloaded
     if result_is_unknown:
         pin.release.assert_called_once_with(None)
         assert pin.connection.purpose is Purpose.CURSOR
