@@ -15,16 +15,7 @@ from gmongo.execution.operation import OperationContext
 from gmongo.execution.operation_trace import OperationTrace
 from gmongo.execution.reply_errors import labelled_concern_error, with_labels
 from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit
-from gmongo.operations.models import (
-    DeleteMany,
-    DeleteOne,
-    InsertOne,
-    ReplaceOne,
-    UpdateMany,
-    UpdateOne,
-    check_is_mapping,
-    checked_change,
-)
+from gmongo.operations import models
 from gmongo.operations.write import (
     Statements,
     WriteBatch,
@@ -41,26 +32,26 @@ _Statement = tuple[str, Document, bool]
 
 def statement_of(model: object) -> _Statement:
     """Convert a write model to a statement: an element of an insert, update or delete command."""
-    if isinstance(model, InsertOne):
-        check_is_mapping("document", model.document)
+    if isinstance(model, models.InsertOne):
+        models.check_is_mapping("document", model.document)
         ensure_id(model.document)
         return "insert", model.document, True
-    if isinstance(model, (DeleteOne, DeleteMany)):
-        is_single = isinstance(model, DeleteOne)
+    if isinstance(model, (models.DeleteOne, models.DeleteMany)):
+        is_single = isinstance(model, models.DeleteOne)
         element = delete_statement(model.filter, limit=int(is_single), collation=model.collation, hint=model.hint)
         return "delete", element, is_single
-    if isinstance(model, (UpdateOne, UpdateMany, ReplaceOne)):
+    if isinstance(model, (models.UpdateOne, models.UpdateMany, models.ReplaceOne)):
         element = update_statement(
             model.filter,
-            checked_change(model),
-            multi=isinstance(model, UpdateMany),
+            models.checked_change(model),
+            multi=isinstance(model, models.UpdateMany),
             upsert=bool(model.upsert),
             collation=model.collation,
             array_filters=getattr(model, "array_filters", None),
             hint=model.hint,
             sort=getattr(model, "sort", None),
         )
-        return "update", element, not isinstance(model, UpdateMany)
+        return "update", element, not isinstance(model, models.UpdateMany)
     raise TypeError(f"{short(model)} is not a valid request: bulk_write takes InsertOne, UpdateOne, DeleteOne, ...")
 
 

@@ -11,7 +11,7 @@ import bson
 from bson.errors import BSONError
 
 from gmongo import _clock
-from gmongo._documents import DocumentDict
+from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import codes
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
@@ -61,7 +61,8 @@ class CommandRunner:
             request_id = next_request_id()
             buffers = operation.message(request_id, 0 if operation.acknowledged else MORE_TO_COME, body, hello)
             if self._is_enabled():
-                sent = self._publish_started(operation, connection, command, request_id)
+                sent = self._describe_command(operation, connection, command, request_id)
+                self._events.started(sent)
             if attempt.transaction is not None:
                 attempt.transaction.sent()
             limit = connection.socket_timeout if deadline is None else remaining(deadline)
@@ -70,8 +71,9 @@ class CommandRunner:
             else:
                 connection.send(buffers, limit)
             if sent is not None:
+                outcome = self._describe_outcome(operation, reply)
                 ended, sent = sent, None
-                self._publish_end(ended, operation, reply)
+                self._publish_end(ended, *outcome)
             if reply is None:
                 return operation.unacknowledged_result()
             try:
@@ -103,31 +105,26 @@ class CommandRunner:
             self._report_error(error, attempt, connection, None, None)
             raise
 
-    # Events. A succeeded or failed event follows each started event, even after an exception.
-
-    def _publish_started(
+    def _describe_command(
         self, operation: Operation, connection: Connection, command: DocumentDict, request_id: int
     ) -> SentCommand:
         if operation.operation_id is None:
             operation.operation_id = request_id  # a retry keeps the operation ID of the first attempt
         shown = operation.for_monitoring(command)
-        sent = SentCommand(
+        return SentCommand(
             shown, operation.context.database, request_id, operation.operation_id, connection, operation.trace
         )
-        try:
-            self._events.started(sent)
-        except BaseException as error:
-            self._events.failed(sent, _clock.monotonic() - sent.started, error)
-            raise
-        return sent
 
-    def _publish_end(self, sent: SentCommand, operation: Operation, reply: DocumentDict | None) -> None:
-        try:
-            error = None if reply is None or reply.get("ok") == 1 else error_of(reply)
-            shown = {"ok": 1} if reply is None else self._events.monitored_reply(operation.reply_for_monitoring, reply)
-        except BaseException as failure:
-            self._events.failed(sent, _clock.monotonic() - sent.started, failure)
-            raise
+    def _describe_outcome(
+        self, operation: Operation, reply: DocumentDict | None
+    ) -> tuple[PyMongoError | None, Document]:
+        """Return the error and the reply for the events of a command."""
+        if reply is None:
+            return None, {"ok": 1}
+        error = None if reply.get("ok") == 1 else error_of(reply)
+        return error, self._events.monitored_reply(operation.reply_for_monitoring, reply)
+
+    def _publish_end(self, sent: SentCommand, error: PyMongoError | None, shown: Document) -> None:
         duration = _clock.monotonic() - sent.started
         if error is not None:
             self._events.failed(sent, duration, error)

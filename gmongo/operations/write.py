@@ -139,15 +139,6 @@ class _Write(Operation):
     def command(self, hello: Hello) -> DocumentDict:
         return {self.name: self.context.collection, **self._fields}
 
-    def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
-        if self._encoded is None:
-            self._encoded = self.encode(hello)
-        return encode_op_msg(request_id, flags, body, ((_SEQUENCES[self.name], self._encoded),))
-
-    def encode(self, hello: Hello) -> list[bytes]:
-        """Return the encoded statements of the command. A batch first stores its statements in `taken`."""
-        raise NotImplementedError
-
     def decode(self, body: Buffer) -> DocumentDict:
         options = self.context.codec_options
         return bson.decode(body, PLAIN_REPLY if options is DEFAULT_CODEC_OPTIONS else reply_options(options))
@@ -191,6 +182,11 @@ class WriteBatch(_Write):
         if reply.get("ok"):
             self.reply = reply
         return reply
+
+    def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
+        if self._encoded is None:
+            self._encoded = self.encode(hello)
+        return encode_op_msg(request_id, flags, body, ((_SEQUENCES[self.name], self._encoded),))
 
     def encode(self, hello: Hello) -> list[bytes]:
         for kind, used in self._unacknowledged_fields.items():
