@@ -36,12 +36,12 @@ class AttemptOwner(Protocol):
 class Attempt(AttemptState):
     """One attempt of an operation."""
 
-    selector: Selector = WRITABLE  # read preference, or WRITABLE for a write
-    session: Session | None = None  # explicit session, or implicit session of a cursor
-    # server session of the implicit session, which all attempts of the operation share
+    selector: Selector = WRITABLE  # the read preference, or WRITABLE for a write
+    session: Session | None = None  # the explicit session, or the implicit session of a cursor
+    # the server session of an implicit session, which all attempts of the operation share
     server_session: ServerSession | None = None
-    retry: Retry | None = None  # retry state after earlier attempts, or None in the first attempt
-    avoided: frozenset[Address] = frozenset()  # deprioritized servers
+    retry: Retry | None = None  # the retry state after earlier attempts, or None in the first attempt
+    avoided: frozenset[Address] = frozenset()  # the deprioritized servers
 
     def __init__(self, operation: Operation, deadline: float | None) -> None:
         self.operation = operation
@@ -50,7 +50,6 @@ class Attempt(AttemptState):
             self.selector = operation.context.selector
 
     def run(self, executor: AttemptOwner) -> Result:
-        """Select a server, check out a connection, run the command once, and return the result of the operation."""
         topology = executor.topology
         self.epoch = topology.epoch
         operation = self.operation
@@ -76,13 +75,13 @@ class Attempt(AttemptState):
             if operation.retryable and executor.policy.retry_writes and server.supports_retryable_writes:
                 self.is_retryable_write = True
             elif self.retry is not None and operation.retryable and self.retry.maybe_executed:
-                # A server may have executed the write, and this server would not recognize a retry.
+                # A server may have executed the write, and the selected server would not recognize a retry.
                 raise OperationFailure("Selected server does not support retryable writes") from self.retry.error
         if trace is not None:
             trace.selected(server.address, topology)
         connection = server.pool.check_out(limit)
-        # After any exception from here, this attempt must check in the connection. A kill or a timeout may interrupt
-        # the wait for the reply, and the command or an observer may raise an exception.
+        # Check in the connection after any exception: a kill or a timeout may interrupt the wait for the reply,
+        # and the command or an observer may raise an exception.
         try:
             if trace is not None:
                 trace.checked_out(connection)
@@ -111,7 +110,7 @@ class Attempt(AttemptState):
                 server.pool.check_in(connection)
             else:
                 self._check_in(server.pool, connection, pin is not None)
-        except BaseException:  # if an observer is interrupted, the caller does not receive the result
+        except BaseException:  # after the interruption of an observer, the caller does not receive the result
             executor.reap(operation, result)
             raise
         return result
@@ -154,7 +153,7 @@ class Attempt(AttemptState):
             connection.set_ref(True)
 
     def _check_in(self, pool: Pool, connection: Connection, pinned: bool, error: BaseException | None = None) -> None:
-        """Check in the connection. If a cursor or a transaction pins the connection, record the error instead."""
+        """Check in the connection. If the connection is pinned, only record the error in the connection."""
         if pinned:
             connection.record_failure(error)
             return
@@ -173,16 +172,16 @@ class Attempt(AttemptState):
                 self.transaction.observe(reply)
 
     def next_attempt(self, retry: Retry) -> Attempt:
-        """Return the next attempt of the operation. The next attempt uses the same sessions."""
+        """Return the next attempt of the operation, which uses the sessions of this attempt."""
         following = Attempt(self.operation, self.deadline)
         following.session, following.server_session = self.session, self.server_session
         following.retry, following.avoided = retry, retry.failed_on
         return following
 
     def belongs_to_parent(self) -> bool:
-        """Return True if only the parent process may continue the operation after a fork: a write, or a cursor.
+        """Return True if a forked child must not continue the operation: a write, or a read from an open cursor.
 
-        For other reads, drop the implicit session, so that the forked child retries the read with a new session.
+        For other reads, drop the implicit session. The child then retries the read with a new session.
         """
         if self.operation.is_write or self.operation.address is not None:
             return True

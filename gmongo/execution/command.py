@@ -32,20 +32,20 @@ _OrphanTaker: TypeAlias = Callable[[], Callable[[Result], None] | None]
 
 
 class CommandRunner:
-    """Runs the commands of one client. Passes errors and the cluster times of replies to the topology."""
+    """Runner of the commands of one client, which reports errors and cluster times to the topology."""
 
     def __init__(self, topology: Topology, events: CommandEvents, sessions: ServerSessionPool) -> None:
         self._topology = topology
         self._events = events
         self._is_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
-        # Returns the function that kills the cursors of interrupted operations, or None after the client was deleted.
+        # This function returns the function that kills cursors, or None after the deletion of the client.
         self.orphan_taker: _OrphanTaker = lambda: None
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
         """Run one command. After an error, update the connection, session and server before the check-in.
 
-        If `reauthenticates`, this method may authenticate the connection again and repeat the command.
+        If `reauthenticates` is True, the method may authenticate the connection again and repeat the command.
         """
         operation = attempt.operation
         deadline = attempt.deadline
@@ -80,7 +80,7 @@ class CommandRunner:
                 cluster_time = reply.get("$clusterTime")
                 if cluster_time is not None:
                     if CLUSTER_TIME(cluster_time) is not None:
-                        check(reply, TIMES)  # raises the error that names the invalid field
+                        check(reply, TIMES)  # raises an error with the name of the invalid field
                     self._topology.advance_cluster_time(cluster_time)
                 if attempt.session is not None:
                     attempt.observe(reply)
@@ -139,7 +139,7 @@ class CommandRunner:
         sent: SentCommand | None,
         reply: DocumentDict | None,
     ) -> None:
-        """Publish the failed event of `sent`, if any, and apply the error to the connection, session and server.
+        """Apply the error to the connection, session and server. Publish the failed event of `sent`, unless None.
 
         If the operation was interrupted, kill the cursor in `reply`.
         """
@@ -150,11 +150,11 @@ class CommandRunner:
             error = interruption
             raise
         finally:
-            if isinstance(error, ProtocolError):  # later data on this connection is unreliable
+            if isinstance(error, ProtocolError):  # later data on the connection is unreliable
                 connection.mark_unusable(error)
             session = None
             if not connection.usable:
-                # the server may still run the command, although the connection is broken
+                # The server may still run the command, although the connection is unusable.
                 session = attempt.server_session if attempt.session is None else attempt.session.server_session
             if session is not None:
                 operation = attempt.operation
@@ -162,13 +162,12 @@ class CommandRunner:
                 session.dirty = session.dirty or is_own
                 may_have_cursor = operation.opens_cursor or operation.waits_for_documents
                 if not is_own or isinstance(error, NetworkTimeout) or may_have_cursor:
-                    # the reaper later ends the command or kills the cursor
+                    # The session reaper later ends the command or kills the cursor.
                     session.interrupted(connection.address)
                 else:
                     session = None
             if connection.unanswered is not None:
-                # The handler has no strong reference to the client. A connection that waits for the late reply
-                # therefore does not keep a deleted client alive.
+                # Without a strong reference to the client, the handler does not keep a deleted client alive.
                 handler = partial(_handle_late_reply, attempt.operation, connection.address, self.orphan_taker, session)
                 connection.expect_late_reply(handler, _max_time_ended(attempt, error))
             if isinstance(error, PyMongoError):
@@ -178,7 +177,6 @@ class CommandRunner:
             del error  # prevent a reference cycle between this frame and the error
 
     def reap(self, cursor: object) -> None:
-        """Kill the cursor of an interrupted operation, if any."""
         _reap(self.orphan_taker, cursor)
 
 
@@ -191,14 +189,14 @@ def _reap(orphan_taker: _OrphanTaker, cursor: object) -> None:
 def _handle_late_reply(
     operation: Operation, address: Address, taker: _OrphanTaker, session: ServerSession | None, body: Buffer
 ) -> None:
-    """Kill the cursor in a late reply, and record in the session that the reply arrived. Does not switch greenlets."""
+    """Kill the cursor in a late reply, and record the reply in the session, without a switch of greenlets."""
     _reap(taker, operation.late_cursor(body, address))
     if session is not None:
         session.answered(address)
 
 
 def _max_time_ended(attempt: Attempt, error: BaseException | None) -> bool:
-    """Return True if ``maxTimeMS`` has elapsed on the server, so that the late reply arrives soon."""
+    """Return True if the late reply arrives soon, because ``maxTimeMS`` has elapsed on the server."""
     limited = attempt.operation.takes_max_time or attempt.operation.waits_for_documents
     return limited and isinstance(error, NetworkTimeout) and attempt.deadline not in (None, inf)
 

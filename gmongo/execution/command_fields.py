@@ -25,7 +25,7 @@ _PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
 
 
 class CommandFields:
-    """Adds the fields that all kinds of commands have in common."""
+    """Object that adds the common fields to the commands of one client."""
 
     def __init__(self, topology: Topology, sessions: ServerSessionPool) -> None:
         self._topology = topology
@@ -33,11 +33,11 @@ class CommandFields:
         self._api = topology.settings.connection.server_api
 
     def add_fields(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
-        """Add the fields for session, transaction, cluster time, concerns, read preference, deadline and Stable API."""
+        """Add the fields of the session, transaction, concerns, read preference, deadline and Stable API."""
         operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
-        # In a transaction, only the first command has a read concern, and only commit and abort have a write concern.
+        # In a transaction, only the first command has a read concern. Only the last command has a write concern.
         if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
             command["readConcern"] = context.read_concern
         if (
@@ -61,7 +61,7 @@ class CommandFields:
             if session.explicit is not None:
                 cluster_time = newer_cluster_time(cluster_time, session.explicit.cluster_time)
         elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
-            # Acquire the session only now, so that operations have no session during the check-out of a connection.
+            # Operations acquire the session after the check-out, so that a waiting operation needs no session.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
             if attempt.is_retryable_write:
@@ -78,7 +78,7 @@ class CommandFields:
                 and not hello.is_mongos
                 and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
             ):
-                # a directly connected secondary needs this field to allow reads
+                # A directly connected secondary rejects reads without this field.
                 command["$readPreference"] = _PRIMARY_PREFERRED
         if attempt.deadline is not None and attempt.deadline != inf:
             server = self._topology.description.get(connection.address)
@@ -107,7 +107,7 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, hell
 
 
 def _transaction_number(operation: Operation, server_session: ServerSession) -> int:
-    """Return the transaction number of a retryable write, which is equal in all attempts."""
+    """Return the transaction number of a retryable write. All attempts of the write use this number."""
     if operation.transaction_number is None:
         server_session.transaction_number += 1
         operation.transaction_number = bson.Int64(server_session.transaction_number)
@@ -127,5 +127,5 @@ def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, 
     elif "maxTimeMS" in command:
         if operation.waits_for_documents:
             command["maxTimeMS"] = min(command["maxTimeMS"], longest)
-        else:  # remove the limit, which the server would apply to the whole life of the cursor
+        else:  # the server would apply the limit to the whole lifetime of the cursor
             del command["maxTimeMS"]

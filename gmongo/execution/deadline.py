@@ -1,7 +1,7 @@
 """Deadlines of whole operations (Client Side Operations Timeout).
 
-Each operation determines its deadline once, at its start. Deadlines are times of :mod:`gmongo._clock`. An infinite
-deadline (``timeoutMS=0``) sets no limit, but the operation then ignores older timeouts, such as ``socketTimeoutMS``.
+Each operation computes its deadline at its start, as a time of :mod:`gmongo._clock`. With an infinite deadline
+(``timeoutMS=0``), an operation has no time limit, and ignores older timeouts such as ``socketTimeoutMS``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ current_deadline = _current.get
 
 
 def deadline_after(seconds: float | None, option: str) -> float | None:
-    """Return the deadline in `seconds` from now. For 0 (no limit), return infinity. For None (not set), return None."""
+    """Return the time `seconds` from now as a deadline: infinity for 0 (no limit), and None for None (not set)."""
     if seconds is None:
         return None
     return seconds_of((seconds, option), _clock.monotonic() + seconds) if seconds else inf
@@ -53,13 +53,13 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
             orders.insert_one(order)
             customers.update_one(filter, update)
 
-    The limit includes server selection, the connection check-out, the network, the work of the server, and retries. The
-    error of an interrupted operation has ``error.timeout`` set to True. A nested block can only shorten the limit.
+    The limit includes server selection, the connection check-out, the network, the command on the server, and retries.
+    After the timeout of an operation, ``error.timeout`` is True. A nested block can only shorten the limit.
 
     Specification: Client Side Operations Timeout.
 
     :param seconds: time limit in seconds. 0 means no limit, and disables older timeouts such as ``socketTimeoutMS``.
-        None changes nothing.
+        None keeps the current time limit.
     :raises TypeError: `seconds` is not a number.
     :raises ValueError: `seconds` is negative.
     """

@@ -39,7 +39,7 @@ _UNOBSERVED: AbstractContextManager[None] = nullcontext()
 
 
 class Executor:
-    """Runs the operations of one client. `TracedExecutor` overrides the methods that notify the observers."""
+    """Executor of the operations of one client. `TracedExecutor` overrides the methods that notify observers."""
 
     observers: Observers | None = None
 
@@ -50,20 +50,20 @@ class Executor:
         self.run_command: Callable[[Attempt, Connection], Result] = self.commands.run
         self.policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
-        self._limit_option = "timeoutMS"  # option that sets `_timeout`, for error messages
+        self._limit_option = "timeoutMS"  # the option that sets `_timeout`, for error messages
         self._is_for_operation = False  # True if the executor runs a single operation with its own `timeout_ms`
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
-        # waiting greenlet -> name of its operation, start of the backoff
+        # The keys are waiting greenlets. The values are the operation name and the start time of the backoff.
         self.backing_off: dict[greenlet, tuple[str, float]] = {}
-        self.number = next(_numbers)  # number of the client in the process, for logs
+        self.number = next(_numbers)  # the number of the client in the process, for log messages
         register_after_fork(self.sessions)
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         """Run an operation with retries, and return its result.
 
-        :param session: explicit session, or session of a cursor; None uses the bound session or an implicit session.
-        :param deadline: deadline of the operation; None uses :func:`gmongo.timeout`, or ``timeoutMS`` from now.
+        :param session: an explicit session, the session of a cursor, or None for the bound or an implicit session.
+        :param deadline: the deadline of the operation; None uses :func:`gmongo.timeout`, or ``timeoutMS`` from now.
         """
         if deadline is None:
             deadline = current_deadline()
@@ -85,11 +85,11 @@ class Executor:
                     retry = attempt.retry = attempt.retry or Retry(self.policy, deadline)
                     retry.failed(error, attempt)
                 else:
-                    # A cleanup command deposits nothing, because its success does not indicate less load.
+                    # A cleanup command deposits no token, because its success does not indicate less load.
                     if self._bucket.missing and operation.retries_overload:
                         self._bucket.deposit(1 if attempt.retry is None else 11)
                     return result
-                # Wait outside of the `except` block, so that the error does not become the context of other exceptions.
+                # Inside the `except` block, the error would become the context of exceptions from the backoff.
                 attempt = self._next_attempt(attempt, retry)
         finally:
             if attempt.retry is not None:
@@ -100,7 +100,7 @@ class Executor:
                 attempt.session.end_use()
 
     def _next_attempt(self, attempt: Attempt, retry: Retry) -> Attempt:
-        """Wait for the backoff, and return the next attempt, or raise the error for the application."""
+        """Wait for the backoff, and return the next attempt. Without a retry, raise the error of the operation."""
         operation = attempt.operation
         if retry.delay is None:
             raise retry.error
@@ -111,10 +111,10 @@ class Executor:
         return attempt.next_attempt(retry)
 
     def _will_retry(self, operation: Operation, error: PyMongoError) -> None:
-        """Notify the observers of a failed attempt that the executor will retry."""
+        """Notify the observers that the executor will retry an operation after `error`."""
 
     def _wait(self, seconds: float, operation: Operation) -> None:
-        """Wait for a backoff without a connection. A kill or a timeout ends the wait immediately."""
+        """Wait for a backoff, without a checked-out connection. A kill or a timeout interrupts the wait."""
         if seconds > 0:
             self.overload.slept += seconds
             me = getcurrent()
@@ -122,29 +122,27 @@ class Executor:
             try:
                 sleep(timer_delay(seconds))
             finally:
-                del self.backing_off[me]
-                # prevent a reference cycle between this frame and a thrown exception
-                del me
+                del self.backing_off[me], me  # delete `me`, because a thrown exception refers to this frame
 
     def reap(self, operation: Operation, result: Result) -> None:
-        """If `result` is an open cursor, kill the cursor, because the interrupted caller does not receive `result`."""
+        """Kill the cursor in `result`, if any, because the interrupted caller does not receive `result`."""
         if operation.opens_cursor and result is not None and operation.keeps_cursor_open(result):
             self.commands.reap(result)
 
     def operation_scope(
         self, name: str, context: OperationContext, session: SessionHandle | None
     ) -> AbstractContextManager[OperationTrace | None]:
-        """Return the context manager for a bulk write. It yields the trace of the bulk write, or None."""
+        """Return the context manager for a bulk write, which yields the trace of the bulk write, or None."""
         return _UNOBSERVED
 
     def transaction_started(self, transaction: Transaction) -> None:
-        """Notify the observers that a transaction started."""
+        """Notify the observers of the start of a transaction."""
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
         """Notify the observers of the commit, abort or failure of a transaction."""
 
     def deadline(self) -> float | None:
-        """Return the deadline of an operation that begins now. None means no limit."""
+        """Return the deadline of an operation that starts now, or None for an operation without a time limit."""
         deadline = current_deadline()
         if self._timeout is None or (deadline is not None and not self._is_for_operation):
             return deadline
@@ -153,7 +151,7 @@ class Executor:
 
     @property
     def has_limit(self) -> bool:
-        """True if ``timeoutMS`` or :func:`gmongo.timeout` is set now, even to 0 (no limit)."""
+        """True if ``timeoutMS`` or :func:`gmongo.timeout` is set, even to 0 (no limit)."""
         return self._timeout is not None or current_deadline() is not None
 
     @property
@@ -162,7 +160,7 @@ class Executor:
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
-        """Return an executor with another timeout in seconds. 0 means no limit, None keeps the current timeout."""
+        """Return an executor with another timeout in seconds. 0 disables, and None keeps the current timeout."""
         if timeout is None or timeout == self._timeout:
             return self
         limited = copy(self)
@@ -170,7 +168,7 @@ class Executor:
         return limited
 
     def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
-        """Return an executor for one operation with its own timeout. 0 means no limit, None keeps the timeout."""
+        """Return an executor for an operation with its own timeout. 0 disables, and None keeps the timeout."""
         timeout = checked_timeout("timeout_ms", timeout_ms)
         if timeout is None:
             return self
@@ -181,7 +179,7 @@ class Executor:
         return limited
 
     def fresh_deadline(self) -> float | None:
-        """Return a new deadline, ``timeoutMS`` from now, for the cleanup after an operation."""
+        """Return the deadline ``timeoutMS`` from now, for a cleanup command after an operation."""
         return deadline_after(self._timeout, self._limit_option)
 
     @property

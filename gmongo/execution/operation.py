@@ -20,11 +20,11 @@ from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
 from gmongo.wire.reply_schema import Check, unexpected
 
-Result: TypeAlias = Any  # the result of an operation: a document, a value or an open cursor
+Result: TypeAlias = Any  # the result of an operation, such as a document or an open cursor
 
 
 def required_field(reply: Document, name: str, check: Check, document_name: str = "a reply") -> Value:
-    """Return the checked value of a field that a reply must have, or raise ProtocolError."""
+    """Return the value of a required field. Raise ProtocolError if the field is absent or invalid."""
     if name not in reply:
         raise ProtocolError(f"{document_name} lacks the field {name}: {short(reply)}")
     value = reply[name]
@@ -36,7 +36,7 @@ def required_field(reply: Document, name: str, check: Check, document_name: str 
 
 @dataclass(slots=True)
 class OperationContext:
-    """Namespace and options of operations. All operations of a collection share one context, which never changes."""
+    """Namespace and options of operations. All operations of a collection share one immutable context."""
 
     database: str
     collection: str = ""  # empty for a database or a client
@@ -50,7 +50,7 @@ class OperationContext:
 
 
 class Operation:
-    """Base class of operations. An operation builds one command, for each attempt again, and reads the reply."""
+    """Base class of operations. An operation builds the command of each attempt, and reads the reply."""
 
     name: ClassVar[str]
     is_write: ClassVar[bool] = False
@@ -59,11 +59,11 @@ class Operation:
     waits_for_server: ClassVar[bool] = True  # True if the operation waits while the server at `address` is Unknown
     acknowledged: bool = True  # True if the server sends a reply
     takes_session: bool = True  # False for unacknowledged writes and cleanup commands, which use no session
-    operation_id: int | None = None  # the operation ID in command events. One bulk write has one operation ID
+    operation_id: int | None = None  # the ID in command events, which is equal for all commands of a bulk write
     takes_read_concern: ClassVar[bool] = False
     takes_write_concern: bool = False
     concern_first: ClassVar[bool] = False  # True if a write concern error has priority over the error of the command
-    transaction_number: int | None = None  # set by the executor. The server recognizes a retried write by this number
+    transaction_number: int | None = None  # the number by which the server recognizes a retried write
     is_generic: ClassVar[bool] = False  # True for a command of `Database.command`, which may read or write
     retries_overload: ClassVar[bool] = True  # True if the operation is retried after overload errors
     ends_transaction: ClassVar[bool] = False  # True if the operation commits or aborts a transaction
@@ -72,9 +72,9 @@ class Operation:
     opens_cursor: bool = False  # True if the result may be an open cursor
     pins_connection: bool = False  # True if the connection stays pinned to the cursor even without a load balancer
     pin: PinnedConnection | None = None  # the pinned connection on which the operation must run, or None
-    in_background: bool = False  # True for a background greenlet, which must not keep the event loop alive
-    selector_is_explicit: bool = False  # True if the read preference of the transaction does not apply
-    trace: OperationTrace | None = None  # record of the progress for the observers of the client, or None
+    in_background: bool = False  # True if the operation must not keep the event loop alive
+    selector_is_explicit: bool = False  # True to ignore the read preference of the transaction
+    trace: OperationTrace | None = None  # the progress for the observers of the client, or None
 
     __slots__ = ("__dict__", "context")
 
@@ -88,22 +88,22 @@ class Operation:
 
     @property
     def collection(self) -> str:
-        """Collection name for observers, empty for the database ``admin``, and for commands without a collection."""
+        """Collection name for observers. Commands without a collection, and on ``admin``, have an empty name."""
         collection = self.context.collection
         return "" if collection.startswith("$cmd") or self.context.database == "admin" else collection
 
     @property
     def is_causally_consistent(self) -> bool:
-        """True if causal consistency applies to the operation, which is a read with a read concern or a write."""
+        """True if causal consistency applies to the operation: a write, or a read with a read concern."""
         return self.takes_read_concern or self.is_write
 
     @property
     def needs_retry_writes(self) -> bool:
-        """True if the client retries the operation after a ``RetryableError`` only if ``retryWrites`` is set."""
+        """True if retries of the operation after a ``RetryableError`` require ``retryWrites``."""
         return self.is_write or self.takes_write_concern
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Return the command without the fields that the executor adds. The first field has the command name."""
+        """Return the command without the common fields. The first field is the command name."""
         raise NotImplementedError
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
@@ -111,7 +111,7 @@ class Operation:
         return encode_op_msg(request_id, flags, body)
 
     def for_monitoring(self, command: DocumentDict) -> DocumentDict:
-        """Return the command that events and logs show, including the document sequences of its message."""
+        """Return the command for events and logs, including the document sequences of its message."""
         return command
 
     def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
@@ -128,15 +128,15 @@ class Operation:
         return None
 
     def keeps_cursor_open(self, result: Result) -> bool:
-        """Return True if `result` is an open cursor, to which a connection may stay pinned."""
+        """Return True if `result` is an open cursor, so that the connection may stay pinned to the cursor."""
         return False
 
     def orphaned_cursor(self, reply: DocumentDict, address: Address) -> object:
-        """Return the cursor that the reply to an interrupted operation opened, or None."""
+        """Return the open cursor in the reply to an interrupted operation, or None."""
         return None
 
     def late_cursor(self, body: Buffer, address: Address) -> object:
-        """Return the cursor that a late reply to an interrupted operation opened, or None."""
+        """Return the open cursor in a late reply to an interrupted operation, or None."""
         return None
 
     def pinned(self, result: Result, pin: PinnedConnection) -> Result:
@@ -144,7 +144,7 @@ class Operation:
         return result
 
     def selector_in_transaction(self, transaction: Transaction) -> Selector:
-        """Return the server selector of this operation in a transaction. All reads must use the primary."""
+        """Return the server selector for a transaction, in which all reads must use the primary."""
         if self.is_write:
             return WRITABLE
         selector = self.context.selector if self.selector_is_explicit else transaction.settings.selector
@@ -153,5 +153,5 @@ class Operation:
         return selector
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        """Notify the transaction of an error. `overloaded` is True if an overloaded server rejected the command."""
+        """Notify the transaction of an error. `overloaded` is True after a rejection by an overloaded server."""
         transaction.failed(error)
