@@ -25,7 +25,7 @@ _RESULTS = {"insert": "insertResults", "update": "updateResults", "delete": "del
 
 @dataclass(eq=False, repr=False)
 class ClientBulk:
-    """One call of `MongoClient.bulk_write`. `fields` are optional fields of every command, such as ``let``."""
+    """Client bulk write. Every command contains `fields`, the optional fields such as ``let``."""
 
     executor: Executor
     cursor_killer: CursorKiller
@@ -106,7 +106,7 @@ class ClientBulk:
             reply: CursorReply | None = self.executor.run(batch, session, self._deadline)
             return reply
         except errors.WriteConcernError:
-            # A server that is stepping down or shutting down executed the writes, and replied with the results.
+            # The server executed the writes and sent the results, but is stepping down or shutting down.
             if batch.reply is None:
                 raise
             opened: CursorReply = batch.result(batch.reply, ("", None))
@@ -155,7 +155,7 @@ class ClientBulk:
 
 
 def _is_server_error(error: Exception) -> bool:
-    """Return True if the server replied with the error, or if the connection failed after server selection."""
+    """Return True if the server sent the error, or if the connection failed after server selection."""
     if isinstance(error, errors.ServerSelectionTimeoutError):
         return False
     return isinstance(error, (errors.OperationFailure, errors.ConnectionFailure))

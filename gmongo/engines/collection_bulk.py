@@ -1,4 +1,4 @@
-"""Collection bulk writes: group statements of one kind to runs, split runs into batches, and add up the replies."""
+"""Collection bulk writes: group statements by command, split the groups into batches, and add up the replies."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from gmongo.operations.write import (
 )
 from gmongo.wire.message import next_request_id
 
-# Statement: the name of the command, the element of the list in the command, and True if the write is retryable.
+# The command name, the statement in the form of the command, and True if the write is retryable.
 _Statement = tuple[str, Document, bool]
 
 
 def statement_of(model: object) -> _Statement:
-    """Convert a write model to a statement: an element of an insert, update or delete command."""
+    """Convert a write model to a statement of an insert, update or delete command."""
     if isinstance(model, models.InsertOne):
         models.check_is_mapping("document", model.document)
         ensure_id(model.document)
@@ -57,7 +57,7 @@ def statement_of(model: object) -> _Statement:
 
 @dataclass(eq=False, repr=False)
 class _Run:
-    """Statements of one kind that commands send together, with the index of each statement in the request list."""
+    """Consecutive statements for one kind of command, with the index of each statement in the request list."""
 
     kind: str
     elements: list[Document] = field(default_factory=list)
@@ -71,18 +71,18 @@ class _Run:
 
 
 def insert_run(documents: list[Value]) -> _Run:
-    """Return the single run of `insert_many`."""
+    """Return the run of `insert_many`, which has no other runs."""
     return _Run("insert", documents, list(range(len(documents))))
 
 
 def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
-    """Yield runs: consecutive statements of one kind, or all statements of one kind if not `ordered`."""
+    """Group consecutive statements of one kind, or without `ordered`, all statements of one kind."""
     numbered = enumerate(with_checkpoints(statements))
     if not ordered:
         by_kind = {kind: _Run(kind) for kind in ("insert", "update", "delete")}
         for index, (kind, element, retryable) in numbered:
             by_kind[kind].add(index, element, retryable)
-        yield from by_kind.values()  # for an empty run, the driver sends no command
+        yield from by_kind.values()  # the driver sends no command for an empty run
         return
     for kind, group in groupby(numbered, lambda each: each[1][0]):
         run = _Run(kind)
@@ -92,7 +92,7 @@ def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
 
 
 class Bulk:
-    """One call of `Collection.bulk_write` or `Collection.insert_many`. Observers see `name` as the operation's name."""
+    """Bulk write of a collection. Observers receive `name`, the operation name in the API specifications."""
 
     def __init__(
         self, context: OperationContext, *, name: str, ordered: bool, fields: Document, acknowledged: bool
@@ -107,7 +107,7 @@ class Bulk:
         # Servers reject `let` in an insert command, because an insert evaluates no expressions.
         self._insert_fields = {name: value for name, value in self._fields.items() if name != "let"}
         self._acknowledged = acknowledged
-        # Ordered writes stop at the first error. Even with w=0, all commands except the last therefore need a reply.
+        # Ordered writes stop at the first error. Therefore only the last command with w=0 needs no reply.
         self._needs_replies = acknowledged or ordered
         self._operation_id = next_request_id()
         self._interrupted = False
@@ -120,7 +120,7 @@ class Bulk:
         }
 
     def execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> DocumentDict:
-        """Run all writes. Return the sum of the replies (for unacknowledged writes, {}), or raise BulkWriteError."""
+        """Run all writes. Return the sum of the replies, or {} for unacknowledged writes, or raise BulkWriteError."""
         with executor.operation_scope(self._name, self._context, session) as self._trace:
             return self._execute(executor, runs, session)
 
@@ -148,7 +148,7 @@ class Bulk:
         return self.outcome
 
     def _fields_of(self, runs: Iterable[_Run]) -> dict[str, set[str]]:
-        """Return the field names of all commands and statements, by command name. The first batch checks the names."""
+        """Return the field names of all commands and statements, keyed by command name, for the first batch."""
         used: dict[str, set[str]] = {}
         for run in runs:
             if run.kind == "insert":
@@ -159,13 +159,13 @@ class Bulk:
 
     @property
     def _is_stopped(self) -> bool:
-        """True if the driver sends no further batch, because an ordered write or the retry of a batch failed."""
+        """True if the driver sends no further batch: an ordered write, or the retry of a batch, has failed."""
         return self._interrupted or (self._ordered and bool(self.outcome["writeErrors"]))
 
     def _write(
         self, executor: Executor, run: _Run, session: SessionHandle | None, deadline: float | None, is_last: bool
     ) -> None:
-        """Send the statements of one run in batches. `is_last` is True for the last run of the bulk write."""
+        """Send the statements of a run in batches. `is_last` is True for the last run of the bulk write."""
         statements = Statements(run.kind, run.elements, self._context.codec_options)
         offset = 0
         while offset < len(run.elements):
@@ -198,8 +198,8 @@ class Bulk:
         except WriteConcernError:
             if batch.reply is None:
                 raise
-            # A server that is stepping down executed the writes. If the writes are retryable, the error comes from the
-            # retry, and the driver sends no further batch.
+            # The server executed the writes, but is stepping down. For retryable writes, the error comes from
+            # the retry, and the driver sends no further batch.
             self._interrupted = batch.transaction_number is not None
             return batch.reply
         return reply

@@ -17,17 +17,17 @@ from gmongo.wire.address import address_text
 from gmongo.wire.reply import Batch
 from gmongo.wire.timeout import interrupt_after, limit_text, remaining
 
-_DECODED = 1024 * 1024  # bytes: the maximum total size of waiting batches that are decoded in advance
-MAX_BYTES = 32 * 1024 * 1024  # the default maximum size of all waiting batches together
+_DECODED = 1024 * 1024  # the maximum total size of waiting batches that are decoded in advance, in bytes
+MAX_BYTES = 32 * 1024 * 1024  # the default maximum total size of all waiting batches, in bytes
 
 
 @dataclass(eq=False, repr=False)
 class ReadAhead:
-    """Batches of one cursor that were fetched, or are being fetched, before the application needs them.
+    """Batches of one cursor that the driver fetches before the application needs the batches.
 
-    A new greenlet fetches each batch. The greenlet does not refer to the cursor, so that the cursor can be
-    garbage-collected during a fetch. The greenlet and the cursor share the session and the pinned connection, and the
-    last owner releases both. Without a `session`, each fetch has a new implicit session.
+    A new greenlet fetches each batch. The greenlet does not refer to the cursor, so that Python can free the cursor
+    during a fetch. The greenlet and the cursor share the session and the pinned connection. The last owner releases
+    the session and the connection. Without a session, each fetch has a new implicit session.
     """
 
     _executor: Executor
@@ -69,7 +69,7 @@ class ReadAhead:
         return reply
 
     def start(self, needed: bool = False) -> bool:
-        """Start to fetch the next batch without a switch, and return True. For a `needed` batch, ignore the limits."""
+        """Start to fetch the next batch, without a switch, and return True. A `needed` batch may exceed the limits."""
         is_fetching = self._greenlet is not None and not self._greenlet.ready()
         if is_fetching or self._operation is None or self._error is not None:
             return False
@@ -81,7 +81,7 @@ class ReadAhead:
         return room or needed
 
     def end(self) -> int:
-        """Discard the fetched batches without a switch, and request no further batches. Finalisers may call it.
+        """Discard the fetched batches, and stop requesting batches, without a switch of greenlets.
 
         :returns: the ID of the cursor if the cursor may still be open on the server, or 0.
         """
@@ -90,7 +90,7 @@ class ReadAhead:
         return self.cursor_id
 
     def stop(self) -> None:
-        """End the read-ahead without a switch. An interrupted fetch closes its connection."""
+        """Stop the read-ahead without a switch. An interrupted fetch closes its connection."""
         self.end()
         greenlet, self._greenlet = self._greenlet, None
         if greenlet is not None:
@@ -106,7 +106,7 @@ class ReadAhead:
             session.share()
         self._reading.add(self)
         try:
-            # The process may have been forked before the greenlet started.
+            # The process may have forked before the start of the greenlet.
             refuse_inherited(self._epoch, self._executor)
             self._store_reply(operation, self._executor.run(operation, session, self._deadline))
         except Exception as error:
@@ -121,15 +121,15 @@ class ReadAhead:
             if pin is not None:
                 pin.release()
         if self.start():
-            sleep(0)  # the new greenlet sends the next getMore before this greenlet decodes documents
+            sleep(0)  # let the new greenlet send the next getMore before the decoding
         if not self._is_awaited and self._arrived:
             self._decode(*self._arrived[-1])
 
     def _decode(self, reply: CursorReply, size: int) -> None:
         """Decode a new batch in advance, while the application waits for another event.
 
-        Decoded documents need several times the memory of their BSON, and access outside of processor caches is slow.
-        Therefore the driver decodes only small batches in advance.
+        Decode only small batches, because decoded documents need several times the memory of their BSON, and large
+        documents do not fit into the processor caches.
         """
         batch, work = reply.batch, LongWork()
         if not isinstance(batch, Batch) or self._raw or size * len(self._arrived) > _DECODED:
@@ -153,10 +153,10 @@ class ReadAhead:
         return AutoReconnect(f"{self._address}: the read-ahead of a batch was interrupted")
 
     def _wait(self, deadline: float | None) -> None:
-        """Wait until the fetch in progress has ended, or raise NetworkTimeout at the deadline."""
+        """Wait for the fetch in progress, or raise NetworkTimeout at the deadline."""
         greenlet = self._greenlet
         assert greenlet is not None
-        # If the whole cursor has a deadline, this deadline already limits the fetch.
+        # A deadline of the whole cursor already limits the fetch.
         left = remaining(deadline) if self._deadline is None else None
         keep_alive = keep_loop_alive()  # the fetching greenlet does not keep the event loop alive
         self._is_awaited = True
@@ -180,7 +180,7 @@ def checked_read_ahead_limits(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_session(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation for an explicit session, because the application determines its order of commands."""
+    """Raise InvalidOperation for an explicit session, in which the application sets the order of commands."""
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
             "a cursor in an explicit session cannot read ahead: a session runs one command at a time, in the order of "
@@ -189,9 +189,9 @@ def check_session(session: SessionHandle | None) -> None:
 
 
 def refuse_inherited(epoch: int, executor: Executor) -> None:
-    """Raise AutoReconnect if the process was forked after the `epoch` in which the cursor was opened.
+    """Raise AutoReconnect if the process has forked since the `epoch` of the cursor.
 
-    If the child and the parent read one cursor, each process misses the documents that the other process reads.
+    If the child and the parent read one cursor, each process receives only a part of the documents.
     """
     if epoch != executor.epoch:
         raise AutoReconnect("the cursor was opened before a fork, and belongs to the parent process")
@@ -203,7 +203,7 @@ def document_count(batch: list[object] | Batch) -> int:
 
 
 def size_of_next(batch_size: int, left: int | None) -> int:
-    """Return the `batchSize` of the next `getMore`. If the batch size is 0, the server chooses the batch size."""
+    """Return the `batchSize` of the next `getMore` for at most `left` documents. For 0, the server chooses the size."""
     if left is None:
         return batch_size
     return min(batch_size, left) if batch_size else left

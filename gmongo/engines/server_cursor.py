@@ -15,8 +15,7 @@ from gmongo import _clock
 from gmongo._background import LongWork
 from gmongo._documents import Value
 from gmongo._server_facts import codes
-from gmongo.engines.cursor_killer import CursorKiller
-from gmongo.engines.cursor_resources import CursorResources
+from gmongo.engines.cursor_killer import CursorKiller, CursorResources
 from gmongo.engines.read_ahead import ReadAhead, document_count, refuse_inherited, size_of_next
 from gmongo.engines.turn import Turn
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
@@ -72,7 +71,7 @@ class ServerCursor:
 
     @property
     def alive(self) -> bool:
-        """True if the cursor may have more documents, in the buffer or on the server."""
+        """True if the buffer or the server may contain more documents of the cursor."""
         return length_hint(self.documents) > 0 or self._batch is not None or self.resources.cursor_id != 0
 
     @property
@@ -82,12 +81,12 @@ class ServerCursor:
 
     @property
     def has_buffered_documents(self) -> bool:
-        """True if the current batch contains documents that the application has not received."""
+        """True if the current batch contains documents for the application."""
         return length_hint(self.documents) > 0 or (self._batch is not None and self._batch.has_more)
 
     @property
     def awaits(self) -> bool:
-        """True if the server waits for new documents before the reply to a `getMore` (``maxAwaitTimeMS``)."""
+        """True if the server delays the reply to a `getMore` until new documents arrive (``maxAwaitTimeMS``)."""
         return self.max_await_time_ms is not None
 
     def set_batch_size(self, batch_size: int) -> None:
@@ -96,7 +95,7 @@ class ServerCursor:
             self.resources.ahead.batch_size = batch_size
 
     def read_ahead(self, batches: int, max_bytes: int) -> None:
-        """Fetch the next batches while the application uses the current batch, within the given limits."""
+        """Fetch the next batches, up to the limits, while the application uses the current batch."""
         resources = self.resources
         if resources.cursor_id == 0:
             return
@@ -115,37 +114,36 @@ class ServerCursor:
         return ReadAhead(self._executor, reading, operation, session, self.deadline, self.batch_size, left)
 
     def _fetch_ahead(self) -> None:
-        """Send the next `getMore` now, because the application may block the event loop afterwards."""
+        """Send the next `getMore` now, because the application may then block the event loop."""
         if self.resources.ahead is not None and self.resources.ahead.start():
             sleep(0)
 
     def next_document(self) -> Value:
-        """Return the next document, or raise StopIteration."""
         if self.advance():
             return next(self.documents)
         raise StopIteration
 
     def try_next_document(self) -> Value:
-        """Return the next document. Send at most one `getMore`, and return None if no document is then available."""
+        """Return the next document, or None if no document is available after at most one `getMore`."""
         return next(self.documents) if self.advance(at_most_once=True) else None
 
     def advance(self, at_most_once: bool = False) -> bool:
-        """Make the next document available in :attr:`documents`, or return False. Only one greenlet at a time fetches.
+        """Store the next documents in :attr:`documents`, and return True. Return False at the end of the cursor.
 
-        If `at_most_once`, return False after an empty batch. A tailable cursor always does.
+        If `at_most_once`, or if the cursor is tailable, also return False after an empty batch.
         """
         deadline = self.deadline
         while not length_hint(self.documents):
             if self.has_ended:
                 return False
             if deadline is None:
-                deadline = self._executor.deadline()  # all steps of this iteration share one deadline
+                deadline = self._executor.deadline()  # all steps of an iteration share one deadline
             if not self._step(deadline) and (at_most_once or self.tailable):
                 return False
         return True
 
     def _step(self, deadline: float | None) -> bool:
-        """Decode documents, fetch a batch, or wait for the greenlet that fetches. Return False after an empty batch."""
+        """Decode documents, fetch a batch, or wait for another reader. Return False after an empty batch."""
         if self._turn is not None:
             return self._turn.wait(deadline)
         with Turn(self) as turn:
@@ -156,14 +154,14 @@ class ServerCursor:
         return turn.has_documents
 
     def _decode_more(self, batch: Batch) -> None:
-        self._work.checkpoint()  # an application that only iterates over documents would otherwise block the event loop
+        self._work.checkpoint()  # a loop of the application over the documents must not block the event loop
         try:
             if self.raw:
                 raw = batch.raw()
                 run = [raw] if raw else []
             else:
                 run = batch.decode_run()
-        except (PyMongoError, BSONError):  # other errors come from a decoder of the application, and may be temporary
+        except (PyMongoError, BSONError):  # an error of a custom type decoder may be temporary
             self.drop()
             raise
         if self._batch is batch:  # a concurrent rewind() may have dropped the batch
@@ -173,12 +171,11 @@ class ServerCursor:
             self.retrieved += len(run)
 
     def _fetch(self, deadline: float | None) -> bool:
-        """Fetch the next batch. Return False if the batch is empty."""
         if self._interrupted:
             where = address_text(self.resources.address)
             raise AutoReconnect(f"{where}: a getMore was interrupted, which has ended the cursor early")
         if self.exhaust:
-            self._work.checkpoint()  # let other greenlets run, even if the next replies have already arrived
+            self._work.checkpoint()  # let other greenlets run, even if many replies have arrived
         refuse_inherited(self.resources.epoch, self._executor)
         left = None
         if self.limit:
@@ -190,7 +187,7 @@ class ServerCursor:
         try:
             reply = self._next_reply(left, deadline)
         except InvalidOperation:
-            raise  # the driver rejected the command and did not send it, so the state is unchanged
+            raise  # the driver rejected the command before the send, and the cursor is unchanged
         except BaseException as error:
             if self._was_closed(session):
                 if not isinstance(error, PyMongoError):
@@ -203,14 +200,14 @@ class ServerCursor:
         return self.has_buffered_documents
 
     def _was_closed(self, session: SessionHandle | None) -> bool:
-        """Return True if another greenlet closed the cursor during the current `getMore`, which used `session`."""
+        """Return True if another greenlet closed the cursor during a `getMore` in `session`."""
         if self.resources.cursor_id:
             return False
         self.resources.end_late_session(session)
         return True
 
     def _next_reply(self, left: int | None, deadline: float | None) -> CursorReply:
-        """Return the next reply, from the read-ahead object or by a `getMore` for at most `left` documents."""
+        """Return the next reply from the read-ahead object, or from a `getMore` for at most `left` documents."""
         if self.resources.ahead is not None:
             return self.resources.ahead.next(deadline)
         kind = ExhaustGetMore if self.exhaust else GetMore
@@ -234,13 +231,13 @@ class ServerCursor:
         )
 
     def _on_failure(self, error: BaseException) -> bool:
-        """Update the state after a failed `getMore`. Return True if the iteration ends without an error."""
+        """Update the cursor after a failed `getMore`. Return True if the iteration stops without an error."""
         resources = self.resources
         if resources.ahead is not None:
             resources.ahead.stop()
         if isinstance(error, OperationFailure):
             is_gone = error.code in codes.CURSOR_GONE
-            if is_gone or self.exhaust:  # in an exhaust stream, an error also ends the cursor
+            if is_gone or self.exhaust:  # an error ends an exhaust cursor
                 resources.cursor_id = 0
             if resources.pin is None or self.exhaust:  # a pinned cursor keeps its connection until close()
                 self.close()
@@ -254,7 +251,7 @@ class ServerCursor:
         return False
 
     def _store_batch(self, reply: CursorReply) -> None:
-        """Store the batch of a reply. :attr:`retrieved` counts only decoded documents."""
+        """Store the batch of a reply. The attribute :attr:`retrieved` counts only decoded documents."""
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):
             self._batch = reply.batch if reply.batch.has_more else None
@@ -267,7 +264,7 @@ class ServerCursor:
         self.resources.renew(reply)
 
     def close(self) -> None:
-        """Close the cursor if the cursor is still open on the server. Buffered documents remain available."""
+        """Close the cursor on the server. Buffered documents remain available."""
         self._interrupted = False
         self.resources.close()
 
@@ -279,8 +276,8 @@ class ServerCursor:
             self.close()
 
     def drop(self) -> None:
-        """Discard buffered documents, and hand the cursor to the cursor killer, without I/O and without a switch."""
-        # Exhaust the iterator, because an iteration in progress may still use it.
+        """Discard buffered documents, and let the cursor killer close the cursor, without I/O or a switch."""
+        # Exhaust the iterator, because an iteration in progress may still use the iterator.
         for _document in self.documents:
             pass
         self._batch = None

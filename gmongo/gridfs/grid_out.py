@@ -134,9 +134,8 @@ class GridOut(FileProperties, io.IOBase):
         :raises ValueError: `batches` or `max_bytes` is less than 1.
         :raises InvalidOperation: the file uses an explicit session. An explicit session runs one command at a time.
         """
-        allowance = checked_read_ahead_limits(batches, max_bytes)
         check_read_ahead(self._session)
-        self._ahead = allowance
+        self._ahead = checked_read_ahead_limits(batches, max_bytes)
         return self
 
     def read(self, size: int = -1) -> bytes:
