@@ -80,8 +80,8 @@ class Attempt(AttemptState):
         if trace is not None:
             trace.selected(server.address, topology)
         connection = server.pool.check_out(limit)
-        # Check in the connection after any exception: a kill or a timeout may interrupt the wait for the reply,
-        # and the command or an observer may raise an exception.
+        # Check in the connection after any exception. A kill or a timeout may interrupt the wait for the reply.
+        # The command or an observer may raise an exception.
         try:
             if trace is not None:
                 trace.checked_out(connection)

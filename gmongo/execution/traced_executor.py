@@ -83,8 +83,8 @@ class TracedExecutor(Executor):
                 result = self._run_part(trace, operation, session, deadline)
             return result
         except BaseException:
-            # If `result` is set, the exception interrupted an observer after the success of the operation.
-            self.reap(operation, result)
+            if result is not None:  # the exception interrupted an observer after the success of the operation
+                self.reap(operation, result)
             raise
         finally:
             operation.__dict__.pop("decode", None)

@@ -47,12 +47,12 @@ class Limits(NamedTuple):
     batch_size: int  # of a message with several operations. A message with one operation may be larger
 
 
-# The assumed limits before the hello reply of the server. All servers since MongoDB 3.6 have these limits.
+# The limits of all servers since MongoDB 3.6, which the driver assumes before the hello reply of the server.
 USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE)
 
 
 class Write:
-    """One encoded operation of a client bulk write. `index` is the index of the model in the argument ``models``."""
+    """Encoded operation of a client bulk write. `index` is the index of the write model in the request list."""
 
     __slots__ = ("document", "encoded", "index", "kind", "multi", "namespace", "stored")
 
@@ -72,7 +72,7 @@ class Write:
         return self.document["document"].get("_id")
 
     def set_namespace_index(self, namespace_index: int) -> None:
-        """Set the first field to the index of the namespace in ``nsInfo``, in the document and in the encoded bytes."""
+        """Set the first field of the document and of the encoded bytes to an index in ``nsInfo``."""
         self.document[self.kind] = namespace_index
         start = 4 + 1 + len(self.kind) + 1
         number = _INT32.pack(namespace_index)
@@ -81,7 +81,7 @@ class Write:
 
 
 class Writes:
-    """Remaining operations of a client bulk write. An operation is encoded when a batch needs the operation."""
+    """Remaining operations of a client bulk write, which are encoded when a batch needs the operations."""
 
     def __init__(self, models: Iterable[_Model], codec_options: CodecOptions[Value]) -> None:
         self._models: Iterator[tuple[int, _Model]] = iter(enumerate(models))
@@ -92,9 +92,9 @@ class Writes:
         return self._peek() is not None
 
     def take(self, limits: Limits, command_size: int) -> list[Write]:
-        """Remove and return as many operations as fit into one message, whose command has `command_size` bytes.
+        """Remove and return the operations that fit into a message. The command has `command_size` bytes.
 
-        The list is empty if no operation remains, or if even a message with only the next operation is too long.
+        The list is empty if no operation remains, or if the next operation does not fit into a message.
         """
         taken: list[Write] = []
         namespaces: set[str] = set()
@@ -132,7 +132,7 @@ class Writes:
 
 
 def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value]) -> None:
-    """Check the size of the document in an unacknowledged operation, because the server would not report an error."""
+    """Check the document size of an unacknowledged operation, because the server would not report an error."""
     size, limit = len(write.encoded), limits.document_size
     is_too_large = size > limit + sizes.COMMAND_OVERHEAD
     if is_too_large or (size > limit and len(bson.encode(write.stored, False, codec_options)) > limit):
@@ -143,7 +143,7 @@ def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value])
 
 
 def checked_models(models: object) -> list[_Model]:
-    """Check that `models` is a non-empty list of write models with namespaces, and return `models`."""
+    """Check that `models` is a list of at least one write model with a namespace, and return `models`."""
     if not isinstance(models, list):
         raise TypeError(f"models must be a list of write models, not {short(models)}")
     if not models:
@@ -167,7 +167,7 @@ def check_unacknowledged_models(models: list[_Model]) -> None:
 
 
 def _document_of(model: _Model) -> DocumentDict:
-    """Convert a model to an element of the command field ``ops``, with the namespace index 0."""
+    """Convert a write model to an element of the command field ``ops``, with the namespace index 0."""
     if isinstance(model, InsertOne):
         check_is_mapping("document", model.document)
         return {"insert": 0, "document": _with_id_first(model.document)}
@@ -186,7 +186,7 @@ def _document_of(model: _Model) -> DocumentDict:
 
 
 def _with_id_first(document: Value) -> Value:
-    """Return the document to insert. A new ``_id`` is the first field."""
+    """Return the document to insert, with a new ``_id`` as the first field unless an ``_id`` exists."""
     has_id = "_id" in document
     ensure_id(document)
     fields = document if isinstance(document, dict) else plain(document)
@@ -203,7 +203,7 @@ _ONE = {
 
 
 class BulkWriteBatch(CursorOperation):
-    """One `bulkWrite` command with the operations that fit into a message. The reply has a cursor over the results."""
+    """`bulkWrite` command with the operations that fit into a message. The reply has a cursor over the results."""
 
     name = "bulkWrite"
     is_write = True
@@ -218,7 +218,7 @@ class BulkWriteBatch(CursorOperation):
         operation_id: int,
         acknowledged: bool,
     ) -> None:
-        # Ignore the document class of the application, because the driver reads the counts and indexes in the reply.
+        # Decode dicts instead of custom document classes, because the driver reads the counts in the reply.
         super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))
         self.acknowledged = self.takes_session = acknowledged
         self.operation_id = operation_id
@@ -228,9 +228,9 @@ class BulkWriteBatch(CursorOperation):
         self._fields: DocumentDict = {"bulkWrite": 1, **fields}
         self._size = len(bson.encode(self._fields, False, self.context.codec_options))
         self.taken = writes.take(limits, self._size)
-        # The server cannot recognise the retry of an operation that may change several documents.
+        # The server cannot recognise the retry of an operation that changes several documents.
         self.retryable = acknowledged and not any(write.multi for write in self.taken)
-        self._namespaces: list[str] = []  # empty until the first attempt has fitted the operations into the message
+        self._namespaces: list[str] = []  # empty before the first attempt
 
     def command(self, hello: Hello) -> DocumentDict:
         if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:
@@ -241,7 +241,7 @@ class BulkWriteBatch(CursorOperation):
         return dict(self._fields)
 
     def _fit(self, limits: Limits) -> None:
-        """Take the operations that fit, and set the index of each namespace. A retry sends the same operations."""
+        """Select the operations that fit into the message, and set the namespace index of each operation."""
         if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
             self._writes.encoded.extendleft(reversed(self.taken))
             self.taken = self._writes.take(limits, self._size)
@@ -271,7 +271,7 @@ class BulkWriteBatch(CursorOperation):
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
         if reply.get("ok"):
-            self.reply = reply  # if a retry fails, `reply` is still the reply to the first attempt
+            self.reply = reply  # after a failed retry, the attribute still has the reply to the first attempt
         return reply
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
@@ -283,7 +283,7 @@ class BulkWriteBatch(CursorOperation):
         return opened
 
     def check_result(self, result: Value) -> None:
-        """Check one document of the cursor, which contains the result of one operation."""
+        """Check a document of the cursor, which contains the result of one operation."""
         check(result, _ONE, "a result")
         index = required_field(result, "idx", _ONE["idx"])
         required_field(result, "ok", _ONE["ok"])

@@ -20,7 +20,7 @@ from gmongo.wire.reply_schema import COUNT, LIST
 
 
 class _CollectionOperation(Operation):
-    """Operation on a collection. Its command consists of the collection name and constant fields."""
+    """Operation whose command consists of the collection name and constant fields."""
 
     def __init__(self, context: OperationContext, fields: Document) -> None:
         super().__init__(context)
@@ -56,7 +56,7 @@ class Count(_CollectionOperation):
 
 
 class FindAndModify(_CollectionOperation):
-    """`findAndModify` command, which changes or deletes one document, and returns the original or the new document."""
+    """`findAndModify` command, which changes or deletes a document, and returns the original or new document."""
 
     name = "findAndModify"
     is_write = True
@@ -80,12 +80,12 @@ class FindAndModify(_CollectionOperation):
 
 
 def writes_result(pipeline: Sequence[Document]) -> bool:
-    """Return True if a pipeline writes its result to a collection: its last stage is ``$out`` or ``$merge``."""
+    """Return True if the last stage of the pipeline is ``$out`` or ``$merge``, which write to a collection."""
     return bool(pipeline) and next(iter(checked_mapping("a stage of pipeline", pipeline[-1])), "") in ("$out", "$merge")
 
 
 class Aggregate(CursorOperation):
-    """`aggregate` command. `target` is the name of the collection, or 1 if the pipeline runs on the database."""
+    """`aggregate` command. `target` is the name of a collection, or 1 for a pipeline on the database."""
 
     name = "aggregate"
     takes_read_concern = True

@@ -22,7 +22,7 @@ _CONTEXT = OperationContext("admin", selector=ANY_SERVER)
 
 
 class EndSessions(Operation):
-    """`endSessions` command, which ends at most 10,000 unused sessions before the session timeout of the server."""
+    """`endSessions` command, which ends at most 10,000 unused sessions before their timeout on the server."""
 
     name = "endSessions"
     takes_session = False
@@ -34,7 +34,7 @@ class EndSessions(Operation):
 
     @classmethod
     def batches(cls, ids: list[DocumentDict]) -> Iterator[EndSessions]:
-        """Yield operations for any number of session identifiers: one operation for each 10,000 identifiers."""
+        """Yield one operation for each 10,000 session IDs."""
         for start in range(0, len(ids), _MAX_IDS):
             yield cls(ids[start : start + _MAX_IDS])
 
@@ -43,7 +43,7 @@ class EndSessions(Operation):
 
 
 class KillSessions(EndSessions):
-    """`killSessions` command, which ends all commands, cursors and transactions of sessions on one server."""
+    """`killSessions` command, which ends the commands, cursors and transactions of sessions on one server."""
 
     name = "killSessions"
     takes_max_time = False
@@ -56,7 +56,7 @@ class KillSessions(EndSessions):
 
 
 class _EndTransaction(Operation):
-    """Base class of `commitTransaction` and `abortTransaction`, which are retried even with ``retryWrites=False``."""
+    """Base class of `commitTransaction` and `abortTransaction`, which ``retryWrites=False`` does not affect."""
 
     is_write = True
     takes_write_concern = True
@@ -107,16 +107,15 @@ class AbortTransaction(_EndTransaction):
         self.in_background = in_background
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        # After an overload error, the transaction is still open, and a retry needs the pinned connection.
+        # After an overload error, the transaction is still open, and the retry needs the pinned connection.
         if not overloaded:
             transaction.unpin()
 
 
 class AbortAgain(Operation):
-    """Second `abortTransaction` command, for a transaction that an interrupted command may start after the first abort.
+    """Second `abortTransaction` command, because an interrupted command may start the transaction after the first.
 
-    The command contains the session ID and the number of the aborted transaction, because the session may already have
-    another transaction.
+    The command contains the session ID and the transaction number, because the session may have a newer transaction.
     """
 
     name = "abortTransaction"

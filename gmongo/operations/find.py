@@ -20,15 +20,15 @@ from gmongo.wire.message import EXHAUST_ALLOWED, Buffer, encode_op_msg
 from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, is_well_formed
 from gmongo.wire.reply_schema import CURSOR, DOCUMENT, DOCUMENTS, check
 
-# Name of a modifier in a legacy query -> name of the field in the find command.
+# Names of modifiers in a legacy query, with the names of the fields in the find command.
 _SAME = ("comment", "explain", "hint", "max", "maxScan", "maxTimeMS", "min", "returnKey", "showRecordId", "snapshot")
 _MODIFIERS = {f"${name}": name for name in _SAME} | {"$orderby": "sort", "$showDiskLoc": "showRecordId"}
-# Fields of a legacy query that the find command does not have. The collection sets the read preference.
+# Fields of a legacy query without a field in the find command. The collection sets the read preference.
 _NO_MODIFIERS = ("$query", "$readPreference")
 
 
 def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
-    """Return the filter of a legacy query such as ``{"$query": ...}``, and `fields` with the modifiers of the query."""
+    """Return the filter of a legacy query ``{"$query": ...}``, and `fields` with the modifiers of the query."""
     if "$query" not in filter:
         return filter, fields
     modifiers = {_MODIFIERS.get(name, name): value for name, value in filter.items() if name not in _NO_MODIFIERS}
@@ -54,7 +54,7 @@ class CursorReply(NamedTuple):
 
 
 class CursorOperation(Operation):
-    """Base class of operations whose reply contains a cursor. If `raw`, the result contains undecoded batches."""
+    """Base class of operations whose reply contains a cursor. With `raw`, the result contains undecoded batches."""
 
     retryable = True
     batch_field = "firstBatch"
@@ -66,7 +66,7 @@ class CursorOperation(Operation):
         self, context: OperationContext, decoding: CodecOptions[Value] | None = None, raw: bool = False
     ) -> None:
         self.context = context
-        self.decoding = decoding or context.codec_options  # other options for documents of the server, such as indexes
+        self.decoding = decoding or context.codec_options  # `decoding` is for documents such as index descriptions
         self.raw = raw
 
     def decode(self, body: Buffer) -> DocumentDict:
@@ -80,7 +80,7 @@ class CursorOperation(Operation):
         except InvalidBSON:
             if not is_well_formed(body):
                 raise
-            # The cursor raises the error, and is closed, when the iteration reaches the invalid document.
+            # The iteration raises the error at the invalid document, and closes the cursor.
             return cut_batch(body, decoding, self.context.codec_options)
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
@@ -133,7 +133,7 @@ class CursorOperation(Operation):
 
 
 class Find(CursorOperation):
-    """`find` command. `fields` are the optional fields of the command, with the server's field names."""
+    """`find` command. `fields` contains the optional fields of the command, with the server's field names."""
 
     name = "find"
     takes_read_concern = True
@@ -168,7 +168,7 @@ class ExhaustFind(Find):
     def command(self, hello: Hello) -> DocumentDict:
         """Return the command, or raise InvalidOperation if the mongos is too old.
 
-        Behind a load balancer, another mongos may be newer. With an old mongos, the cursor sends normal `getMore`s.
+        Behind a load balancer, another mongos may be newer. After an old mongos, the cursor sends normal `getMore`s.
         """
         too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
         if too_old and hello.service_id is None:
@@ -197,7 +197,7 @@ class FindOne(Find):
 
 
 class GetMore(CursorOperation):
-    """`getMore` command. `max_time_ms` limits the server's wait for new documents of a tailable cursor."""
+    """`getMore` command. `max_time_ms` limits how long the server waits for documents of a tailable cursor."""
 
     name = "getMore"
     retryable = False
@@ -225,7 +225,7 @@ class GetMore(CursorOperation):
         self.batch_size = batch_size
         self.max_time_ms = max_time_ms
         self.comment = comment
-        self.wire_version = 0  # maximum wire version of the server. The method `command` sets this attribute
+        self.wire_version = 0  # the maximum wire version of the server, which the method `command` stores
 
     def command(self, hello: Hello) -> DocumentDict:
         self.wire_version = hello.max_wire_version
@@ -252,7 +252,7 @@ class GetMoreAhead(GetMore):
         return super().decode(body)
 
     def next_get_more(self, reply: CursorReply) -> GetMoreAhead:
-        """Return the `getMore` command that follows this command and its `reply`."""
+        """Return the `getMore` command after a `reply` to this command."""
         context = context_of(reply.namespace, self.decoding)
         return GetMoreAhead(context, reply.cursor_id, reply.address, self.pin, comment=self.comment, raw=self.raw)
 
@@ -260,8 +260,8 @@ class GetMoreAhead(GetMore):
 class ExhaustGetMore(GetMore):
     """`getMore` command of an exhaust cursor.
 
-    After the first `getMore`, the server streams all batches. For each further `getMore`, the connection sends nothing,
-    and reads the next message as the reply.
+    After the first `getMore`, the server streams all batches. For a further `getMore`, the connection sends no
+    message, and receives the next message as the reply.
     """
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
@@ -269,7 +269,7 @@ class ExhaustGetMore(GetMore):
 
 
 class KillCursors(Operation):
-    """`killCursors` command, which closes cursors of one server. `pin` is the pinned connection of the cursors."""
+    """`killCursors` command for cursors of one server. `pin` is the pinned connection of the cursors."""
 
     name = "killCursors"
     retries_overload = False
@@ -288,6 +288,6 @@ class KillCursors(Operation):
 
 
 def context_of(namespace: str, codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS) -> OperationContext:
-    """Return the context for the `getMore` and `killCursors` commands of a cursor with this namespace."""
+    """Return the context for `getMore` and `killCursors` commands of a cursor with this namespace."""
     database, _, collection = namespace.partition(".")
     return OperationContext(database, collection, codec_options)

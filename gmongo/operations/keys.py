@@ -1,4 +1,4 @@
-"""Conversion of index keys, sort orders, hints and projections of the public API to the form of commands."""
+"""Conversion of index keys, sort orders, hints and projections of the application to the form of commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def index_list(
 ) -> list[tuple[str, Direction]]:
     """Return index keys or a sort order as a list of ``(field, direction)`` pairs. The default direction is ascending.
 
-    Only a single field name may have a `direction`. `option` is the name of the option for error messages.
+    Only a single field name may have a `direction`. Error messages contain the parameter name `option`.
     """
     if direction is not None or isinstance(keys, str):
         return [_checked_pair(keys, ASCENDING if direction is None else direction, option)]
@@ -42,7 +42,7 @@ def index_list(
 
 
 def index_document(keys: KeyOrList, option: str = "keys") -> dict[str, Direction]:
-    """Return index keys or a sort order as a document, the form for ``createIndexes``, ``sort`` and ``hint``."""
+    """Return index keys or a sort order as a document for ``createIndexes``, ``sort`` and ``hint``."""
     return dict(index_list(keys, option=option))
 
 
@@ -59,7 +59,7 @@ def index_name(keys: KeyOrList, option: str = "keys") -> str:
 
 
 def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "projection") -> Document:
-    """Return a projection as a document: the field names with the value 1, or an unchanged mapping."""
+    """Return a mapping unchanged, or a list of field names as a projection with the value 1 for each field."""
     if isinstance(fields, Mapping):
         return fields
     if isinstance(fields, (str, bytes)) or not isinstance(fields, (Sequence, Set)):
