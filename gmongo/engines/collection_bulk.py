@@ -15,15 +15,7 @@ from gmongo.execution.operation import OperationContext
 from gmongo.execution.operation_trace import OperationTrace
 from gmongo.execution.reply_errors import labelled_concern_error, with_labels
 from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit
-from gmongo.operations import models
-from gmongo.operations.write import (
-    Statements,
-    WriteBatch,
-    check_validation_not_bypassed,
-    delete_statement,
-    ensure_id,
-    update_statement,
-)
+from gmongo.operations import models, write
 from gmongo.wire.message import next_request_id
 
 # The command name, the statement in the form of the command, and True if the write is retryable.
@@ -34,14 +26,14 @@ def statement_of(model: object) -> _Statement:
     """Convert a write model to a statement of an insert, update or delete command."""
     if isinstance(model, models.InsertOne):
         models.check_is_mapping("document", model.document)
-        ensure_id(model.document)
+        write.ensure_id(model.document)
         return "insert", model.document, True
     if isinstance(model, (models.DeleteOne, models.DeleteMany)):
         is_single = isinstance(model, models.DeleteOne)
-        element = delete_statement(model.filter, limit=int(is_single), collation=model.collation, hint=model.hint)
+        element = write.delete_statement(model.filter, limit=int(is_single), collation=model.collation, hint=model.hint)
         return "delete", element, is_single
     if isinstance(model, (models.UpdateOne, models.UpdateMany, models.ReplaceOne)):
-        element = update_statement(
+        element = write.update_statement(
             model.filter,
             models.checked_change(model),
             multi=isinstance(model, models.UpdateMany),
@@ -98,7 +90,7 @@ class Bulk:
         self, context: OperationContext, *, name: str, ordered: bool, fields: Document, acknowledged: bool
     ) -> None:
         if not acknowledged:
-            check_validation_not_bypassed(fields)
+            write.check_validation_not_bypassed(fields)
         self._context = context
         self._name = name
         self._trace: OperationTrace | None = None
@@ -166,12 +158,12 @@ class Bulk:
         self, executor: Executor, run: _Run, session: SessionHandle | None, deadline: float | None, is_last: bool
     ) -> None:
         """Send the statements of a run in batches. `is_last` is True for the last run of the bulk write."""
-        statements = Statements(run.kind, run.elements, self._context.codec_options)
+        statements = write.Statements(run.kind, run.elements, self._context.codec_options)
         offset = 0
         while offset < len(run.elements):
             needs_reply = self._needs_replies and (self._acknowledged or not is_last or offset + 1 < len(run.elements))
             statements.has_reply = needs_reply
-            batch = WriteBatch(
+            batch = write.WriteBatch(
                 self._context,
                 statements,
                 self._fields if run.kind != "insert" else self._insert_fields,
@@ -191,7 +183,7 @@ class Bulk:
                 return
 
     def _reply_to(
-        self, batch: WriteBatch, executor: Executor, session: SessionHandle | None, deadline: float | None
+        self, batch: write.WriteBatch, executor: Executor, session: SessionHandle | None, deadline: float | None
     ) -> Document:
         try:
             reply: Document = executor.run(batch, session, deadline)
@@ -204,7 +196,7 @@ class Bulk:
             return batch.reply
         return reply
 
-    def _add_reply(self, run: _Run, batch: WriteBatch, offset: int, reply: Document) -> None:
+    def _add_reply(self, run: _Run, batch: write.WriteBatch, offset: int, reply: Document) -> None:
         outcome, count = self.outcome, reply.get("n") or 0
         if run.kind == "insert":
             outcome["nInserted"] += count

@@ -22,16 +22,8 @@ from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.execution.deadline import until
 from gmongo.execution.reply_errors import raise_write_concern_error
+from gmongo.gridfs import storage
 from gmongo.gridfs.errors import FileExists
-from gmongo.gridfs.storage import (
-    DEFAULT_CHUNK_SIZE,
-    ExclusiveUse,
-    FileProperties,
-    Storage,
-    check_acknowledged,
-    check_session,
-    id_query,
-)
 from gmongo.wire.message import Buffer
 from gmongo.wire.transport import without_frames
 
@@ -47,7 +39,7 @@ _ALIASES = {"name": "filename", **_KEYWORDS}
 _READ_ONLY = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_date"})
 
 
-class GridIn(FileProperties):
+class GridIn(storage.FileProperties):
     """File that the application writes, from :meth:`GridFSBucket.open_upload_stream` or :meth:`GridFS.new_file`.
 
     Readers see the file after the file is closed. The end of a ``with`` block closes the file. If an exception leaves
@@ -75,9 +67,9 @@ class GridIn(FileProperties):
     def __init__(
         self, root_collection: Collection[Value], session: ClientSession | None = None, **kwargs: Value
     ) -> None:
-        self._storage = Storage(root_collection)
-        check_acknowledged(root_collection, "root_collection")
-        check_session(session)
+        self._storage = storage.Storage(root_collection)
+        storage.check_acknowledged(root_collection, "root_collection")
+        storage.check_session(session)
         fields = {name: value for name, value in kwargs.items() if name not in _KEYWORDS}
         fields.update((_KEYWORDS[name], value) for name, value in kwargs.items() if name in _KEYWORDS)
         self._encoding: str | None = fields.get("encoding")
@@ -85,7 +77,8 @@ class GridIn(FileProperties):
         self._deadline = self._storage.deadline()
         self._file: DocumentDict = {"_id": kwargs["_id"] if "_id" in kwargs else new_object_id(), **fields}
         size = fields.get("chunkSize")
-        self._file["chunkSize"] = DEFAULT_CHUNK_SIZE if size is None else checked_size("chunk_size", size)
+        default = storage.DEFAULT_CHUNK_SIZE
+        self._file["chunkSize"] = default if size is None else checked_size("chunk_size", size)
         self._buffer = bytearray()  # the contents of the last chunk, until the chunk is full
         self._chunks: list[DocumentDict] = []  # full chunks that the driver has not sent
         self._next_number = 0  # the number of the next chunk
@@ -97,7 +90,7 @@ class GridIn(FileProperties):
         self._failure: BaseException | None = None  # the first failure of the upload
         self._removal_started = False  # True if a background greenlet is removing the chunks
         self._closed = False
-        self._use = ExclusiveUse("GridIn")
+        self._use = storage.ExclusiveUse("GridIn")
 
     def write(self, data: object) -> None:
         """Write bytes, text, or the rest of a readable file.
@@ -311,7 +304,7 @@ class GridIn(FileProperties):
         """Remove the data that the server may have stored. Remove the description before the chunks."""
         file_id = self._file["_id"]
         if self._sent_description is not None:
-            own_file = {**id_query(file_id), "uploadDate": self._sent_description["uploadDate"]}
+            own_file = {**storage.id_query(file_id), "uploadDate": self._sent_description["uploadDate"]}
             self._storage.files.delete_one(own_file, session=session)
         if self._owns_chunks:
             self._storage.remove_chunks(file_id, session)
@@ -343,7 +336,7 @@ class GridIn(FileProperties):
         with self._use:
             if self._closed:
                 change = {"$set": {field: value}}
-                self._storage.files.update_one(id_query(self._file["_id"]), change, session=self._session)
+                self._storage.files.update_one(storage.id_query(self._file["_id"]), change, session=self._session)
             self._file[field] = value
 
     def __setattr__(self, name: str, value: object) -> None:

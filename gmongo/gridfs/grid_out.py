@@ -20,22 +20,11 @@ from gmongo.engines.read_ahead import check_session as check_read_ahead
 from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import until
 from gmongo.execution.retry import may_retry_read
+from gmongo.gridfs import storage
 from gmongo.gridfs.errors import CorruptGridFile, NoFile
-from gmongo.gridfs.storage import (
-    ExclusiveUse,
-    FileProperties,
-    Storage,
-    check_session,
-    chunk_data,
-    description_field,
-    id_condition,
-    id_field,
-    id_query,
-    integer_field,
-)
 
 
-class GridOut(FileProperties, io.IOBase):
+class GridOut(storage.FileProperties, io.IOBase):
     """File that the application reads. :meth:`GridFSBucket.open_download_stream` and :meth:`GridFS.get` open a file.
 
     Each field of the file's description is an attribute. An iteration over the file yields its lines. After an error or
@@ -62,13 +51,13 @@ class GridOut(FileProperties, io.IOBase):
         session: ClientSession | None = None,
     ) -> None:
         super().__init__()
-        check_session(session)
-        self._storage = Storage(root_collection)
+        storage.check_session(session)
+        self._storage = storage.Storage(root_collection)
         self._file_id = file_id
         self._file: Document | None = file_document or None
         self._session = session
         self._deadline = self._storage.deadline()
-        self._use = ExclusiveUse("GridOut")
+        self._use = storage.ExclusiveUse("GridOut")
         self._position = 0
         self._chunk = b""  # received bytes that the application has not read yet
         self._cursor: Cursor[Value] | None = None  # the cursor over the following chunks
@@ -85,7 +74,7 @@ class GridOut(FileProperties, io.IOBase):
     def _description(self) -> Document:
         if not self._file:
             with until(self._deadline):
-                self._file = self._storage.files.find_one(id_query(self._file_id), session=self._session)
+                self._file = self._storage.files.find_one(storage.id_query(self._file_id), session=self._session)
         if not self._file:
             raise NoFile(f"no file in gridfs collection {self._storage.files.full_name!r} with _id {self._file_id!r}")
         return self._file
@@ -93,26 +82,26 @@ class GridOut(FileProperties, io.IOBase):
     @property
     def _id(self) -> Value:
         """The ``_id`` of the file."""
-        return id_field(self._description())
+        return storage.id_field(self._description())
 
     @property
     def length(self) -> int:
         """The size of the file in bytes."""
-        return integer_field(self._description(), "length", 0, 0)
+        return storage.integer_field(self._description(), "length", 0, 0)
 
     @property
     def chunk_size(self) -> int:
         """The size of each chunk except the last chunk, in bytes."""
-        return integer_field(self._description(), "chunkSize", 1)
+        return storage.integer_field(self._description(), "chunkSize", 1)
 
     @property
     def upload_date(self) -> datetime.datetime:
         """The time of the upload in UTC, or None if another program stored no time."""
         return cast("datetime.datetime", self._description().get("uploadDate"))
 
-    aliases: list[str] | None = description_field("aliases", "The other names of the file, or None.")
-    metadata: Document | None = description_field("metadata", "The metadata of the file, or None.")
-    md5: str | None = description_field("md5", "The stored MD5 digest of the contents of the file, or None.")
+    aliases: list[str] | None = storage.description_field("aliases", "The other names of the file, or None.")
+    metadata: Document | None = storage.description_field("metadata", "The metadata of the file, or None.")
+    md5: str | None = storage.description_field("md5", "The MD5 digest of the file, or None.")
 
     def __getattr__(self, name: str) -> Value:
         if not name.startswith("__") and "_file" in self.__dict__:
@@ -242,7 +231,7 @@ class GridOut(FileProperties, io.IOBase):
             raise CorruptGridFile(f"no chunk #{number}")
         if chunk.get("n") != number:
             raise CorruptGridFile(f"missing chunk: expected chunk #{number} but found chunk with n={chunk.get('n')}")
-        size, data = min(self.chunk_size, self.length - number * self.chunk_size), chunk_data(chunk)
+        size, data = min(self.chunk_size, self.length - number * self.chunk_size), storage.chunk_data(chunk)
         if len(data) != size:
             raise CorruptGridFile(f"chunk #{number} has the wrong size: expected {size} bytes but found {len(data)}")
         self._chunk = bytes(data[offset:] if offset else data)
@@ -258,7 +247,7 @@ class GridOut(FileProperties, io.IOBase):
                     raise
         else:
             self._close_cursor()
-        query: DocumentDict = {"files_id": id_condition(self._id)}
+        query: DocumentDict = {"files_id": storage.id_condition(self._id)}
         if number:
             query["n"] = {"$gte": number}
         cursor = self._cursor = self._storage.chunks.find(query, sort=[("n", 1)], session=self._session)
@@ -284,7 +273,7 @@ class GridOut(FileProperties, io.IOBase):
             extra = self._next_chunk(count)
         self._next_number = count  # if the check below fails, the next read repeats the check
         self._close_cursor()
-        if extra is not None and chunk_data(extra):
+        if extra is not None and storage.chunk_data(extra):
             raise CorruptGridFile(f"extra chunk found: expected {count} chunks but found chunk with n={extra.get('n')}")
         self._next_number = count + 1
 

@@ -17,25 +17,15 @@ from gmongo._truncated_repr import short
 from gmongo.cmap.hello import Hello
 from gmongo.errors import DocumentTooLarge, InvalidOperation
 from gmongo.execution.operation import OperationContext, Result, required_field
+from gmongo.operations import models
 from gmongo.operations.find import CursorOperation
-from gmongo.operations.models import (
-    DeleteMany,
-    DeleteOne,
-    InsertOne,
-    ReplaceOne,
-    UpdateMany,
-    UpdateOne,
-    WriteModel,
-    check_is_mapping,
-    checked_change,
-)
 from gmongo.operations.write import ensure_id, needs_reply_error
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
 from gmongo.wire.reply_schema import COUNT, DOCUMENT, ERROR, check, unexpected
 
 _INT32 = struct.Struct("<i")
-_Model: TypeAlias = WriteModel[Value]
+_Model: TypeAlias = models.WriteModel[Value]
 
 
 class Limits(NamedTuple):
@@ -63,7 +53,7 @@ class Write:
         self.kind = next(iter(self.document))
         self.multi: bool = self.document.get("multi", False)
         self.encoded: bytes = bson.encode(self.document, False, codec_options)
-        replaces = isinstance(model, ReplaceOne)
+        replaces = isinstance(model, models.ReplaceOne)
         self.stored = self.document["updateMods"] if replaces else self.document.get("document", {})
 
     @property
@@ -83,8 +73,8 @@ class Write:
 class Writes:
     """Remaining operations of a client bulk write, which are encoded when a batch needs the operations."""
 
-    def __init__(self, models: Iterable[_Model], codec_options: CodecOptions[Value]) -> None:
-        self._models: Iterator[tuple[int, _Model]] = iter(enumerate(models))
+    def __init__(self, requests: Iterable[_Model], codec_options: CodecOptions[Value]) -> None:
+        self._models: Iterator[tuple[int, _Model]] = iter(enumerate(requests))
         self._codec_options = codec_options
         self.encoded: deque[Write] = deque()  # encoded operations that are not yet part of a batch
 
@@ -142,25 +132,25 @@ def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value])
         )
 
 
-def checked_models(models: object) -> list[_Model]:
-    """Check that `models` is a list of at least one write model with a namespace, and return `models`."""
-    if not isinstance(models, list):
-        raise TypeError(f"models must be a list of write models, not {short(models)}")
-    if not models:
+def checked_models(requests: object) -> list[_Model]:
+    """Check that `requests` is a list of write models with namespaces, and return `requests`."""
+    if not isinstance(requests, list):
+        raise TypeError(f"models must be a list of write models, not {short(requests)}")
+    if not requests:
         raise InvalidOperation("No operations to execute")
-    for index, model in enumerate(with_checkpoints(models)):
-        if not isinstance(model, (InsertOne, UpdateOne, UpdateMany, ReplaceOne, DeleteOne, DeleteMany)):
+    for index, model in enumerate(with_checkpoints(requests)):
+        if not isinstance(model, models.WRITE_MODELS):
             raise TypeError(f"models[{index}] is not a write model such as InsertOne or UpdateOne: {short(model)}")
         if model.namespace is None:
             raise InvalidOperation(
                 f"models[{index}], an {type(model).__name__}, has no namespace, which MongoClient.bulk_write needs"
             )
-    return models
+    return requests
 
 
-def check_unacknowledged_models(models: list[_Model]) -> None:
+def check_unacknowledged_models(requests: list[_Model]) -> None:
     """Raise ConfigurationError if a model has an option that an unacknowledged write cannot use."""
-    for model in models:
+    for model in requests:
         for name, option in (("collation", "collation"), ("arrayFilters", "array_filters")):
             if getattr(model, option, None) is not None:
                 raise needs_reply_error(name)
@@ -168,15 +158,15 @@ def check_unacknowledged_models(models: list[_Model]) -> None:
 
 def _document_of(model: _Model) -> DocumentDict:
     """Convert a write model to an element of the command field ``ops``, with the namespace index 0."""
-    if isinstance(model, InsertOne):
-        check_is_mapping("document", model.document)
+    if isinstance(model, models.InsertOne):
+        models.check_is_mapping("document", model.document)
         return {"insert": 0, "document": _with_id_first(model.document)}
-    if isinstance(model, (DeleteOne, DeleteMany)):
-        document = {"delete": 0, "filter": model.filter, "multi": isinstance(model, DeleteMany)}
+    if isinstance(model, (models.DeleteOne, models.DeleteMany)):
+        document = {"delete": 0, "filter": model.filter, "multi": isinstance(model, models.DeleteMany)}
         return without_none(document, collation=model.collation, hint=model.hint)
-    change = checked_change(model)
+    change, is_multi = models.checked_change(model), isinstance(model, models.UpdateMany)
     return without_none(
-        {"update": 0, "filter": model.filter, "updateMods": change, "multi": isinstance(model, UpdateMany)},
+        {"update": 0, "filter": model.filter, "updateMods": change, "multi": is_multi},
         upsert=model.upsert,
         collation=model.collation,
         arrayFilters=getattr(model, "array_filters", None),

@@ -259,6 +259,7 @@ WriteModel: TypeAlias = (
     InsertOne[DocumentType] | ReplaceOne[DocumentType] | UpdateOne | UpdateMany | DeleteOne | DeleteMany
 )
 """Any write model of ``bulk_write``."""
+WRITE_MODELS = (InsertOne, ReplaceOne, UpdateOne, UpdateMany, DeleteOne, DeleteMany)
 
 
 class _IndexModel(_Model):

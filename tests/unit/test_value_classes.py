@@ -35,10 +35,16 @@ MUTABLE = {
     "gmongo.auth_oidc:OIDCCallbackResult",
     "gmongo.execution.operation:OperationContext",
     "gmongo.stable_api.rules:Finding",
+    "gmongo.engines.client_bulk:ClientBulk",
     "gmongo.engines.collection_bulk:_Run",
+    "gmongo.engines.cursor_killer:CursorResources",
+    "gmongo.engines.read_ahead:ReadAhead",
+    "gmongo.engines.server_cursor:ServerCursor",
+    "gmongo.engines.transaction:_RetryLoop",
     "gmongo.events.delivery:_Turn",
     "gmongo.execution.retry:BackpressurePolicy",
     "gmongo.execution.operation_trace:OperationTrace",
+    "gmongo.execution.sessions:SessionState",
     "gmongo.execution.transaction:Transaction",
 }
 
