@@ -20,6 +20,7 @@ from gmongo.operations.write import check_validation_not_bypassed
 from gmongo.results import ClientBulkWriteResult, DeleteResult, InsertOneResult, UpdateResult
 from gmongo.wire.message import next_request_id
 
+_RESULT_FIELDS = ("anySuccessful", "writeErrors", "writeConcernErrors")
 _RESULTS = {"insert": "insertResults", "update": "updateResults", "delete": "deleteResults"}
 
 
@@ -64,7 +65,8 @@ class ClientBulk:
         try:
             self._run(writes, session)
         except Exception as error:
-            if not (self._has_results or _is_server_error(error)):
+            has_results = any(self.outcome[name] for name in _RESULT_FIELDS)
+            if not (has_results or _is_server_error(error)):
                 raise
             self.outcome["error"] = error
             raise self._failure(error) from error
@@ -73,11 +75,6 @@ class ClientBulk:
         if self.outcome["writeErrors"] or self.outcome["writeConcernErrors"]:
             raise self._failure(None)
         return self.outcome
-
-    @property
-    def _has_results(self) -> bool:
-        outcome = self.outcome
-        return bool(outcome["anySuccessful"] or outcome["writeErrors"] or outcome["writeConcernErrors"])
 
     def _failure(self, error: Exception | None) -> errors.ClientBulkWriteException:
         self.outcome["writeErrors"].sort(key=lambda each: each["idx"])

@@ -25,12 +25,12 @@ _BY_CODE: dict[int, Callable[..., errors.OperationFailure]] = {
 def error_of(
     reply: Document, max_wire_version: int | None = None, concern_first: bool = False
 ) -> errors.PyMongoError | None:
-    """Return the exception for an error reply, or None if the command succeeded.
+    """Return the exception for an error reply, or None for the reply to a successful command.
 
-    This function ignores write errors, because a bulk write may continue after a write error. For a write concern error
-    of a successful command, this function returns an exception only if the code reports a state change of the server.
-    This exception is a WriteConcernError, because a NotPrimaryError would cause programs to repeat the executed write.
-    If `concern_first`, a write concern error has priority over the error of the command.
+    Ignore write errors, because a bulk write may continue after a write error. Ignore a write concern error of a
+    successful command, unless the error code reports a state change of the server. Then the exception is a
+    WriteConcernError, because applications would repeat the executed write after a NotPrimaryError. If `concern_first`
+    is True, a write concern error has priority over the error of the command.
     """
     check(reply, ERROR)
     concern = reply.get("writeConcernError")
@@ -49,7 +49,7 @@ def error_of(
 
 
 def raise_error_of(reply: Document, max_wire_version: int | None, concern_first: bool = False) -> None:
-    """Raise the exception that :func:`error_of` returns, if any."""
+    """Raise the exception of :func:`error_of`, if any."""
     error = error_of(reply, max_wire_version, concern_first)
     try:
         if error is not None:
@@ -59,7 +59,7 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
-    """Return a ProtocolError, or `failure` itself if a custom type decoder may have raised `failure`."""
+    """Return a ProtocolError, or return `failure` unchanged if a custom type decoder may have raised `failure`."""
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -86,7 +86,7 @@ def raise_write_error(error: Document) -> NoReturn:
 
 
 def labelled_concern_error(reply: Document) -> DocumentDict:
-    """Return the ``writeConcernError`` document of a reply, extended by the error labels of the reply."""
+    """Return the ``writeConcernError`` document of a reply with the error labels of the reply."""
     labels = reply.get("errorLabels")
     return {**reply["writeConcernError"], **({"errorLabels": labels} if labels else {})}
 

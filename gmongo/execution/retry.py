@@ -1,4 +1,4 @@
-"""Decisions about retries: whether and when to retry, and which error the application receives. No I/O."""
+"""Decisions about retries and backoffs, and the choice of the error for the application, without I/O."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_BACKOFF = 10.0  # seconds
 
 
 def backoff(retries: int, base: float, jitter: float) -> float:
-    """Return the seconds to wait before a retry (BP-20 to BP-25). Each of the earlier `retries` doubles the maximum."""
+    """Return the backoff in seconds (BP-20 to BP-25). Each earlier retry doubles the maximum backoff."""
     return jitter * min(MAX_BACKOFF, base * 2.0**retries)
 
 
@@ -45,7 +45,7 @@ class TokenBucket:
     CAPACITY = 1000
 
     def __init__(self) -> None:
-        self.missing = 0  # tenths of tokens that retries have taken and successful operations have not returned
+        self.missing = 0  # the number of tenths of tokens that the bucket lacks
 
     @property
     def tokens(self) -> float:
@@ -59,7 +59,7 @@ class TokenBucket:
         return True
 
     def deposit(self, tenths: int) -> None:
-        """Put `tenths` tenths of a token into the bucket, up to the capacity."""
+        """Add tenths of a token to the bucket, up to the capacity."""
         self.missing = max(0, self.missing - tenths)
 
 
@@ -69,11 +69,11 @@ class BackpressurePolicy:
 
     max_retries: int
     base: float  # maximum backoff in seconds before the first retry
-    retargeting: bool  # True if retries deprioritize an overloaded server. Retries always deprioritize a failed mongos
+    retargeting: bool  # True if retries deprioritize an overloaded server, not only a failed mongos
     jitter: Callable[[], float] = lambda: _random.random()
     bucket: TokenBucket = field(default_factory=TokenBucket)
     retries: int = 0
-    others: int = 0  # number of retries after network errors and elections, which took no token
+    others: int = 0  # number of retries after network errors and elections, which need no token
     errors: int = 0  # number of failed attempts
     slept: float = 0.0
     exhausted: int = 0
@@ -87,8 +87,8 @@ _NO_RETRYABLE_WRITES = (
     "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 )
 
-_NONE = PyMongoError()  # placeholder until an attempt fails
-# If a server sent data to an available connection, the next exchange raises OutOfStepError.
+_NO_ERROR = PyMongoError()  # placeholder until an attempt fails
+# An exchange on a connection with unexpected data raises OutOfStepError.
 _CONNECTION_LOST = (AutoReconnect, OutOfStepError)
 
 
@@ -104,7 +104,7 @@ def may_retry_read(error: PyMongoError) -> bool:
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
     """Add the label ``RetryableWriteError`` to a retryable error of a write, if the server sends no error labels.
 
-    Write concern errors from such a mongos get no label, because the mongos has already retried the write.
+    A write concern error from a mongos without error labels keeps no label, because the mongos has retried the write.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         unlabelled = max_wire_version < wire_versions.ERROR_LABELS
@@ -117,12 +117,12 @@ def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: boo
 
 
 def _is_write_concern_error(error: OperationFailure | NotPrimaryError) -> bool:
-    """Return True if the error is a write concern error in the reply to a successful command."""
+    """Return True for a write concern error in the reply to a successful command."""
     return isinstance(error, WriteConcernError) or (isinstance(error.details, Mapping) and "ok" not in error.details)
 
 
 def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
-    """Replace the error of a server without retryable writes by an error that recommends ``retryWrites=false``."""
+    """Return `error`, or for a server without retryable writes, an error that recommends ``retryWrites=false``."""
     if not isinstance(error, OperationFailure) or error.code != codes.ILLEGAL_OPERATION:
         return error
     if not str(error).startswith("Transaction numbers"):
@@ -142,7 +142,7 @@ class ExecutionSettings:
     timeout: float | None = None  # timeout of a whole operation in seconds. 0 means no limit, None means not set
     max_adaptive_retries: int = MAX_RETRIES  # maximum number of retries of an operation after overload errors
     base_backoff: float = BASE_BACKOFF  # maximum backoff in seconds before the first retry
-    overload_retargeting: bool = False  # True if retries also deprioritize an overloaded server that is not a mongos
+    overload_retargeting: bool = False  # True if retries deprioritize an overloaded server, not only a failed mongos
 
 
 class AttemptState:
@@ -198,13 +198,12 @@ class RetryPolicy:
 class Retry:
     """Retry state of one operation.
 
-    There are two kinds of retries:
+    The driver retries an operation for two reasons:
 
     - After a network error or an election, the driver immediately retries a retryable read or write. Without a
       deadline, the driver retries once, otherwise until the deadline.
-    - Overloaded servers send errors with the label ``RetryableError``. After such an error, the driver retries any
-      operation up to ``maxAdaptiveRetries`` times, if a token is left. This limit then applies to the retries of both
-      kinds together (BP-A10).
+    - After an error with the label ``RetryableError`` from an overloaded server, the driver retries any operation.
+      Each retry needs a token. From then on, ``maxAdaptiveRetries`` limits the number of all retries (BP-A10).
     """
 
     def __init__(self, policy: RetryPolicy, deadline: float | None) -> None:
@@ -213,14 +212,14 @@ class Retry:
         self._deadline = deadline
         self._retries = 0
         self._limit: float = 1 if deadline is None else inf
-        self.latest = _NONE  # error of the last attempt
-        self.error = _NONE  # error that the application receives
+        self.latest = _NO_ERROR  # error of the last attempt
+        self.error = _NO_ERROR  # error that the application receives
         self.delay: float | None = None  # seconds before the next attempt, or None if there is no next attempt
         self.maybe_executed = False  # True if a server may have executed the operation
         self.failed_on: frozenset[Address] = frozenset()
 
     def failed(self, error: PyMongoError, attempt: AttemptState) -> None:
-        """Add the labels of the specifications to `error`, and set :attr:`delay` and :attr:`error`."""
+        """Add the labels of the specifications to `error`, and compute :attr:`delay` and :attr:`error`."""
         self._overload.errors += 1
         self.latest = error
         if attempt.is_retryable_write:
@@ -244,7 +243,7 @@ class Retry:
         delay = backoff(self._retries, self._overload.base, self._overload.jitter()) if overloaded else 0.0
         is_over = self._deadline is not None and _clock.monotonic() + delay >= self._deadline
         if is_over and (delay or self.error.timeout):
-            # Without a delay, the retry is allowed: it raises a timeout error whose cause is this error.
+            # A retry without a delay would raise a timeout error with this error as the cause.
             return None
         if not (overloaded or labelled):
             self._overload.others += 1
@@ -262,20 +261,20 @@ class Retry:
     def forget_errors(self) -> None:
         """Remove the references to the errors after the operation.
 
-        An error refers to the frames of its traceback, and a frame refers to this object. The removal breaks this
-        cycle, so that Python frees the local variables of the application together with the error.
+        The traceback of an error refers to frames, and a frame refers to this object. The removal breaks the cycle, so
+        that Python frees the local variables of the application together with the error.
         """
-        self.latest = self.error = _NONE
+        self.latest = self.error = _NO_ERROR
 
     def _may_retry_once(self, error: PyMongoError, attempt: AttemptState) -> bool:
-        """Return True if the driver may retry the operation because of a network error or an election."""
+        """Return True if the driver may retry the operation after a network error or an election."""
         is_write = attempt.operation.is_write
         may_retry = error.has_error_label(RETRYABLE_WRITE) if is_write else may_retry_read(error)
         return may_retry and self._policy.allows_single_retry(attempt)
 
     def _error_to_raise(self, error: PyMongoError) -> PyMongoError:
-        """Return the previous error if the retry executed nothing, otherwise `error`."""
-        if self.error is _NONE:
+        """Return `error`, or the previous error if no server executed the retry."""
+        if self.error is _NO_ERROR:
             return error
         if self._deadline is not None and error.timeout:
             error.__cause__ = self.error

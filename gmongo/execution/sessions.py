@@ -50,12 +50,12 @@ class SessionState:
 
     @property
     def explicit(self) -> SessionState:
-        """This state. For an implicit session, the property is None."""
+        """The session state itself. An implicit session has the value None."""
         return self
 
     @property
     def server_session(self) -> ServerSession:
-        """Session on the server. Raises InvalidOperation after the end of the session."""
+        """Session on the server. After the end of the session, the property raises InvalidOperation."""
         if self._server_session is None:
             raise InvalidOperation("Cannot use ended session")
         return self._server_session
@@ -66,11 +66,11 @@ class SessionState:
 
     @property
     def after_cluster_time(self) -> Timestamp | None:
-        """Operation time that reads send as ``afterClusterTime``, or None if the session is not causally consistent."""
+        """Operation time for ``afterClusterTime`` of reads, or None without causal consistency."""
         return self.operation_time if self._causal_consistency else None
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """Mark the session as in use until :meth:`end_use`, or raise an error if the operation must not use it."""
+        """Reserve the session for an operation until :meth:`end_use`, or raise an error."""
         if self._executor.sessions is not executor.sessions:
             raise InvalidOperation("Can only use session with the MongoClient that started it")
         if self._epoch != executor.epoch:
@@ -80,28 +80,26 @@ class SessionState:
         if self.limit is not None and current_deadline() != self.limit:
             raise InvalidOperation(OTHER_LIMIT)
         concern = operation.context.write_concern if operation.takes_write_concern else None
-        # `takes_session` is also false for a write with w=0 whose reply only reports errors.
+        # `takes_session` is False for a write with w=0, even if the write needs a reply.
         unacknowledged = (concern or {}).get("w") == 0 or not operation.takes_session
         if not operation.acknowledged or (unacknowledged and not self.transaction.active):
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
         if not self.transaction.active and not operation.ends_transaction:
             self.transaction.reset_ended()
-        # set the user after all checks, because no call of `end_use` follows a failed check
+        # Set the user after all checks, because no call of `end_use` follows a failed check.
         self._user = getcurrent()
         self._uses += 1
 
     @property
     def is_used_elsewhere(self) -> bool:
-        """True if another greenlet is running an operation in the session."""
         return self._user is not None and self._user is not getcurrent()
 
     def check_free(self) -> None:
-        """Raise InvalidOperation if another greenlet uses the session."""
         if self.is_used_elsewhere:
             raise InvalidOperation("the session is in use by another greenlet: start one session for each greenlet")
 
     def end_use(self) -> None:
-        """Record the end of an operation. After the last operation, other greenlets may use the session."""
+        """End the reservation of an operation. After the last operation, other greenlets may use the session."""
         self._uses -= 1
         if self._uses:
             return
@@ -111,9 +109,9 @@ class SessionState:
             after()
 
     def hand_over_transaction(self) -> SessionState:
-        """Move the transaction to a new session state, so that a background greenlet can abort the transaction.
+        """Move the transaction to a new session state, for a background greenlet that aborts the transaction.
 
-        The server session becomes dirty and does not return to the pool, because the abort may outlast this session.
+        The server session becomes dirty and does not return to the pool, because the session may end before the abort.
         """
         other = copy(self)
         other._server_session = copy(self.server_session)
@@ -161,7 +159,7 @@ class SessionState:
 
 
 class SessionHandle(Protocol):
-    """Session object that higher layers pass to the executor: a ``ClientSession`` or an implicit session."""
+    """Session from a higher layer: a ``ClientSession`` or an implicit session."""
 
     @property
     def has_ended(self) -> bool: ...
@@ -192,13 +190,13 @@ def checked_session(session: T) -> T:
 
 
 def refuse_limit_in_with_transaction(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation if the operations of a ``with_transaction`` callback in `session` share one deadline."""
+    """Raise InvalidOperation if `session` runs a ``with_transaction`` callback with a deadline."""
     if session is not None and getattr(state_of(session), "limit", None) is not None:
         raise InvalidOperation(OTHER_LIMIT)
 
 
 def end_if_implicit(session: SessionHandle | None) -> None:
-    """End an implicit session. The application ends an explicit session."""
+    """End `session` if the session is implicit. The application ends an explicit session."""
     if isinstance(session, ImplicitSession):
         session.end_implicit()
 
@@ -208,7 +206,7 @@ binding = _bound.get  # returns the executor and the bound session of its client
 
 
 def bound_session(executor: SessionOwner) -> SessionHandle | None:
-    """Return the session that `bind()` set for this context, or None. Raise an error if another client is bound."""
+    """Return the bound session of the current context, or None. Raise an error for a session of another client."""
     bound = _bound.get()
     if bound is None:
         return None
@@ -218,7 +216,7 @@ def bound_session(executor: SessionOwner) -> SessionHandle | None:
 
 
 def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> bool:
-    """Return True if an operation in `session` runs in a transaction. None means the bound session."""
+    """Return True if operations in `session` run in a transaction. None means the bound session."""
     effective = bound_session(executor) if session is None else session
     if effective is None:
         return False
@@ -227,13 +225,13 @@ def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> boo
 
 
 def server_session_of(session: SessionHandle | None) -> ServerSession | None:
-    """Return the server session that `session` has acquired and has not yet returned to the pool, or None."""
+    """Return the server session that `session` has acquired from the pool, or None."""
     return None if session is None else state_of(session)._server_session
 
 
 @contextmanager
 def bind_session(binding: tuple[SessionOwner, SessionHandle] | None) -> Iterator[None]:
-    """Run the operations of a client inside the block in a session. For None, ignore the session of an outer block."""
+    """Bind a session to the operations in the block. For None, ignore the bound session of an outer block."""
     token = _bound.set(binding)
     try:
         yield
@@ -244,7 +242,7 @@ def bind_session(binding: tuple[SessionOwner, SessionHandle] | None) -> Iterator
 class ImplicitSession:
     """Implicit session of one operation or one cursor. The first command acquires the server session.
 
-    Operations therefore have no server session while they check out a connection.
+    An operation therefore has no server session during the check-out of a connection.
     """
 
     __slots__ = ("_pool", "_server_session")
@@ -274,24 +272,24 @@ class ImplicitSession:
         """Do nothing, because only one operation or cursor uses an implicit session."""
 
     def end_implicit(self) -> None:
-        """Return the server session, if there is one, to the pool. Later calls do nothing."""
-        # Reset the attribute first: after a second release, two operations could acquire the session.
+        """Return the server session, if any, to the pool. Later calls do nothing."""
+        # Reset the attribute first, because after a second release, two operations could acquire the session.
         session, self._server_session = self._server_session, None
         if session is not None:
             self._pool.release(session)
 
 
 class SharedSession(ImplicitSession):
-    """Implicit session of a cursor that reads ahead. This session takes over the server session of `previous`.
+    """Implicit session of a cursor that reads ahead, with the server session of `previous`.
 
-    The last owner ends the session.
+    The last owner of the shared session returns the server session to the pool.
     """
 
     __slots__ = ("_owners",)
 
     def __init__(self, previous: ImplicitSession) -> None:
         super().__init__(previous._pool, previous._server_session)
-        previous._server_session = None  # from now on, only this session may release the server session
+        previous._server_session = None  # only the new session may release the server session
         self._owners = 1
 
     def share(self) -> None:
@@ -299,7 +297,7 @@ class SharedSession(ImplicitSession):
         self._owners += 1
 
     def end_implicit(self) -> None:
-        """Remove an owner. Each owner must call this method once."""
+        """Remove an owner. Each owner must call the method once."""
         self._owners -= 1
         if self._owners == 0:
             super().end_implicit()

@@ -1,4 +1,4 @@
-"""Executor of a client with observers, which records the progress of each operation in an :class:`OperationTrace`."""
+"""Executor of a client with observers, which records each operation in an :class:`OperationTrace`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TracedExecutor(Executor):
         observers, trace = self.observers, operation.trace
         observers.active = trace is not None or observers.is_enabled()
         if trace is not None:
-            # this operation is a part of a larger operation, which has created the trace
+            # The operation belongs to a bulk write, which has created the trace.
             return self._run_part(trace, operation, session, deadline)
         if not observers.active:
             return super().run(operation, session, deadline)
@@ -117,7 +117,7 @@ class TracedExecutor(Executor):
                 operation.trace.end_attempt(error)
                 operation.trace.observer.attempt_failed(operation.trace, error)
         finally:
-            del error  # prevent a reference cycle between the error and the frames of the callers
+            del error  # prevent a reference cycle between this frame and the error
 
     def _wait(self, seconds: float, operation: Operation) -> None:
         trace, started = operation.trace, _clock.monotonic()
@@ -149,7 +149,7 @@ def with_observers(kind: type[Executor]) -> type[TracedExecutor]:
 
 @contextmanager
 def _scope(trace: OperationTrace, transaction: Transaction | None) -> Iterator[OperationTrace]:
-    """Notify the observers of the start and the end of an operation that consists of several operations."""
+    """Notify the observers of the start and the end of the operation in the block."""
     try:
         trace.observer.operation_started(trace, transaction)
         yield trace
@@ -160,6 +160,6 @@ def _scope(trace: OperationTrace, transaction: Transaction | None) -> Iterator[O
 
 
 def _transaction_of(ends_transaction: bool, session: SessionHandle | None) -> Transaction | None:
-    """Return the transaction in which an operation of `session` runs, or which the operation ends, or None."""
+    """Return the transaction of an operation in `session`, or None. A commit or abort belongs to its transaction."""
     transaction = None if session is None else state_of(session).transaction
     return transaction if transaction is not None and (transaction.active or ends_transaction) else None

@@ -1,4 +1,4 @@
-"""States and command fields of a transaction (Transactions specification). This module does no I/O."""
+"""States and command fields of a transaction (Transactions specification), without I/O."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ACTIVE = frozenset({State.STARTING, State.IN_PROGRESS})
 
 
 class TransactionSettings(NamedTuple):
-    """Options of a transaction, including the defaults. `max_commit_time_ms` is in milliseconds, or None."""
+    """Options of a transaction after the application of the defaults."""
 
     read_concern: Document
     write_concern: Document
@@ -55,7 +55,7 @@ _NO_SETTINGS = TransactionSettings({}, {}, WRITABLE, None)
 
 @dataclass(slots=True, eq=False, repr=False)
 class Transaction:
-    """State of the current or last transaction of one session. :meth:`start` begins a new transaction."""
+    """State of the current or last transaction of one session. The method :meth:`start` starts a transaction."""
 
     state: State = State.NONE
     settings: TransactionSettings = _NO_SETTINGS
@@ -72,7 +72,7 @@ class Transaction:
         return self.state in ACTIVE
 
     def start(self, settings: TransactionSettings) -> None:
-        """Start the transaction without a command: the first operation starts the transaction on the server."""
+        """Start the transaction in the driver. The first operation starts the transaction on the server."""
         if self.active:
             raise InvalidOperation("Transaction already in progress")
         self.unpin()
@@ -82,14 +82,14 @@ class Transaction:
         self.state = State.STARTING
 
     def reset_ended(self) -> None:
-        """Forget an ended transaction, because another operation of the session begins."""
+        """Forget an ended transaction before another operation of the session."""
         if self.state is not State.NONE and not self.active:
             self.unpin()
             self.recovery_token = None
             self.state = State.NONE
 
     def unpin(self, error: BaseException | None = None) -> None:
-        """Unpin the mongos and the connection. `error` is the error that ended the transaction, or None."""
+        """Unpin the mongos and the connection, because of `error` or None."""
         self.pinned_address = None
         pin, self.pin = self.pin, None
         if pin is not None:
@@ -120,7 +120,7 @@ class Transaction:
         if not self.active:
             raise InvalidOperation("Cannot call abortTransaction after calling commitTransaction")
         self.state = State.ABORTED
-        # If the pinned connection has an error, the driver closes it, which aborts the transaction (LB-83).
+        # The driver closes a pinned connection with an error, which aborts the transaction (LB-83).
         return state is State.IN_PROGRESS and (self.pin is None or self.pin.connection.error is None)
 
     @property
@@ -132,7 +132,7 @@ class Transaction:
         return {"wtimeout": _COMMIT_RETRY_WTIMEOUT, **concern, "w": "majority"}
 
     def add_fields(self, command: DocumentDict, after: object) -> None:
-        """Add the transaction fields to a command. `after` is the operation time for ``afterClusterTime``, or None."""
+        """Add the transaction fields to a command. `after` is the value of ``afterClusterTime``, or None."""
         command["autocommit"] = False
         if self.state is State.STARTING:
             command["startTransaction"] = True
@@ -143,35 +143,35 @@ class Transaction:
                 command["readConcern"] = concern
 
     def sent(self) -> None:
-        """Record that a command is about to be sent. Even if the command fails, the transaction is in progress."""
+        """Record the start of a command. Even after a failure of the command, the transaction is in progress."""
         if self.state is State.STARTING:
             self.state = State.IN_PROGRESS
         elif self.state is not State.IN_PROGRESS:
             self._end_sent = True
 
     def end_interrupted(self) -> None:
-        """Record the interruption of a commit or abort. If no command was sent, the transaction stays in progress."""
+        """Record the interruption of a commit or abort. Without a command, the transaction stays in progress."""
         if not self._end_sent:
             self.state = State.IN_PROGRESS
 
     def restart(self) -> None:
-        """Let the next command start the transaction again, because an overloaded server rejected the first command."""
+        """Let the next command start the transaction, because an overloaded server rejected the first command."""
         self.state = State.STARTING
 
     def observe(self, reply: Document) -> None:
-        """Store the recovery token of a reply, with which another mongos can find the result of the transaction."""
+        """Store the recovery token of a reply, which another mongos needs for the result of the transaction."""
         token = reply.get("recoveryToken")
         if token is not None:
             self.recovery_token = token
 
     @staticmethod
     def failed(error: PyMongoError) -> None:
-        """Add the label ``TransientTransactionError`` to a connection error, so that the executor unpins the server."""
+        """Add the label ``TransientTransactionError`` to a connection error. The executor then unpins the server."""
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
 
     def commit_failed(self, error: PyMongoError, overloaded: bool) -> None:
-        """Add labels to the error of a commit. Unless a server was overloaded, the next commit uses w="majority"."""
+        """Add labels to the error of a commit. After an error without overload, a retry uses w="majority"."""
         if is_result_unknown(error):
             error._add_error_label(UNKNOWN_RESULT)
         if error.has_error_label(UNKNOWN_RESULT) or error.has_error_label(TRANSIENT):

@@ -74,7 +74,7 @@ class GridIn(storage.FileProperties):
         fields.update((_KEYWORDS[name], value) for name, value in kwargs.items() if name in _KEYWORDS)
         self._encoding: str | None = fields.get("encoding")
         self._session = session
-        self._deadline = self._storage.deadline()
+        self._deadline = self._storage.executor.deadline()
         self._file: DocumentDict = {"_id": kwargs["_id"] if "_id" in kwargs else new_object_id(), **fields}
         size = fields.get("chunkSize")
         default = storage.DEFAULT_CHUNK_SIZE

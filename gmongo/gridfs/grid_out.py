@@ -56,7 +56,7 @@ class GridOut(storage.FileProperties, io.IOBase):
         self._file_id = file_id
         self._file: Document | None = file_document or None
         self._session = session
-        self._deadline = self._storage.deadline()
+        self._deadline = self._storage.executor.deadline()
         self._use = storage.ExclusiveUse("GridOut")
         self._position = 0
         self._chunk = b""  # received bytes that the application has not read yet
@@ -204,12 +204,6 @@ class GridOut(storage.FileProperties, io.IOBase):
 
     def __iter__(self) -> GridOut:
         return self
-
-    def __next__(self) -> bytes:
-        line = self.readline()
-        if not line:
-            raise StopIteration
-        return line
 
     def _read_part(self, size: int) -> bytes:
         """Return at least one byte and at most `size` bytes of one chunk."""

@@ -38,7 +38,7 @@ class Storage:
     def __init__(self, root: Collection[Value]) -> None:
         if not isinstance(root, Collection):
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
-        self._executor = executor_of(root)
+        self.executor = executor_of(root)
         self._prepared = False
         # The application chooses the _id of a file, so its codec options also apply to the chunks. The type registry
         # does not apply, because GridFS defines the types of the other fields.
@@ -47,13 +47,9 @@ class Storage:
         chunk_options = options.with_options(document_class=dict)
         self.chunks: Collection[Value] = root.chunks.with_options(codec_options=chunk_options)
 
-    def deadline(self) -> float | None:
-        """Return the deadline of an operation that starts now. None means no limit."""
-        return self._executor.deadline()
-
     def time_limit(self) -> AbstractContextManager[None]:
         """Apply the time limit ``timeoutMS`` to all operations of a ``with`` block together."""
-        return until(self._executor.deadline())
+        return until(self.executor.deadline())
 
     def ensure_indexes(self, session: ClientSession | None) -> None:
         """At the first call, create the indexes if the bucket contains no files."""

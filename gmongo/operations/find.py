@@ -38,10 +38,6 @@ def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document,
 _ONLY_DOCUMENTS = frozenset({dict}).issuperset
 
 
-def _batch(value: object) -> str | None:
-    return None if isinstance(value, Batch) else DOCUMENTS(value)
-
-
 class CursorReply(NamedTuple):
     """Checked reply that contains a batch of a cursor."""
 
@@ -105,7 +101,9 @@ class CursorOperation(Operation):
         check(cursor, CURSOR, "a cursor")
         for name in ("id", "ns"):
             required_field(cursor, name, CURSOR[name], "a cursor")
-        batch = required_field(cursor, self.batch_field, _batch, "a cursor")
+        batch = cursor.get(self.batch_field)
+        if not isinstance(batch, Batch):
+            batch = required_field(cursor, self.batch_field, DOCUMENTS, "a cursor")
         return CursorReply(int(cursor["id"]), cursor["ns"], batch, address, reply)
 
     def keeps_cursor_open(self, result: Result) -> bool:
