@@ -69,14 +69,14 @@ class ClientBulk:
             if not (has_results or _is_server_error(error)):
                 raise
             self.outcome["error"] = error
-            raise self._failure(error) from error
+            raise self._create_exception(error) from error
         finally:
             end_if_implicit(session)
         if self.outcome["writeErrors"] or self.outcome["writeConcernErrors"]:
-            raise self._failure(None)
+            raise self._create_exception(None)
         return self.outcome
 
-    def _failure(self, error: Exception | None) -> errors.ClientBulkWriteException:
+    def _create_exception(self, error: Exception | None) -> errors.ClientBulkWriteException:
         self.outcome["writeErrors"].sort(key=lambda each: each["idx"])
         partial = ClientBulkWriteResult(self.outcome, True, self.verbose) if self.outcome["anySuccessful"] else None
         failure = errors.ClientBulkWriteException(self.outcome, self.verbose, partial)

@@ -180,7 +180,7 @@ class CursorResources:
         self.context = context_of(opened.namespace, codec_options)  # of the getMore and killCursors commands
         self.pin = opened.pin
 
-    def renew(self, reply: CursorReply) -> None:
+    def update(self, reply: CursorReply) -> None:
         self.cursor_id = reply.cursor_id
         self.address = reply.address
         if reply.namespace != self._namespace:
@@ -196,7 +196,7 @@ class CursorResources:
             return self.session
         return None
 
-    def give_up(self) -> None:
+    def stop_fetching(self) -> None:
         """Stop requesting batches. The caller must then close or drop the cursor."""
         cursor_id, self.cursor_id = self.cursor_id, 0
         if cursor_id and self.ahead is not None:
@@ -211,7 +211,7 @@ class CursorResources:
                 self.ahead.stop()  # the getMore of the read-ahead object occupies the connection
             else:
                 self.pin.check_free()
-        self.give_up()
+        self.stop_fetching()
         session = self.session if self.session is not None and not self.session.has_ended else None
         try:
             if self._left_open and self.epoch == self._executor.epoch:
@@ -237,7 +237,7 @@ class CursorResources:
 
     def drop(self) -> None:
         """Let the cursor killer release the resources, without I/O and without a switch of greenlets."""
-        self.give_up()
+        self.stop_fetching()
         cursor_id, self._left_open = self._left_open, 0
         if self._ends_with_connection():
             cursor_id = 0

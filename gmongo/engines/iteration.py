@@ -22,7 +22,7 @@ class PublicCursor(Protocol):
     def _server_cursor(self) -> ServerCursor | None: ...
 
 
-class _Gate:
+class _FetchGate:
     """Iterator that fetches the next batch, but yields no document.
 
     Several greenlets may wait in ``__next__``, whereas a generator would reject concurrent calls.
@@ -31,7 +31,7 @@ class _Gate:
     cursor: PublicCursor
     is_open = True
 
-    def __iter__(self) -> _Gate:
+    def __iter__(self) -> _FetchGate:
         return self
 
     def __next__(self) -> NoReturn:
@@ -47,7 +47,7 @@ def document_runs(cursor: PublicCursor) -> Iterator[Iterator[Value]]:
     because the generator does not switch greenlets. The chain changes its state, without a switch, only after
     ``__next__`` of the gate has returned. Another greenlet may therefore use the chain while a greenlet waits.
     """
-    gate = _Gate()  # for speed, the class has no constructor
+    gate = _FetchGate()  # for speed, the class has no constructor
     gate.cursor = cursor
     while gate.is_open:
         opened = cursor._cursor

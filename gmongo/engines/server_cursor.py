@@ -242,7 +242,7 @@ class ServerCursor:
             if resources.pin is None or self.exhaust:  # a pinned cursor keeps its connection until close()
                 self.close()
             return is_gone and self.tailable  # new documents of a capped collection have overwritten the position
-        resources.give_up()
+        resources.stop_fetching()
         if not isinstance(error, PyMongoError):
             self._interrupted = not isinstance(error, BSONError)
             self.drop()  # an interrupted greenlet must not wait, and may never call close()
@@ -260,8 +260,8 @@ class ServerCursor:
         else:
             self.documents = iter(reply.batch)
             self.retrieved += len(reply.batch)
-        # Store the batch before renew(), whose check-in may be interrupted by an exception.
-        self.resources.renew(reply)
+        # Store the batch before update(), because an exception may interrupt the check-in of the connection.
+        self.resources.update(reply)
 
     def close(self) -> None:
         """Close the cursor on the server. Buffered documents remain available."""

@@ -25,7 +25,6 @@ _DELAYS = (0.1, 0.4, 1.5)
 _ATTEMPT_TIMEOUT = 1.0  # seconds
 # In this time, attempts without a reply do not count, because a paused server may later execute the command.
 _UNANSWERED_TIMEOUT = 60.0  # seconds
-_ENDED: float = -1.0  # the result of `_step` that makes spawn_for() end the greenlet
 
 
 class _Remnant:
@@ -114,7 +113,7 @@ class SessionReaper:
         self.reap(_clock.monotonic())
         if self._executor.topology.hub is None or not (self._remnants or self._taken):
             self._is_running = False
-            return _ENDED
+            return -1.0  # a negative number ends the greenlet of spawn_for()
         return max(0.0, min((remnant.due for remnant in self._remnants), default=0.0) - _clock.monotonic())
 
     def reap(self, now: float) -> None:

@@ -21,8 +21,6 @@ from gmongo.execution.sessions import Session, newer_cluster_time
 from gmongo.sdam.topology import Topology
 from gmongo.wire.timeout import limit_text
 
-_PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
-
 
 class CommandFields:
     """Object that adds the common fields to the commands of one client."""
@@ -79,7 +77,7 @@ class CommandFields:
                 and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
             ):
                 # A directly connected secondary rejects reads without this field.
-                command["$readPreference"] = _PRIMARY_PREFERRED
+                command["$readPreference"] = {"mode": "primaryPreferred"}
         if attempt.deadline is not None and attempt.deadline != inf:
             server = self._topology.description.get(connection.address)
             _add_max_time(command, operation, attempt.deadline, server.min_round_trip_time if server else 0.0)

@@ -20,7 +20,7 @@ from gmongo.errors import (
     WriteConcernError,
 )
 from gmongo.execution.operation import Operation
-from gmongo.execution.transaction import Transaction
+from gmongo.execution.transaction import State, Transaction
 from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
 from gmongo.wire.message import OutOfStepError
@@ -291,5 +291,5 @@ def _add_labels(error: PyMongoError, attempt: AttemptState) -> None:
     if transaction is not None:
         rejected = error.has_error_label(RETRYABLE)
         if rejected and attempt.starts_transaction:
-            transaction.restart()
+            transaction.state = State.STARTING  # an overloaded server rejected the first command
         operation.notify_transaction(transaction, error, rejected and error.has_error_label(OVERLOADED))

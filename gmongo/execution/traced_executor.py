@@ -67,7 +67,7 @@ class TracedExecutor(Executor):
         observers.active = trace is not None or observers.is_enabled()
         if trace is not None:
             # The operation belongs to a bulk write, which has created the trace.
-            return self._run_part(trace, operation, session, deadline)
+            return self._run_with_trace(trace, operation, session, deadline)
         if not observers.active:
             return super().run(operation, session, deadline)
         if session is None and binding() is not None:
@@ -79,8 +79,8 @@ class TracedExecutor(Executor):
             operation.__dict__["decode"] = partial(trace.decode, operation.decode)
         result = None
         try:
-            with _scope(trace, _transaction_of(operation.ends_transaction, session)):
-                result = self._run_part(trace, operation, session, deadline)
+            with _notify_start_and_end(trace, _transaction_of(operation.ends_transaction, session)):
+                result = self._run_with_trace(trace, operation, session, deadline)
             return result
         except BaseException:
             if result is not None:  # the exception interrupted an observer after the success of the operation
@@ -90,7 +90,7 @@ class TracedExecutor(Executor):
             operation.__dict__.pop("decode", None)
             operation.trace = None
 
-    def _run_part(
+    def _run_with_trace(
         self, trace: OperationTrace, operation: Operation, session: SessionHandle | None, deadline: float | None
     ) -> Result:
         trace.begin_attempt()
@@ -109,7 +109,7 @@ class TracedExecutor(Executor):
             session = bound_session(self)
         collection = "" if context.database == "admin" else context.collection
         trace = OperationTrace(name, context.database, collection, self.observers)
-        return _scope(trace, _transaction_of(False, session))
+        return _notify_start_and_end(trace, _transaction_of(False, session))
 
     def _will_retry(self, operation: Operation, error: PyMongoError) -> None:
         try:
@@ -148,7 +148,7 @@ def with_observers(kind: type[Executor]) -> type[TracedExecutor]:
 
 
 @contextmanager
-def _scope(trace: OperationTrace, transaction: Transaction | None) -> Iterator[OperationTrace]:
+def _notify_start_and_end(trace: OperationTrace, transaction: Transaction | None) -> Iterator[OperationTrace]:
     """Notify the observers of the start and the end of the operation in the block."""
     try:
         trace.observer.operation_started(trace, transaction)

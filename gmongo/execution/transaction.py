@@ -24,8 +24,6 @@ from gmongo.errors import (
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.wire.address import Address
 
-_COMMIT_RETRY_WTIMEOUT = 10_000  # milliseconds
-
 
 class State(Enum):
     """State of the transaction of a session."""
@@ -129,7 +127,7 @@ class Transaction:
         concern = self.settings.write_concern
         if not self._commit_is_retry:
             return concern
-        return {"wtimeout": _COMMIT_RETRY_WTIMEOUT, **concern, "w": "majority"}
+        return {"wtimeout": 10_000, **concern, "w": "majority"}  # milliseconds
 
     def add_fields(self, command: DocumentDict, after: object) -> None:
         """Add the transaction fields to a command. `after` is the value of ``afterClusterTime``, or None."""
@@ -153,10 +151,6 @@ class Transaction:
         """Record the interruption of a commit or abort. Without a command, the transaction stays in progress."""
         if not self._end_sent:
             self.state = State.IN_PROGRESS
-
-    def restart(self) -> None:
-        """Let the next command start the transaction, because an overloaded server rejected the first command."""
-        self.state = State.STARTING
 
     def observe(self, reply: Document) -> None:
         """Store the recovery token of a reply, which another mongos needs for the result of the transaction."""

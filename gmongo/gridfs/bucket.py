@@ -214,7 +214,7 @@ class GridFSBucket(_FileFinder):
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         """
         with self._storage.time_limit(), self.open_download_stream(file_id, session) as file:
-            _copy(file, destination)
+            _copy_chunks(file, destination)
 
     def download_to_stream_by_name(
         self, filename: str, destination: SupportsWrite[bytes], revision: int = -1, session: ClientSession | None = None
@@ -226,7 +226,7 @@ class GridFSBucket(_FileFinder):
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         """
         with self._storage.time_limit(), self.open_download_stream_by_name(filename, revision, session) as file:
-            _copy(file, destination)
+            _copy_chunks(file, destination)
 
     def delete(self, file_id: Value, session: ClientSession | None = None) -> None:
         """Remove a file and its chunks.
@@ -296,7 +296,7 @@ def revision_of(
     return storage.files.find_one(query, sort=[("uploadDate", direction)], skip=skip, session=session)
 
 
-def _copy(file: GridOut, destination: SupportsWrite[bytes]) -> None:
+def _copy_chunks(file: GridOut, destination: SupportsWrite[bytes]) -> None:
     if not hasattr(destination, "write"):
         raise TypeError(f"destination must be a file that can be written to, not {short(destination)}")
     while chunk := file.readchunk():

@@ -132,7 +132,7 @@ class GridFS(_FileFinder):
             return next(cursor.limit(-1), None)
 
     def exists(self, document_or_id: Value = None, session: ClientSession | None = None, **kwargs: Value) -> bool:
-        """Return True if a file matches the parameters, or if any file exists and no parameter is set.
+        """Return True if a file matches the parameters. Without parameters, return True if any file exists.
 
         :param document_or_id: the ``_id`` of the file, or a query; None (the default) matches any file.
         :param kwargs: fields of the description, with their values. With fields, the method ignores `document_or_id`.

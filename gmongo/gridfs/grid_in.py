@@ -29,11 +29,10 @@ from gmongo.wire.transport import without_frames
 
 _log = logging.getLogger("gmongo.background")
 
-# The driver sends the buffered chunks when the buffer reaches one of these two limits.
-_BUFFER_SIZE = 4 * 1024 * 1024
-_MAX_CHUNKS = 1000  # one delete command can contain this number of _id values
-_PAUSES = (0.0, 0.1, 0.5, 2.0)  # seconds before each attempt to remove chunks that the server may still insert
-# Other names of fields of the description, as keyword arguments (_KEYWORDS) and as attributes (_ALIASES).
+_BUFFER_SIZE = 4 * 1024 * 1024  # size in bytes at which the driver sends the buffered chunks
+_MAX_CHUNKS = 1000  # number of chunks at which the driver sends the buffered chunks
+_PAUSES = (0.0, 0.1, 0.5, 2.0)  # seconds before each attempt to remove the stored chunks
+# Alternative names of fields of the description: keyword arguments (_KEYWORDS) and attributes (_ALIASES).
 _KEYWORDS = {"content_type": "contentType", "chunk_size": "chunkSize"}
 _ALIASES = {"name": "filename", **_KEYWORDS}
 _READ_ONLY = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_date"})
@@ -79,14 +78,14 @@ class GridIn(storage.FileProperties):
         size = fields.get("chunkSize")
         default = storage.DEFAULT_CHUNK_SIZE
         self._file["chunkSize"] = default if size is None else checked_size("chunk_size", size)
-        self._buffer = bytearray()  # the contents of the last chunk, until the chunk is full
-        self._chunks: list[DocumentDict] = []  # full chunks that the driver has not sent
+        self._buffer = bytearray()  # the contents of the last chunk, which is not yet full
+        self._chunks: list[DocumentDict] = []  # full chunks that the driver has not yet sent
         self._next_number = 0  # the number of the next chunk
         self._length = 0
-        self._owns_chunks = False  # True if the server has stored the first chunk, so no other file has this _id
+        self._owns_chunks = False  # True if the stored chunks with this files_id belong to this file
         self._unconfirmed: list[Value] = []  # the _id of each chunk that the server may have stored
         self._sent_description: Document | None = None  # the description that the server may have stored
-        self._unanswered = False  # True if the last insert has no reply. The server may still perform this insert.
+        self._unanswered = False  # True if the server may still perform the last insert, which has no reply
         self._failure: BaseException | None = None  # the first failure of the upload
         self._removal_started = False  # True if a background greenlet is removing the chunks
         self._closed = False
@@ -95,7 +94,7 @@ class GridIn(storage.FileProperties):
     def write(self, data: object) -> None:
         """Write bytes, text, or the rest of a readable file.
 
-        If reading from the file fails, the driver removes the stored chunks.
+        If a read of the file fails, the driver removes the stored chunks.
 
         :param data: bytes, text (if `encoding` is set), or an object with a ``read`` method.
         :raises ValueError: the file is closed.
@@ -118,7 +117,7 @@ class GridIn(storage.FileProperties):
             except BaseException as error:
                 self._record_failure(error)
                 if read is not None:
-                    self._clean_up_after(error)
+                    self._remove_after_failure(error)
                 raise
 
     def _bytes_of(self, data: object) -> Buffer:
@@ -139,7 +138,7 @@ class GridIn(storage.FileProperties):
             self._buffer += view[:room]
             view = view[room:]
             if len(self._buffer) == size:
-                self._cut_chunk()
+                self._add_full_chunk()
                 if len(self._chunks) * size >= _BUFFER_SIZE or len(self._chunks) >= _MAX_CHUNKS:
                     self._flush()
 
@@ -153,7 +152,7 @@ class GridIn(storage.FileProperties):
         for data in sequence:
             self.write(data)
 
-    def _cut_chunk(self) -> None:
+    def _add_full_chunk(self) -> None:
         chunk = {
             "_id": new_object_id(),
             "files_id": self._file["_id"],
@@ -208,7 +207,7 @@ class GridIn(storage.FileProperties):
 
     def _finish(self) -> None:
         if self._buffer:
-            self._cut_chunk()
+            self._add_full_chunk()
         self._flush()
         upload_date = datetime.datetime.now(tz=datetime.timezone.utc)
         description = {**self._file, "length": Int64(self._length), "uploadDate": upload_date}
@@ -253,14 +252,14 @@ class GridIn(storage.FileProperties):
         if self._failure is not None:
             raise without_frames(self._failure)
 
-    def _abort_after(self, error: BaseException) -> None:
+    def _abort_upload(self, error: BaseException) -> None:
         """Abort the upload because of `error`, which the caller raises."""
         if not self._closed:
             self._record_failure(error)
             self._closed = True
-            self._clean_up_after(error)
+            self._remove_after_failure(error)
 
-    def _clean_up_after(self, error: BaseException) -> None:
+    def _remove_after_failure(self, error: BaseException) -> None:
         if isinstance(error, errors.ConnectionFailure):
             self._start_removal()  # a removal in this greenlet may take as long as the failed operation
         elif isinstance(error, Exception):
@@ -275,7 +274,7 @@ class GridIn(storage.FileProperties):
         except errors.PyMongoError:
             raise
         except BaseException:
-            self._start_removal()  # the application may never call this method again
+            self._start_removal()  # after an interruption, the application may not repeat the call
             raise
 
     def _start_removal(self) -> None:
@@ -301,14 +300,14 @@ class GridIn(storage.FileProperties):
         safely(_log.warning, text, short(self._file["_id"]), self._storage.chunks.full_name, printable(str(error)))
 
     def _remove(self, session: ClientSession | None) -> None:
-        """Remove the data that the server may have stored. Remove the description before the chunks."""
+        """Remove the stored data: first the description, and then the chunks."""
         file_id = self._file["_id"]
         if self._sent_description is not None:
             own_file = {**storage.id_query(file_id), "uploadDate": self._sent_description["uploadDate"]}
             self._storage.files.delete_one(own_file, session=session)
         if self._owns_chunks:
             self._storage.remove_chunks(file_id, session)
-            self._owns_chunks = False  # after the removal, another file may have chunks with this _id
+            self._owns_chunks = False  # after the removal, another file may have chunks with this files_id
         if self._unconfirmed:
             self._storage.remove_chunks(file_id, session, self._unconfirmed)
 
@@ -317,12 +316,12 @@ class GridIn(storage.FileProperties):
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None:
-            self._abort_after(error)
+            self._abort_upload(error)
             return
         try:
             self.close()
         except BaseException as failure:
-            self._abort_after(failure)
+            self._abort_upload(failure)
             raise
 
     def set(self, name: str, value: object) -> None:
@@ -351,7 +350,7 @@ class GridIn(storage.FileProperties):
         fields = self.__dict__.get("_file", {})
         if name in fields:
             return fields[name]
-        if name in _READ_ONLY:  # Python calls this method after the property has raised AttributeError
+        if name in _READ_ONLY:  # Python calls __getattr__ after the property has raised AttributeError
             raise AttributeError(f"can only get {name!r} on a closed file")
         raise AttributeError(f"GridIn object has no attribute {name!r}")
 

@@ -113,7 +113,7 @@ class GridOut(storage.FileProperties, io.IOBase):
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> GridOut:
         """Fetch the next batches of chunks in the background while the application uses the current batch.
 
-        The setting applies to later queries: at the first read, and at the first read after :meth:`seek`. See
+        The first read, and the first read after :meth:`seek`, apply the setting. See also
         :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
 
         :param batches: the maximum number of batches in advance; 1 by default. A batch has up to 16 MB.
@@ -131,7 +131,7 @@ class GridOut(storage.FileProperties, io.IOBase):
         """Read bytes from the current position.
 
         :param size: the maximum number of bytes; a negative number (the default) reads the rest of the file.
-        :returns: the bytes. The result is empty at the end of the file.
+        :returns: the bytes. At the end of the file, the result is empty.
         :raises NoFile: the file does not exist.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
@@ -148,13 +148,13 @@ class GridOut(storage.FileProperties, io.IOBase):
 
     @contextmanager
     def _exclusive_read(self) -> Iterator[None]:
-        """Refuse a second greenlet during the block. If the block raises an exception, restore the position."""
+        """Reject other greenlets during the block. After an exception in the block, restore the position."""
         with self._use:
             start = self._position
             try:
                 yield
             except BaseException:
-                self._go_to(start)
+                self._set_position(start)
                 raise
 
     def readchunk(self) -> bytes:
@@ -170,7 +170,7 @@ class GridOut(storage.FileProperties, io.IOBase):
         """Return the next line, including its line end.
 
         :param size: the maximum number of bytes; None or a negative number (-1 by default) means no limit.
-        :returns: the bytes. The result is empty at the end of the file.
+        :returns: the bytes. At the end of the file, the result is empty.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
         """
@@ -187,7 +187,7 @@ class GridOut(storage.FileProperties, io.IOBase):
     def readlines(self, hint: int | None = -1) -> list[bytes]:
         """Return the remaining lines.
 
-        :param hint: a size in bytes. The method stops when the lines exceed this size. None, zero, or a negative
+        :param hint: the total size of the lines, in bytes, at which the method stops. None, zero, or a negative
             number (-1 by default) reads all lines.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
@@ -217,7 +217,6 @@ class GridOut(storage.FileProperties, io.IOBase):
         return part
 
     def _fetch(self) -> None:
-        """Fetch the chunk at the current position, and discard its bytes before the position."""
         number, offset = divmod(self._position, self.chunk_size)
         with until(self._deadline):
             chunk = self._next_chunk(number)
@@ -234,7 +233,7 @@ class GridOut(storage.FileProperties, io.IOBase):
         """Return the first chunk whose number is `number` or higher, or None."""
         if self._cursor is not None and self._next_number == number:
             try:
-                return self._advance(self._cursor, number)
+                return self._read_chunk(self._cursor, number)
             except PyMongoError as error:
                 is_cursor_lost = isinstance(error, OperationFailure) and error.code in codes.CURSOR_GONE
                 if error.timeout or not (is_cursor_lost or may_retry_read(error)):
@@ -247,9 +246,9 @@ class GridOut(storage.FileProperties, io.IOBase):
         cursor = self._cursor = self._storage.chunks.find(query, sort=[("n", 1)], session=self._session)
         if self._ahead is not None:
             cursor.read_ahead(*self._ahead)
-        return self._advance(cursor, number)
+        return self._read_chunk(cursor, number)
 
-    def _advance(self, cursor: Cursor[Value], number: int) -> Value:
+    def _read_chunk(self, cursor: Cursor[Value], number: int) -> Value:
         try:
             chunk = next(cursor, None)
         except BaseException:
@@ -259,7 +258,7 @@ class GridOut(storage.FileProperties, io.IOBase):
         return chunk
 
     def _check_end(self) -> None:
-        """After the last byte of the file, check that the file has no further chunk."""
+        """Check that the file has no chunk after its last byte."""
         count = -(-self.length // self.chunk_size)
         if self._next_number > count:  # an earlier read has already checked the end
             return
@@ -297,10 +296,10 @@ class GridOut(storage.FileProperties, io.IOBase):
             position = bases[whence] + pos
             if position < 0:
                 raise OSError(22, f"the position must not be negative, was {position}")
-            self._go_to(position)
+            self._set_position(position)
         return position
 
-    def _go_to(self, position: int) -> None:
+    def _set_position(self, position: int) -> None:
         ahead = position - self._position
         self._chunk = self._chunk[ahead:] if 0 <= ahead < len(self._chunk) else b""
         self._position = position

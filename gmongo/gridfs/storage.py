@@ -40,8 +40,8 @@ class Storage:
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
         self.executor = executor_of(root)
         self._prepared = False
-        # The application chooses the _id of a file, so its codec options also apply to the chunks. The type registry
-        # does not apply, because GridFS defines the types of the other fields.
+        # The codec options of the application apply to the `_id` of a file, and therefore also to chunks. The type
+        # registry does not apply, because GridFS defines the types of the other fields.
         options = root.codec_options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
         self.files: Collection[Value] = root.files.with_options(codec_options=options)
         chunk_options = options.with_options(document_class=dict)
@@ -64,7 +64,7 @@ class Storage:
     def remove_chunks(
         self, file_id: Value, session: ClientSession | None, chunk_ids: list[Value] | None = None
     ) -> None:
-        """Remove the chunks with the given ``_id``. None removes all chunks of the file."""
+        """Remove the chunks in `chunk_ids`, or for None, all chunks of the file."""
         query: DocumentDict = {"files_id": id_condition(file_id)}
         if chunk_ids is not None:
             query["_id"] = {"$in": chunk_ids}
@@ -102,14 +102,14 @@ def _ensure_index(collection: Collection[Value], keys: Document, unique: bool, s
 
 
 def id_field(file: Document) -> Value:
-    """Return the ``_id`` in a description. Raise CorruptGridFile if another program has stored no ``_id``."""
+    """Return the ``_id`` of a description. Raise CorruptGridFile if the description has no ``_id``."""
     if "_id" not in file:
         raise CorruptGridFile("a file has no _id")
     return file["_id"]
 
 
 def integer_field(file: Document, field: str, lowest: int, default: int | None = None) -> int:
-    """Return a number in a description. Raise CorruptGridFile if the number is invalid, or absent without a default."""
+    """Return an integer field of a description, or the default. Raise CorruptGridFile for another value."""
     value = file.get(field, default)
     if not is_integer(value) or value < lowest:
         raise CorruptGridFile(f"{field} of a file must be an integer from {lowest}, not {short(value)}")
@@ -138,7 +138,7 @@ class FileProperties:
 
 
 class ExclusiveUse:
-    """Context manager that refuses a second greenlet while a first greenlet is in the block. Blocks may be nested."""
+    """Context manager that rejects other greenlets while a greenlet is in the block. Blocks may be nested."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind

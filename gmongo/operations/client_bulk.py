@@ -227,10 +227,10 @@ class BulkWriteBatch(CursorOperation):
             raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
         if not self._namespaces:
             writes, message_size = hello.max_write_batch_size, hello.max_message_size
-            self._fit(Limits(writes, message_size, hello.max_bson_size, hello.max_batch_size))
+            self._select_operations(Limits(writes, message_size, hello.max_bson_size, hello.max_batch_size))
         return dict(self._fields)
 
-    def _fit(self, limits: Limits) -> None:
+    def _select_operations(self, limits: Limits) -> None:
         """Select the operations that fit into the message, and set the namespace index of each operation."""
         if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
             self._writes.encoded.extendleft(reversed(self.taken))

@@ -33,7 +33,7 @@ def index_list(
     if isinstance(keys, Mapping):
         pairs = [_checked_pair(name, value, option) for name, value in keys.items()]
     elif isinstance(keys, (list, tuple, ItemsView)):
-        pairs = [_pair(item, option) for item in keys]
+        pairs = [_parse_pair(item, option) for item in keys]
     else:
         raise TypeError(f"{option} must be a string, a list of (name, direction) pairs or a mapping, not {short(keys)}")
     if not pairs:
@@ -70,7 +70,7 @@ def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "
     return dict.fromkeys(fields, 1)
 
 
-def _pair(item: object, option: str) -> tuple[str, Direction]:
+def _parse_pair(item: object, option: str) -> tuple[str, Direction]:
     if isinstance(item, str):
         return item, ASCENDING
     if not isinstance(item, (list, tuple)):

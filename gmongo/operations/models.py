@@ -45,7 +45,7 @@ class ReturnDocument:
 
 
 class _Model:
-    """Base class of models, with equality and ``repr``. `_fields` has the names of the constructor's parameters.
+    """Base class of models, with equality and ``repr``. `_fields` contains the parameter names of the constructor.
 
     In-memory databases such as mongomock call `_add_to_bulk`, and read PyMongo's private attributes, such as `_filter`.
     """
@@ -301,7 +301,7 @@ class IndexModel(_IndexModel):
 
     def __repr__(self) -> str:
         options = {name: value for name, value in self._document.items() if name != "key"}
-        return f"IndexModel({self._document['key']!r}{_arguments(options)})"
+        return f"IndexModel({self._document['key']!r}{_format_arguments(options)})"
 
 
 class SearchIndexModel(_IndexModel):
@@ -328,10 +328,10 @@ class SearchIndexModel(_IndexModel):
         self._document.update(kwargs)
 
     def __repr__(self) -> str:
-        return f"SearchIndexModel({_arguments(self._document).removeprefix(', ')})"
+        return f"SearchIndexModel({_format_arguments(self._document).removeprefix(', ')})"
 
 
-def _arguments(options: Document) -> str:
+def _format_arguments(options: Document) -> str:
     return "".join(f", {name}={value!r}" for name, value in options.items())
 
 

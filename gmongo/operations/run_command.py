@@ -22,12 +22,12 @@ from gmongo.wire.reply_schema import OWN_FIELDS
 
 # Command fields with secrets, whose values the driver removes from the reply to a sensitive command.
 _SECRET_FIELDS = ("pwd", "payload", "key")
-# Command name -> operation name in the API specifications. The first field of these commands has the collection name.
+# Operation names in the API specifications for commands whose first field contains the collection name.
 _TITLES = {"create": "createCollection", "drop": "dropCollection"}
 
 
 class RunCommand(Operation):
-    """Operation that sends a command of the caller, whose first field has the command name."""
+    """Operation that sends a complete command, whose first field is the command name."""
 
     is_generic = True
     title = "runCommand"
@@ -55,7 +55,7 @@ class RunCommand(Operation):
 
 
 class _OwnCommand(RunCommand):
-    """Administrative command of the driver. The title is the name in the API specifications."""
+    """Administrative command of the driver. The title is the operation name in the API specifications."""
 
     is_generic = False
 
@@ -108,7 +108,7 @@ class ExplainedQuery(Explain):
 
 
 class CursorCommand(CursorOperation):
-    """Operation that sends a command of the caller. The reply to the command contains a cursor."""
+    """Operation that sends a complete command. The reply to the command contains a cursor."""
 
     def __init__(self, context: OperationContext, command: Document, decoding: CodecOptions[Value]) -> None:
         super().__init__(context, decoding)

@@ -26,8 +26,8 @@ _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _IDENTIFIERS = {kind: name.encode() + b"\x00" for kind, name in _SEQUENCES.items()}
 # Fields that an unacknowledged write must not have, because the server would not report their errors.
 _NEED_A_REPLY = ("collation", "arrayFilters")
-# Fields that older servers reject, without a reply to an unacknowledged write: (command, field, minimum wire version,
-# release with this wire version).
+# Fields that older servers reject, even without a reply. Each row contains the command, the field, the minimum wire
+# version and the server release.
 _NEED_A_RELEASE = (
     ("update", "sort", wire_versions.SORT_OF_UPDATES, "8.0"),
     ("delete", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),
@@ -40,7 +40,7 @@ _BYTES_BETWEEN_TURNS = 16 * 1024
 
 
 class Statements:
-    """Remaining statements of an insert, update or delete (`kind`). Each batch encodes the next statements."""
+    """Remaining statements of a write. The `kind` is `insert`, `update` or `delete`. Each batch encodes statements."""
 
     def __init__(self, kind: str, documents: Iterable[Document], codec_options: CodecOptions[Value]) -> None:
         self.kind = kind
@@ -50,7 +50,7 @@ class Statements:
         self._ahead: tuple[Document, bytes] | None = None  # an encoded statement that did not fit into the last message
 
     def take(self, hello: Hello) -> tuple[list[Document], list[bytes]]:
-        """Remove the statements that fit into one message, and return these statements and their encoded forms."""
+        """Remove the statements that fit into one message. Return the statements, and the encoded statements."""
         taken: list[Document] = []
         encoded: list[bytes] = []
         room = hello.max_batch_size - sizes.COMMAND_OVERHEAD
@@ -77,7 +77,7 @@ class Statements:
         codec_options = self._codec_options
         for document in self._documents:
             body = bson.encode(document if isinstance(document, dict) else plain(document), False, codec_options)
-            # If the server sends no reply, it cannot report that a document is too large.
+            # Without a reply, the server cannot report that a document is too large.
             if not self.has_reply and len(body) > hello.max_bson_size:
                 raise _too_large_error(body, hello)
             yield document, body
@@ -112,7 +112,7 @@ def _too_large_error(encoded: bytes, hello: Hello) -> DocumentTooLarge:
 
 
 class _Write(Operation):
-    """Base class of `insert`, `update` and `delete` commands. `taken` are the statements of the command."""
+    """Base class of `insert`, `update` and `delete` commands. `taken` contains the statements of the command."""
 
     is_write = True
     takes_write_concern = True
@@ -153,8 +153,8 @@ class _Write(Operation):
 class WriteBatch(_Write):
     """One `insert`, `update` or `delete` command with as many statements as fit into one message.
 
-    For an unacknowledged bulk write, `unacknowledged_fields` has the field names of all commands and statements, keyed
-    by command name. For an acknowledged bulk write, `unacknowledged_fields` is empty.
+    For an unacknowledged bulk write, `unacknowledged_fields` contains the field names of all commands and statements,
+    keyed by command name. For an acknowledged bulk write, `unacknowledged_fields` is empty.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class WriteBatch(_Write):
         self.takes_session, self.takes_write_concern = takes_session, takes_session == acknowledged
         self.operation_id = operation_id
         self._statements = statements
-        self.reply: DocumentDict | None = None  # last reply without an error, even if a later retry fails
+        self.reply: DocumentDict | None = None  # the last reply without an error, even after a failed retry
 
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
