@@ -164,7 +164,6 @@ class Attempt(AttemptState):
             trace.observer.connection_used(trace, connection.address, seconds)
 
     def observe(self, reply: DocumentDict) -> None:
-        """Store the times and the recovery token of a reply in the explicit session and its transaction."""
         if self.session is not None and self.session.explicit is not None:
             check(reply, TIMES)
             self.session.explicit.observe(reply)

@@ -118,7 +118,6 @@ class CommandRunner:
     def _describe_outcome(
         self, operation: Operation, reply: DocumentDict | None
     ) -> tuple[PyMongoError | None, Document]:
-        """Return the error and the reply for the events of a command."""
         if reply is None:
             return None, {"ok": 1}
         error = None if reply.get("ok") == 1 else error_of(reply)

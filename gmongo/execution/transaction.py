@@ -24,6 +24,8 @@ from gmongo.errors import (
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.wire.address import Address
 
+_COMMIT_RETRY_WTIMEOUT = 10_000  # milliseconds
+
 
 class State(Enum):
     """State of the transaction of a session."""
@@ -127,7 +129,7 @@ class Transaction:
         concern = self.settings.write_concern
         if not self._commit_is_retry:
             return concern
-        return {"wtimeout": 10_000, **concern, "w": "majority"}  # milliseconds
+        return {"wtimeout": _COMMIT_RETRY_WTIMEOUT, **concern, "w": "majority"}
 
     def add_fields(self, command: DocumentDict, after: object) -> None:
         """Add the transaction fields to a command. `after` is the value of ``afterClusterTime``, or None."""
