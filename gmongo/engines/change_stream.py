@@ -11,7 +11,7 @@ from gmongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, 
 
 
 def is_resumable(error: PyMongoError, wire_version: int) -> bool:
-    """Return True if a change stream resumes after `error`, which a server with `wire_version` sent."""
+    """Return True if a change stream on a server with `wire_version` resumes after an error of a `getMore`."""
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         if error.code == codes.CURSOR_NOT_FOUND or error.has_error_label(RESUMABLE_CHANGE_STREAM):
             return True
@@ -54,6 +54,6 @@ class Position:
             self.token = batch_token
 
     def after_change(self, token: Value) -> None:
-        """Update the position after a change. The `token` of the last change is the ``postBatchResumeToken``."""
+        """Update the position. For the last change of a batch, `token` is the ``postBatchResumeToken``."""
         self.token = token
         self._starts_after = False

@@ -63,7 +63,7 @@ class _Run:
 
 
 def insert_run(documents: list[Value]) -> _Run:
-    """Return the run of `insert_many`, which has no other runs."""
+    """Return the only run of an `insert_many` operation."""
     return _Run("insert", documents, list(range(len(documents))))
 
 

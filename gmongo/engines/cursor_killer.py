@@ -167,7 +167,7 @@ class CursorResources:
     opened: InitVar[CursorReply]
     session: SessionHandle | None
     codec_options: InitVar[CodecOptions[Value]]
-    _time_limit: float | None  # seconds for the whole cursor. None if each command has its own limit
+    _time_limit: float | None  # seconds for the whole cursor. None if each command has a time limit
     _keeps_session: bool  # True if the owner of an implicit session still uses the session
     ahead: ReadAhead | None = None
     _left_open: int = 0  # the ID of the cursor if close() or drop() must still kill the cursor, or 0
@@ -177,7 +177,7 @@ class CursorResources:
         self.cursor_id = opened.cursor_id  # 0 if the driver requests no further batch
         self._namespace = opened.namespace
         self.address: Address = opened.address
-        self.context = context_of(opened.namespace, codec_options)  # of the getMore and killCursors commands
+        self.context = context_of(opened.namespace, codec_options)  # context of the later commands
         self.pin = opened.pin
 
     def update(self, reply: CursorReply) -> None:

@@ -69,7 +69,7 @@ class ReadAhead:
         return reply
 
     def start(self, needed: bool = False) -> bool:
-        """Start to fetch the next batch, without a switch, and return True. A `needed` batch may exceed the limits."""
+        """Start a fetch without a switch, and return True if possible. A `needed` batch may exceed the limits."""
         is_fetching = self._greenlet is not None and not self._greenlet.ready()
         if is_fetching or self._operation is None or self._error is not None:
             return False

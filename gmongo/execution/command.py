@@ -39,7 +39,7 @@ class CommandRunner:
         self._events = events
         self._is_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
-        # This function returns the function that kills cursors, or None after the deletion of the client.
+        # Function that returns `CursorKiller.take_orphan`, or None after the deletion of the client
         self.orphan_taker: _OrphanTaker = lambda: None
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:

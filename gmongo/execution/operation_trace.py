@@ -136,7 +136,7 @@ class Observer:
     def wait_ended(
         self, trace: OperationTrace, phase: Phase, seconds: float, connecting: float, error: BaseException | None
     ) -> None:
-        """Handle the end of a wait. The pool established a connection in `connecting` of the `seconds`."""
+        """Handle the end of a wait. The pool needed `connecting` seconds to establish a connection."""
 
     def command_started(self, trace: OperationTrace, sent: SentCommand) -> None:
         """Handle a command that the driver is about to send."""

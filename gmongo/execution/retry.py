@@ -104,7 +104,7 @@ def may_retry_read(error: PyMongoError) -> bool:
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
     """Add the label ``RetryableWriteError`` to a retryable error of a write, if the server sends no error labels.
 
-    A write concern error from a mongos without error labels keeps no label, because the mongos has retried the write.
+    A write concern error from a mongos without error labels gets no label, because the mongos has retried the write.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         unlabelled = max_wire_version < wire_versions.ERROR_LABELS
@@ -203,7 +203,7 @@ class Retry:
     - After a network error or an election, the driver immediately retries a retryable read or write. Without a
       deadline, the driver retries once, otherwise until the deadline.
     - After an error with the label ``RetryableError`` from an overloaded server, the driver retries any operation.
-      Each retry needs a token. From then on, ``maxAdaptiveRetries`` limits the number of all retries (BP-A10).
+      The retry needs a token. After the first overload error, ``maxAdaptiveRetries`` limits all retries (BP-A10).
     """
 
     def __init__(self, policy: RetryPolicy, deadline: float | None) -> None:

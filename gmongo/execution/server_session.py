@@ -51,7 +51,7 @@ class ServerSessionPool:
         self._idle: deque[ServerSession] = deque()
         self._epoch = 0
         self.in_use = 0  # number of acquired sessions
-        # This function returns the function `SessionReaper.take`, or None after the deletion of the client.
+        # Function that returns `SessionReaper.take`, or None after the deletion of the client
         self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = lambda: None
 
     def __len__(self) -> int:

@@ -82,7 +82,7 @@ class GridIn(storage.FileProperties):
         self._chunks: list[DocumentDict] = []  # full chunks that the driver has not yet sent
         self._next_number = 0  # the number of the next chunk
         self._length = 0
-        self._owns_chunks = False  # True if the stored chunks with this files_id belong to this file
+        self._owns_chunks = False  # True if all stored chunks with this files_id are chunks of the file
         self._unconfirmed: list[Value] = []  # the _id of each chunk that the server may have stored
         self._sent_description: Document | None = None  # the description that the server may have stored
         self._unanswered = False  # True if the server may still perform the last insert, which has no reply
@@ -143,7 +143,7 @@ class GridIn(storage.FileProperties):
                     self._flush()
 
     def writelines(self, sequence: Iterable[object]) -> None:
-        """Write each element of `sequence`. The method adds no line ends.
+        """Write each element of `sequence`, without additional line endings.
 
         :param sequence: an iterable of elements that :meth:`write` accepts.
         :raises ValueError: the file is closed.
@@ -325,7 +325,7 @@ class GridIn(storage.FileProperties):
             raise
 
     def set(self, name: str, value: object) -> None:
-        """Set a field of the description. The file may be open or closed.
+        """Set a field of the file's description. The file may be open or closed.
 
         :param name: the name of the field.
         :param value: the value of the field.
@@ -369,12 +369,12 @@ class GridIn(storage.FileProperties):
 
     @property
     def upload_date(self) -> datetime.datetime:
-        """The time at which the file was closed, in UTC. Before that time, the property raises AttributeError."""
+        """The time of the end of the upload in UTC. Before the file is closed, the property raises AttributeError."""
         return cast("datetime.datetime", self._field_when_closed("uploadDate"))
 
     @property
     def md5(self) -> str | None:
-        """None, because new files have no MD5 digest. Before the file is closed, the property raises AttributeError."""
+        """The MD5 digest, None for new files. Before the file is closed, the property raises AttributeError."""
         self._field_when_closed("length")
         return self._file.get("md5")
 
@@ -409,7 +409,7 @@ class GridIn(storage.FileProperties):
 
 
 def checked_size(option: str, size: object) -> int:
-    """Return `size`, or raise TypeError or ValueError. The error message names the parameter `option`."""
+    """Return a chunk size, or raise an error that names the parameter `option`."""
     if isinstance(size, bool) or not isinstance(size, int):
         raise TypeError(f"{option} must be an integer, not {short(size)}")
     if size < 1:

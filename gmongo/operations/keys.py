@@ -47,7 +47,7 @@ def index_document(keys: KeyOrList, option: str = "keys") -> dict[str, Direction
 
 
 def sort_document(sort: KeyOrList) -> dict[str, Direction]:
-    """Return a sort order as a document. A single field name is not allowed."""
+    """Return a sort order as a document. Raise TypeError for a single field name."""
     if isinstance(sort, str):
         raise TypeError(f"sort must be a mapping or a list of (field, direction) pairs, not {short(sort)}")
     return index_document(sort, "sort")

@@ -1,4 +1,4 @@
-"""Write models, index models, and the checks of their arguments. Other modules build the commands."""
+"""Write models, index models, and the checks of their arguments."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class InsertOne(_Model, Generic[DocumentType]):
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param document: the document. The bulk write checks the type, and adds a missing ``_id``.
+    :param document: the document. The bulk write checks its type, and adds a missing ``_id``.
     :raises TypeError: `namespace` is not a string.
     :raises ValueError: `namespace` has no dot.
     """
@@ -314,7 +314,7 @@ class SearchIndexModel(_IndexModel):
     :param definition: the definition of the index, such as ``{"mappings": {"dynamic": True}}``.
     :param name: the name of the index; None lets the server choose ``"default"``.
     :param type: ``"search"`` or ``"vectorSearch"``; None lets the server choose ``"search"``.
-    :param kwargs: further fields of the specification.
+    :param kwargs: further fields of the index specification.
     :raises TypeError: `definition` is not a mapping.
     """
 
@@ -346,7 +346,7 @@ def checked_mapping(option: str, value: Document) -> Document:
 
 def check_is_mapping(option: str, value: object) -> None:
     """Raise TypeError, with the name of the option, if `value` is not a mapping."""
-    # `dict` comes first, because this check is faster than the check for `Mapping`
+    # The check for `dict` comes first, because the check for `Mapping` is slower.
     if not isinstance(value, (dict, Mapping)):
         raise TypeError(f"{option} must be a mapping such as a dict, not {short(value)}")
 
@@ -372,7 +372,7 @@ def checked_replacement(replacement: Document) -> Document:
 
 
 def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> Value:
-    """Check and return the update or replacement of a model."""
+    """Return the update or replacement of a write model, or raise an error for an invalid value."""
     return checked_replacement(model.replacement) if isinstance(model, ReplaceOne) else checked_update(model.update)
 
 
@@ -384,7 +384,7 @@ def checked_array_filters(filters: Sequence[Document] | None) -> Sequence[Docume
 
 
 def checked_hint(hint: Hint) -> str | DocumentDict | None:
-    """Return a hint in the form that commands use: the name of an index, or a document with the keys of an index."""
+    """Return a hint for a command: the name of an index, or a document with the keys of an index."""
     return hint if hint is None or isinstance(hint, str) else index_document(hint, "hint")
 
 

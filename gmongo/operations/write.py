@@ -40,7 +40,7 @@ _BYTES_BETWEEN_TURNS = 16 * 1024
 
 
 class Statements:
-    """Remaining statements of a write. The `kind` is `insert`, `update` or `delete`. Each batch encodes statements."""
+    """Remaining statements of a write, whose `kind` is `insert`, `update` or `delete`."""
 
     def __init__(self, kind: str, documents: Iterable[Document], codec_options: CodecOptions[Value]) -> None:
         self.kind = kind
@@ -50,7 +50,7 @@ class Statements:
         self._ahead: tuple[Document, bytes] | None = None  # an encoded statement that did not fit into the last message
 
     def take(self, hello: Hello) -> tuple[list[Document], list[bytes]]:
-        """Remove the statements that fit into one message. Return the statements, and the encoded statements."""
+        """Remove the statements that fit into one message. Return the statements and their encoded forms."""
         taken: list[Document] = []
         encoded: list[bytes] = []
         room = hello.max_batch_size - sizes.COMMAND_OVERHEAD
@@ -208,7 +208,7 @@ class WriteBatch(_Write):
 
 
 class SingleWrite(_Write):
-    """`insert`, `update` or `delete` command with one statement in `taken`. A write error raises an exception."""
+    """`insert`, `update` or `delete` command with one statement, which raises an exception for a write error."""
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         encoded = self._encoded = self._encoded or self.encode(hello)
