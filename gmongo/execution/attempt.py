@@ -163,12 +163,12 @@ class Attempt(AttemptState):
         if trace is not None:
             trace.observer.connection_used(trace, connection.address, seconds)
 
-    def observe(self, reply: DocumentDict) -> None:
+    def store_times(self, reply: DocumentDict) -> None:
         if self.session is not None and self.session.explicit is not None:
             check(reply, TIMES)
-            self.session.explicit.observe(reply)
+            self.session.explicit.store_times(reply)
             if self.transaction is not None:
-                self.transaction.observe(reply)
+                self.transaction.store_recovery_token(reply)
 
     def next_attempt(self, retry: Retry) -> Attempt:
         """Return the next attempt of the operation, which uses the sessions of this attempt."""

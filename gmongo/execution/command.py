@@ -64,7 +64,7 @@ class CommandRunner:
                 sent = self._describe_command(operation, connection, command, request_id)
                 self._events.started(sent)
             if attempt.transaction is not None:
-                attempt.transaction.sent()
+                attempt.transaction.record_command()
             limit = connection.socket_timeout if deadline is None else remaining(deadline)
             if operation.acknowledged:
                 reply = connection.exchange(request_id, buffers, limit, operation.decode)
@@ -83,7 +83,7 @@ class CommandRunner:
                         check(reply, TIMES)  # raises an error with the name of the invalid field
                     self._topology.advance_cluster_time(cluster_time)
                 if attempt.session is not None:
-                    attempt.observe(reply)
+                    attempt.store_times(reply)
                 if reply.get("ok") != 1 or "writeConcernError" in reply:
                     raise_error_of(reply, hello.max_wire_version, operation.concern_first)
                 return operation.result(reply, connection.address)
@@ -162,7 +162,7 @@ class CommandRunner:
                 may_have_cursor = operation.opens_cursor or operation.waits_for_documents
                 if not is_own or isinstance(error, NetworkTimeout) or may_have_cursor:
                     # The session reaper later ends the command or kills the cursor.
-                    session.interrupted(connection.address)
+                    session.record_interruption(connection.address)
                 else:
                     session = None
             if connection.unanswered is not None:
@@ -191,7 +191,7 @@ def _handle_late_reply(
     """Kill the cursor in a late reply, and record the reply in the session, without a switch of greenlets."""
     _reap(taker, operation.late_cursor(body, address))
     if session is not None:
-        session.answered(address)
+        session.record_reply(address)
 
 
 def _max_time_ended(attempt: Attempt, error: BaseException | None) -> bool:

@@ -83,7 +83,7 @@ class Executor:
                     if self.epoch != attempt.epoch and attempt.belongs_to_parent():
                         raise
                     retry = attempt.retry = attempt.retry or Retry(self.policy, deadline)
-                    retry.failed(error, attempt)
+                    retry.record_failure(error, attempt)
                 else:
                     # A cleanup command deposits no token, because its success does not indicate less load.
                     if self._bucket.missing and operation.retries_overload:

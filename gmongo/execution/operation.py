@@ -154,4 +154,4 @@ class Operation:
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
         """Notify the transaction of an error. `overloaded` is True after a rejection by an overloaded server."""
-        transaction.failed(error)
+        transaction.label_error(error)

@@ -218,7 +218,7 @@ class Retry:
         self.maybe_executed = False  # True if a server may have executed the operation
         self.failed_on: frozenset[Address] = frozenset()
 
-    def failed(self, error: PyMongoError, attempt: AttemptState) -> None:
+    def record_failure(self, error: PyMongoError, attempt: AttemptState) -> None:
         """Add the labels of the specifications to `error`, and compute :attr:`delay` and :attr:`error`."""
         self._overload.errors += 1
         self.latest = error

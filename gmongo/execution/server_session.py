@@ -30,11 +30,11 @@ class ServerSession:
         self.unanswered: dict[Address, int] = {}  # number of interrupted commands on each server
         self.wakeup: Wakeup | None = None  # wakes the session reaper after the late replies
 
-    def interrupted(self, address: Address) -> None:
+    def record_interruption(self, address: Address) -> None:
         """Record the interruption of a command on a server before the reply."""
         self.unanswered[address] = self.unanswered.get(address, 0) + 1
 
-    def answered(self, address: Address) -> None:
+    def record_reply(self, address: Address) -> None:
         """Record the late reply to an interrupted command, without a switch of greenlets."""
         self.unanswered[address] -= 1
         if not self.unanswered[address]:
@@ -97,7 +97,7 @@ class ServerSessionPool:
         if session is None or session.epoch != self._epoch:
             return
         session.dirty = True
-        session.interrupted(address)
+        session.record_interruption(address)
         if session in self._idle:
             self._idle.remove(session)
             self.hand_to_reaper(session)

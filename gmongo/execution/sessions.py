@@ -141,7 +141,7 @@ class SessionState:
         elif is_causally_consistent and self.after_cluster_time is not None:
             command["readConcern"] = {**command.get("readConcern", {}), "afterClusterTime": self.after_cluster_time}
 
-    def observe(self, reply: Document) -> None:
+    def store_times(self, reply: Document) -> None:
         """Store the checked cluster time, operation time and snapshot time of a reply."""
         if "$clusterTime" in reply:
             self.advance_cluster_time(reply["$clusterTime"])

@@ -142,7 +142,7 @@ class Transaction:
             if concern:
                 command["readConcern"] = concern
 
-    def sent(self) -> None:
+    def record_command(self) -> None:
         """Record the start of a command. Even after a failure of the command, the transaction is in progress."""
         if self.state is State.STARTING:
             self.state = State.IN_PROGRESS
@@ -154,19 +154,19 @@ class Transaction:
         if not self._end_sent:
             self.state = State.IN_PROGRESS
 
-    def observe(self, reply: Document) -> None:
+    def store_recovery_token(self, reply: Document) -> None:
         """Store the recovery token of a reply, which another mongos needs for the result of the transaction."""
         token = reply.get("recoveryToken")
         if token is not None:
             self.recovery_token = token
 
     @staticmethod
-    def failed(error: PyMongoError) -> None:
+    def label_error(error: PyMongoError) -> None:
         """Add the label ``TransientTransactionError`` to a connection error. The executor then unpins the server."""
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
 
-    def commit_failed(self, error: PyMongoError, overloaded: bool) -> None:
+    def record_failed_commit(self, error: PyMongoError, overloaded: bool) -> None:
         """Add labels to the error of a commit. After an error without overload, a retry uses w="majority"."""
         if is_result_unknown(error):
             error._add_error_label(UNKNOWN_RESULT)

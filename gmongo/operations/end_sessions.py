@@ -94,7 +94,7 @@ class CommitTransaction(_EndTransaction):
         return command
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        transaction.commit_failed(error, overloaded)
+        transaction.record_failed_commit(error, overloaded)
 
 
 class AbortTransaction(_EndTransaction):

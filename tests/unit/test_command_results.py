@@ -111,7 +111,7 @@ def test_reauthentication_error_marks_session_dirty_or_interrupted(error: BaseEx
     with pytest.raises(type(error)):
         scenario.runner.run(scenario.attempt, scenario.connection)
     is_network = isinstance(error, AutoReconnect)
-    assert (session.dirty, session.interrupted.called) == (is_network, not is_network)
+    assert (session.dirty, session.record_interruption.called) == (is_network, not is_network)
     assert scenario.topology.handle_error.called is isinstance(error, AutoReconnect)
 
 
