@@ -150,7 +150,7 @@ class TransactionEnd:
         except BaseException as error:
             if not isinstance(error, PyMongoError):
                 transaction.end_interrupted()
-            if not transaction.active:
+            if isinstance(error, PyMongoError) or not transaction.active:
                 self._executor.transaction_ended(transaction, error)
             raise
         self._executor.transaction_ended(transaction, None)
