@@ -180,7 +180,7 @@ class Attempt(AttemptState):
     def belongs_to_parent(self) -> bool:
         """Return True if a forked child must not continue the operation: a write, or a read from an open cursor.
 
-        For other reads, drop the implicit session. The child then retries the read with a new session.
+        For a read without an open cursor, drop the implicit session. The child then retries with a new session.
         """
         if self.operation.is_write or self.operation.address is not None:
             return True

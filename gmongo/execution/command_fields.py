@@ -76,7 +76,7 @@ class CommandFields:
                 and not hello.is_mongos
                 and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
             ):
-                # A directly connected secondary rejects reads without this field.
+                # A directly connected secondary rejects reads without the field `$readPreference`.
                 command["$readPreference"] = {"mode": "primaryPreferred"}
         if attempt.deadline is not None and attempt.deadline != inf:
             server = self._topology.description.get(connection.address)
@@ -125,5 +125,5 @@ def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, 
     elif "maxTimeMS" in command:
         if operation.waits_for_documents:
             command["maxTimeMS"] = min(command["maxTimeMS"], longest)
-        else:  # the server would apply the limit to the whole lifetime of the cursor
+        else:  # the server would apply `maxTimeMS` to the whole lifetime of the cursor
             del command["maxTimeMS"]

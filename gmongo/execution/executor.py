@@ -160,7 +160,7 @@ class Executor:
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
-        """Return an executor with another timeout in seconds. 0 disables, and None keeps the current timeout."""
+        """Return an executor with another timeout in seconds. 0 disables the timeout. None keeps the timeout."""
         if timeout is None or timeout == self._timeout:
             return self
         limited = copy(self)
@@ -168,7 +168,7 @@ class Executor:
         return limited
 
     def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
-        """Return an executor for an operation with its own timeout. 0 disables, and None keeps the timeout."""
+        """Return an executor with a timeout for one operation. 0 disables the timeout. None keeps the timeout."""
         timeout = checked_timeout("timeout_ms", timeout_ms)
         if timeout is None:
             return self

@@ -39,8 +39,8 @@ class OperationContext:
     """Namespace and options of operations. All operations of a collection share one immutable context."""
 
     database: str
-    collection: str = ""  # empty for a database or a client
-    codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS  # for the documents of the application
+    collection: str = ""  # an empty name for operations of a database or a client
+    codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS  # options for the documents of the application
     selector: Selector = WRITABLE  # server selector of reads: a read preference, or `WRITABLE`
     read_concern: Document | None = None  # None uses the default of the server
     write_concern: Document | None = None  # None uses the default of the server
