@@ -100,16 +100,16 @@ class ServerCursor:
         if resources.cursor_id == 0:
             return
         if resources.ahead is None:
-            resources.ahead = self._new_read_ahead()
+            resources.ahead = self._create_read_ahead()
         resources.ahead.batches, resources.ahead.max_bytes = batches, max_bytes
         self._fetch_ahead()
 
-    def _new_read_ahead(self) -> ReadAhead:
+    def _create_read_ahead(self) -> ReadAhead:
         left = None
         if self.limit:
             left = self.limit - self.retrieved - (0 if self._batch is None else document_count(self._batch))
         session = self.resources.share_session()
-        operation = self._get_more(GetMoreAhead, 0)
+        operation = self._create_get_more(GetMoreAhead, 0)
         reading = self._cursor_killer.reading
         return ReadAhead(self._executor, reading, operation, session, self.deadline, self.batch_size, left)
 
@@ -148,12 +148,12 @@ class ServerCursor:
             return self._turn.wait(deadline)
         with Turn(self) as turn:
             if self._batch is not None:
-                self._decode_more(self._batch)
+                self._decode_documents(self._batch)
             else:
                 turn.has_documents = self._fetch(deadline)
         return turn.has_documents
 
-    def _decode_more(self, batch: Batch) -> None:
+    def _decode_documents(self, batch: Batch) -> None:
         self._work.checkpoint()  # a loop of the application over the documents must not block the event loop
         try:
             if self.raw:
@@ -185,14 +185,14 @@ class ServerCursor:
                 return False
         session = self.resources.session
         try:
-            reply = self._next_reply(left, deadline)
+            reply = self._fetch_reply(left, deadline)
         except InvalidOperation:
             raise  # the driver rejected the command before the send, and the cursor is unchanged
         except BaseException as error:
             if self._was_closed(session):
                 if not isinstance(error, PyMongoError):
                     raise
-            elif not self._on_failure(error):
+            elif not self._handle_failure(error):
                 raise
         else:
             self._store_batch(reply._replace(cursor_id=0) if self._was_closed(session) else reply)
@@ -206,19 +206,19 @@ class ServerCursor:
         self.resources.end_late_session(session)
         return True
 
-    def _next_reply(self, left: int | None, deadline: float | None) -> CursorReply:
+    def _fetch_reply(self, left: int | None, deadline: float | None) -> CursorReply:
         """Return the next reply from the read-ahead object, or from a `getMore` for at most `left` documents."""
         if self.resources.ahead is not None:
             return self.resources.ahead.next(deadline)
         kind = ExhaustGetMore if self.exhaust else GetMore
-        operation = self._get_more(kind, size_of_next(self.batch_size, left))
+        operation = self._create_get_more(kind, size_of_next(self.batch_size, left))
         try:
             reply: CursorReply = self._executor.run(operation, self.resources.session, deadline)
         finally:
             self.wire_version = operation.wire_version
         return reply
 
-    def _get_more(self, kind: type[AnyGetMore], size: int) -> AnyGetMore:
+    def _create_get_more(self, kind: type[AnyGetMore], size: int) -> AnyGetMore:
         return kind(
             self.resources.context,
             self.resources.cursor_id,
@@ -230,7 +230,7 @@ class ServerCursor:
             raw=self.raw,
         )
 
-    def _on_failure(self, error: BaseException) -> bool:
+    def _handle_failure(self, error: BaseException) -> bool:
         """Update the cursor after a failed `getMore`. Return True if the iteration stops without an error."""
         resources = self.resources
         if resources.ahead is not None:

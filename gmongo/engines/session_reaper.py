@@ -27,7 +27,7 @@ _ATTEMPT_TIMEOUT = 1.0  # seconds
 _UNANSWERED_TIMEOUT = 60.0  # seconds
 
 
-class _Remnant:
+class _InterruptedSession:
     """Session with an interrupted command, or with a transaction that the operation `abort` must abort."""
 
     def __init__(self, session: ServerSession, abort: Operation | None) -> None:
@@ -61,8 +61,8 @@ class SessionReaper:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         executor.sessions.reaper = WeakMethod(self.take)
-        self._taken: deque[_Remnant] = deque()  # new sessions, which finalisers may append at any moment
-        self._remnants: dict[_Remnant, None] = {}
+        self._taken: deque[_InterruptedSession] = deque()  # new sessions, which finalisers may append at any moment
+        self._remnants: dict[_InterruptedSession, None] = {}
         self._is_running = False
         self._epoch = 0  # the number of forks before the start of the greenlet
         self._wakeup: Wakeup | None = None
@@ -74,7 +74,7 @@ class SessionReaper:
         """
         hub = self._executor.topology.hub
         if hub is not None:  # the client is open
-            self._taken.append(_Remnant(session, abort))
+            self._taken.append(_InterruptedSession(session, abort))
             hub.loop.run_callback_threadsafe(self._start)
 
     def _start(self) -> None:
@@ -119,7 +119,7 @@ class SessionReaper:
     def reap(self, now: float) -> None:
         """Clean up the sessions that are due at `now`. A forked child discards the sessions of the parent process."""
         self._accept_taken()
-        sessions: dict[Address, list[_Remnant]] = {}
+        sessions: dict[Address, list[_InterruptedSession]] = {}
         # A session is due after its delay, or after the late reply to the interrupted command.
         for remnant in [each for each in self._remnants if each.due <= now or not each.session.unanswered]:
             if remnant.session.epoch != self._executor.epoch:
@@ -141,14 +141,14 @@ class SessionReaper:
             remnant.session.wakeup = self._wakeup
             self._remnants[remnant] = None
 
-    def _abort(self, remnant: _Remnant, abort: Operation) -> None:
+    def _abort(self, remnant: _InterruptedSession, abort: Operation) -> None:
         was_answered = not remnant.session.unanswered
         error = self._run(abort)
         if error is None or (was_answered and isinstance(error, OperationFailure)) or not remnant.postpone(error):
             self._forget(remnant)
 
-    def _kill(self, sessions: dict[Address, list[_Remnant]]) -> None:
-        errors: dict[_Remnant, BaseException | None] = {}
+    def _kill(self, sessions: dict[Address, list[_InterruptedSession]]) -> None:
+        errors: dict[_InterruptedSession, BaseException | None] = {}
         for address, remnants in sessions.items():
             error = None
             # The Stable API version 1 does not contain killSessions.
@@ -162,7 +162,7 @@ class SessionReaper:
             if not remnant.postpone(error):
                 self._forget(remnant)
 
-    def _forget(self, remnant: _Remnant) -> None:
+    def _forget(self, remnant: _InterruptedSession) -> None:
         self._remnants.pop(remnant, None)  # a concurrent close() may have removed the remnant
 
     def _run(self, operation: Operation) -> BaseException | None:

@@ -176,10 +176,10 @@ class CommandRunner:
             del error  # prevent a reference cycle between this frame and the error
 
     def reap(self, cursor: object) -> None:
-        _reap(self.orphan_taker, cursor)
+        _kill_cursor(self.orphan_taker, cursor)
 
 
-def _reap(orphan_taker: _OrphanTaker, cursor: object) -> None:
+def _kill_cursor(orphan_taker: _OrphanTaker, cursor: object) -> None:
     take = orphan_taker()
     if cursor is not None and take is not None:
         take(cursor)
@@ -189,7 +189,7 @@ def _handle_late_reply(
     operation: Operation, address: Address, taker: _OrphanTaker, session: ServerSession | None, body: Buffer
 ) -> None:
     """Kill the cursor in a late reply, and record the reply in the session, without a switch of greenlets."""
-    _reap(taker, operation.late_cursor(body, address))
+    _kill_cursor(taker, operation.late_cursor(body, address))
     if session is not None:
         session.record_reply(address)
 

@@ -110,7 +110,7 @@ class GridFSBucket(_FileFinder):
         :raises TypeError: `filename` is not a string, or `chunk_size_bytes` is not an integer.
         :raises ValueError: `chunk_size_bytes` is less than 1.
         """
-        return self._new_file({}, filename, chunk_size_bytes, metadata, session)
+        return self._create_file({}, filename, chunk_size_bytes, metadata, session)
 
     def open_upload_stream_with_id(
         self,
@@ -125,9 +125,9 @@ class GridFSBucket(_FileFinder):
         :raises TypeError: `filename` is not a string, or `chunk_size_bytes` is not an integer.
         :raises ValueError: `chunk_size_bytes` is less than 1.
         """
-        return self._new_file({"_id": file_id}, filename, chunk_size_bytes, metadata, session)
+        return self._create_file({"_id": file_id}, filename, chunk_size_bytes, metadata, session)
 
-    def _new_file(
+    def _create_file(
         self,
         chosen_id: DocumentDict,
         filename: str,
@@ -197,7 +197,7 @@ class GridFSBucket(_FileFinder):
         """
         _check_name("filename", filename)
         with self._storage.time_limit():
-            document = revision_of(self._storage, {"filename": filename}, "revision", revision, session)
+            document = find_revision(self._storage, {"filename": filename}, "revision", revision, session)
             if document is not None:
                 return GridOut(self._collection, file_document=document, session=session)
             if self._storage.files.find_one({"filename": filename}, {"_id": 1}, session=session) is None:
@@ -285,7 +285,7 @@ class GridFSBucket(_FileFinder):
             raise NoFile(f"no files could be renamed to {new_filename!r} because none matched filename {filename!r}")
 
 
-def revision_of(
+def find_revision(
     storage: Storage, query: Document, option: str, revision: int | None, session: ClientSession | None
 ) -> Value:
     """Return the description of a revision of a file, or None. `option` is the parameter name in error messages."""

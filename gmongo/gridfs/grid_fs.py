@@ -8,7 +8,7 @@ from gmongo._documents import Value
 from gmongo._parameter_docs import describes_parameters
 from gmongo.client_session import ClientSession
 from gmongo.database import Database
-from gmongo.gridfs.bucket import _PARAMETERS, _FileFinder, revision_of
+from gmongo.gridfs.bucket import _PARAMETERS, _FileFinder, find_revision
 from gmongo.gridfs.errors import NoFile
 from gmongo.gridfs.grid_in import GridIn
 from gmongo.gridfs.grid_out import GridOut
@@ -81,7 +81,7 @@ class GridFS(_FileFinder):
         :raises NoFile: the file does not exist.
         """
         query = kwargs if filename is None else {**kwargs, "filename": filename}
-        document = revision_of(self._storage, query, "version", -1 if version is None else version, session)
+        document = find_revision(self._storage, query, "version", -1 if version is None else version, session)
         if document is None:
             raise NoFile(f"no version {version} for filename {filename!r}")
         return GridOut(self._collection, file_document=document, session=session)

@@ -179,7 +179,7 @@ class GridOut(storage.FileProperties, io.IOBase):
             limit = self.length if size is None or size < 0 else size
             while len(line) < limit and self._position < self.length and not line.endswith(b"\n"):
                 if not self._chunk:
-                    self._fetch()
+                    self._load_chunk()
                 end = self._chunk.find(b"\n") + 1
                 line += self._read_part(min(end or len(self._chunk), limit - len(line)))
         return bytes(line)
@@ -208,7 +208,7 @@ class GridOut(storage.FileProperties, io.IOBase):
     def _read_part(self, size: int) -> bytes:
         """Return at least one byte and at most `size` bytes of one chunk."""
         if not self._chunk:
-            self._fetch()
+            self._load_chunk()
         part = self._chunk[:size]
         if self._position + len(part) == self.length:
             self._check_end()
@@ -216,10 +216,10 @@ class GridOut(storage.FileProperties, io.IOBase):
         self._position += len(part)
         return part
 
-    def _fetch(self) -> None:
+    def _load_chunk(self) -> None:
         number, offset = divmod(self._position, self.chunk_size)
         with until(self._deadline):
-            chunk = self._next_chunk(number)
+            chunk = self._fetch_chunk(number)
         if chunk is None:
             raise CorruptGridFile(f"no chunk #{number}")
         if chunk.get("n") != number:
@@ -229,7 +229,7 @@ class GridOut(storage.FileProperties, io.IOBase):
             raise CorruptGridFile(f"chunk #{number} has the wrong size: expected {size} bytes but found {len(data)}")
         self._chunk = bytes(data[offset:] if offset else data)
 
-    def _next_chunk(self, number: int) -> Value:
+    def _fetch_chunk(self, number: int) -> Value:
         """Return the first chunk whose number is `number` or higher, or None."""
         if self._cursor is not None and self._next_number == number:
             try:
@@ -263,7 +263,7 @@ class GridOut(storage.FileProperties, io.IOBase):
         if self._next_number > count:  # an earlier read has already checked the end
             return
         with until(self._deadline):
-            extra = self._next_chunk(count)
+            extra = self._fetch_chunk(count)
         self._next_number = count  # if the check below fails, the next read repeats the check
         self._close_cursor()
         if extra is not None and storage.chunk_data(extra):
