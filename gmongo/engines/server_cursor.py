@@ -180,7 +180,7 @@ class ServerCursor:
         left = None
         if self.limit:
             left = self.limit - self.retrieved
-            if left <= 0:  # some servers do not close the cursor at the limit
+            if left <= 0:  # some servers do not close a cursor at its document limit
                 self.close()
                 return False
         session = self.resources.session

@@ -163,7 +163,7 @@ class SessionReaper:
                 self._forget(remnant)
 
     def _forget(self, remnant: _InterruptedSession) -> None:
-        self._remnants.pop(remnant, None)  # a concurrent close() may have removed the remnant
+        self._remnants.pop(remnant, None)  # a concurrent close() may have removed the session
 
     def _run(self, operation: Operation) -> BaseException | None:
         """Run an operation within the time limit of one cleanup attempt. Return the error of the operation."""

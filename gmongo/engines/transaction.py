@@ -36,7 +36,7 @@ class _TooLongError(BaseException):
 
 
 class TransactionEnd:
-    """Commit and abort of the transactions of one session. A background greenlet sets `in_background`."""
+    """Commit and abort of the transactions of one session, possibly in a background greenlet."""
 
     def __init__(self, executor: Executor, state: SessionState, in_background: bool = False) -> None:
         self._executor = executor

@@ -20,7 +20,7 @@ class SharedSource(Protocol):
 
 
 class Turn:
-    """Context manager for one read step of the cursor or stream `owner`. Other greenlets call :meth:`wait`."""
+    """Context manager for one read step of the cursor or stream `owner`. Other readers call :meth:`wait`."""
 
     def __init__(self, owner: SharedSource) -> None:
         self._owner = owner

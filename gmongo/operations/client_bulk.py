@@ -34,7 +34,7 @@ class Limits(NamedTuple):
     writes: int
     message_size: int
     document_size: int
-    batch_size: int  # of a message with several operations. A message with one operation may be larger
+    batch_size: int  # the maximum size of a message with several operations
 
 
 # The limits of all servers since MongoDB 3.6, which the driver assumes before the hello reply of the server.
@@ -220,7 +220,7 @@ class BulkWriteBatch(CursorOperation):
         self.taken = writes.take(limits, self._size)
         # The server cannot recognise the retry of an operation that changes several documents.
         self.retryable = acknowledged and not any(write.multi for write in self.taken)
-        self._namespaces: list[str] = []  # empty before the first attempt
+        self._namespaces: list[str] = []  # an empty list before the first attempt
 
     def command(self, hello: Hello) -> DocumentDict:
         if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:

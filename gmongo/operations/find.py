@@ -166,7 +166,8 @@ class ExhaustFind(Find):
     def command(self, hello: Hello) -> DocumentDict:
         """Return the command, or raise InvalidOperation if the mongos is too old.
 
-        Behind a load balancer, another mongos may be newer. After an old mongos, the cursor sends normal `getMore`s.
+        Behind a load balancer, another connection may reach a newer mongos. On an old mongos, the cursor sends normal
+        `getMore` commands.
         """
         too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
         if too_old and hello.service_id is None:
@@ -243,7 +244,7 @@ class GetMoreAhead(GetMore):
     in_background = True
 
     address: Address
-    size: int  # bytes of the reply
+    size: int  # the size of the reply in bytes
 
     def decode(self, body: Buffer) -> DocumentDict:
         self.size = len(body)
