@@ -166,8 +166,7 @@ class ExhaustFind(Find):
     def command(self, hello: Hello) -> DocumentDict:
         """Return the command, or raise InvalidOperation if the mongos is too old.
 
-        Behind a load balancer, another connection may reach a newer mongos. On an old mongos, the cursor sends normal
-        `getMore` commands.
+        Skip the check behind a load balancer. On an old mongos, the cursor sends normal `getMore`s.
         """
         too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
         if too_old and hello.service_id is None:
