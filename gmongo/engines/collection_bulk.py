@@ -1,4 +1,4 @@
-"""Collection bulk writes: group statements by command, split the groups into batches, and add up the replies."""
+"""Collection bulk writes: group statements by command, send batches, and add up the replies."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def statement_of(model: object) -> _Statement:
 
 @dataclass(eq=False, repr=False)
 class _Run:
-    """Consecutive statements for one kind of command, with the index of each statement in the request list."""
+    """Statements for one kind of command, with the index of each statement in the request list."""
 
     kind: str
     elements: list[Document] = field(default_factory=list)
@@ -84,7 +84,7 @@ def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
 
 
 class Bulk:
-    """Bulk write of a collection. Observers receive `name`, the operation name in the API specifications."""
+    """Bulk write of a collection. Observers receive the operation name `name`."""
 
     def __init__(
         self, context: OperationContext, *, name: str, ordered: bool, fields: Document, acknowledged: bool
@@ -99,7 +99,7 @@ class Bulk:
         # Servers reject `let` in an insert command, because an insert evaluates no expressions.
         self._insert_fields = {name: value for name, value in self._fields.items() if name != "let"}
         self._acknowledged = acknowledged
-        # Ordered writes stop at the first error. Therefore only the last command with w=0 needs no reply.
+        # Ordered writes stop at an error. Therefore only the last command with w=0 needs no reply.
         self._needs_replies = acknowledged or ordered
         self._operation_id = next_request_id()
         self._interrupted = False
@@ -112,7 +112,7 @@ class Bulk:
         }
 
     def execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> DocumentDict:
-        """Run all writes. Return the sum of the replies, or {} for unacknowledged writes, or raise BulkWriteError."""
+        """Run all writes, and return the sum of the replies, which is {} for unacknowledged writes."""
         with executor.operation_scope(self._name, self._context, session) as self._trace:
             return self._execute(executor, runs, session)
 
@@ -140,7 +140,7 @@ class Bulk:
         return self.outcome
 
     def _fields_of(self, runs: Iterable[_Run]) -> dict[str, set[str]]:
-        """Return the field names of all commands and statements, keyed by command name, for the first batch."""
+        """Return the field names of all commands and statements, keyed by command name."""
         used: dict[str, set[str]] = {}
         for run in runs:
             if run.kind == "insert":
@@ -151,13 +151,13 @@ class Bulk:
 
     @property
     def _is_stopped(self) -> bool:
-        """True if the driver sends no further batch: an ordered write, or the retry of a batch, has failed."""
+        """True if the driver sends no further batch, after the failure of a write or a retry."""
         return self._interrupted or (self._ordered and bool(self.outcome["writeErrors"]))
 
     def _write(
         self, executor: Executor, run: _Run, session: SessionHandle | None, deadline: float | None, is_last: bool
     ) -> None:
-        """Send the statements of a run in batches. `is_last` is True for the last run of the bulk write."""
+        """Send the statements of a run in batches. `is_last` is True for the last run."""
         statements = write.Statements(run.kind, run.elements, self._context.codec_options)
         offset = 0
         while offset < len(run.elements):

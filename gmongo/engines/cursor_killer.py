@@ -34,7 +34,7 @@ class DroppedCursor(NamedTuple):
     session: ImplicitSession | None
     pin: PinnedConnection | None
     ahead: ReadAhead | None = None
-    # The server session of a cursor without a pinned connection. The application may still use the session.
+    # the server session of a cursor without a pinned connection
     server_session: ServerSession | None = None
 
     def release(self) -> None:
@@ -47,7 +47,7 @@ class DroppedCursor(NamedTuple):
 
 
 class CursorKiller:
-    """Queue of dropped cursors. Finalisers in any thread add cursors, and background greenlets close the cursors."""
+    """Queue of dropped cursors, which background greenlets close. Finalisers in any thread add cursors."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -55,7 +55,7 @@ class CursorKiller:
         # Each item consists of an epoch, which is the current number of forks, and a dropped cursor.
         self._unpinned: deque[tuple[int, DroppedCursor]] = deque()
         self._pinned: deque[tuple[int, DroppedCursor]] = deque()
-        self._reaping: int | None = None  # the epoch of the greenlet for `_unpinned`, or None without a greenlet
+        self._reaping: int | None = None  # the epoch of the greenlet for `_unpinned`, or None
         self._running: set[Greenlet[[], None]] = set()
         self.reading: set[ReadAhead] = set()  # the read-ahead objects that are fetching a batch
 
@@ -66,7 +66,7 @@ class CursorKiller:
             if hub is None:  # the client is closed
                 dropped.pin.release_soon()
             else:
-                # Pinned cursors have their own queue, because `_unpinned` cursors may wait for a pinned connection.
+                # Pinned cursors have a queue, because `_unpinned` cursors may wait for their connection.
                 self._pinned.append((epoch, dropped))
                 hub.loop.run_callback_threadsafe(self._start, self._close_pinned)
             return
@@ -138,7 +138,7 @@ class CursorKiller:
             ahead.stop()
 
     def _close_group(self, epoch: int, group: list[DroppedCursor]) -> None:
-        """Close the cursors of one namespace and server with one command. A pinned cursor has its own group."""
+        """Close the cursors of one namespace and server with one command."""
         if epoch != self._executor.epoch:  # ignore cursors of the parent process
             return
         first = group[0]
@@ -168,7 +168,7 @@ class CursorResources:
     session: SessionHandle | None
     codec_options: InitVar[CodecOptions[Value]]
     _time_limit: float | None  # seconds for the whole cursor. None if each command has a time limit
-    _keeps_session: bool  # True if the owner of an implicit session still uses the session
+    _keeps_session: bool  # True if another object ends the session
     ahead: ReadAhead | None = None
     _left_open: int = 0  # the ID of the cursor if close() or drop() must still kill the cursor, or 0
 
@@ -231,7 +231,7 @@ class CursorResources:
             self.end_late_session(session)
 
     def end_late_session(self, session: SessionHandle | None) -> None:
-        """Release the implicit session that a concurrent command acquired after the end of the cursor."""
+        """Release the implicit session that a command acquired after the end of the cursor."""
         if type(session) is ImplicitSession and not self._keeps_session:
             session.end_implicit()
 
@@ -262,7 +262,7 @@ class CursorResources:
         if isinstance(self.session, ImplicitSession) and not self._keeps_session:
             self.session.end_implicit()
             self.session = None
-        # Release the session before the connection, whose check-in publishes events and may be interrupted.
+        # Release the session before the check-in of the connection, which may be interrupted.
         pin, self.pin = self.pin, None
         if pin is not None:
             pin.release()
@@ -272,7 +272,7 @@ class CursorResources:
         return self.pin is not None and not self.pin.connection.usable
 
     def _deadline_for_closing(self) -> float | None:
-        """Return the deadline of `killCursors`: the current deadline, or now plus the time limit of the cursor."""
+        """Return the current deadline, or a new deadline with the time limit of the cursor."""
         limit, current = self._time_limit, current_deadline()
         if current is not None and current > _clock.monotonic():
             return current

@@ -50,7 +50,7 @@ class ReadAhead:
         self._address = address_text(operation.address)
         self._operation: GetMoreAhead | None = operation  # the next getMore, or None
         self.cursor_id = operation.cursor_id  # the cursor ID of the last reply
-        self._arrived: deque[tuple[CursorReply, int]] = deque()  # received replies, each with its size in bytes
+        self._arrived: deque[tuple[CursorReply, int]] = deque()  # received replies, with sizes in bytes
         self._raw = operation.raw
 
     def next(self, deadline: float | None) -> CursorReply:
@@ -69,7 +69,7 @@ class ReadAhead:
         return reply
 
     def start(self, needed: bool = False) -> bool:
-        """Start a fetch without a switch, and return True if possible. A `needed` batch may exceed the limits."""
+        """Start a fetch, without a switch, if possible. A `needed` batch may exceed the limits."""
         is_fetching = self._greenlet is not None and not self._greenlet.ready()
         if is_fetching or self._operation is None or self._error is not None:
             return False
@@ -180,7 +180,7 @@ def checked_read_ahead_limits(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_session(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation for an explicit session, in which the application sets the order of commands."""
+    """Raise InvalidOperation for an explicit session, whose commands the application orders."""
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
             "a cursor in an explicit session cannot read ahead: a session runs one command at a time, in the order of "
@@ -203,7 +203,7 @@ def document_count(batch: list[object] | Batch) -> int:
 
 
 def size_of_next(batch_size: int, left: int | None) -> int:
-    """Return the `batchSize` of the next `getMore` for at most `left` documents. For 0, the server chooses the size."""
+    """Return the `batchSize` for at most `left` documents, or 0 if the server chooses the size."""
     if left is None:
         return batch_size
     return min(batch_size, left) if batch_size else left

@@ -38,16 +38,16 @@ class ServerCursor:
     opened: InitVar[CursorReply]
     session: InitVar[SessionHandle | None]
     codec_options: InitVar[CodecOptions[Value]]
-    limit: int = 0  # the maximum number of documents, or 0 for no limit. A negative limit allows one batch
+    limit: int = 0  # maximum number of documents, or 0. A negative limit allows one batch
     batch_size: int = 0  # the number of documents in each later batch, or 0 if the server chooses
     max_await_time_ms: int | None = None
-    tailable: bool = False  # True if an empty batch ends an iteration. Otherwise the driver sends another `getMore`
+    tailable: bool = False  # True if an empty batch ends an iteration
     comment: Value = None
     raw: bool = False
-    deadline: float | None = None  # the deadline of the whole cursor. None if each iteration has a time limit
+    deadline: float | None = None  # of the whole cursor. None if each iteration has a limit
     exhaust: bool = False
-    keeps_session: InitVar[bool] = False  # True if the owner of an implicit session still uses the session
-    documents: Iterator[Value] = _NO_DOCUMENTS  # list iterator over decoded documents for the application
+    keeps_session: InitVar[bool] = False  # True if another object ends the session
+    documents: Iterator[Value] = _NO_DOCUMENTS  # list iterator over decoded documents
     _batch: Batch | None = None
     _interrupted: bool = False  # True if the interruption of a getMore has ended the cursor
     _turn: Turn | None = None
@@ -86,7 +86,7 @@ class ServerCursor:
 
     @property
     def awaits(self) -> bool:
-        """True if the server delays the reply to a `getMore` until new documents arrive (``maxAwaitTimeMS``)."""
+        """True if the server waits for documents before the reply (``maxAwaitTimeMS``)."""
         return self.max_await_time_ms is not None
 
     def set_batch_size(self, batch_size: int) -> None:
@@ -143,7 +143,7 @@ class ServerCursor:
         return True
 
     def _step(self, deadline: float | None) -> bool:
-        """Decode documents, fetch a batch, or wait for another reader. Return False after an empty batch."""
+        """Decode documents, fetch a batch, or wait for a reader. Return False after an empty batch."""
         if self._turn is not None:
             return self._turn.wait(deadline)
         with Turn(self) as turn:
@@ -154,7 +154,7 @@ class ServerCursor:
         return turn.has_documents
 
     def _decode_documents(self, batch: Batch) -> None:
-        self._work.checkpoint()  # a loop of the application over the documents must not block the event loop
+        self._work.checkpoint()  # a loop over documents must not block the event loop
         try:
             if self.raw:
                 raw = batch.raw()
@@ -207,7 +207,7 @@ class ServerCursor:
         return True
 
     def _fetch_reply(self, left: int | None, deadline: float | None) -> CursorReply:
-        """Return the next reply from the read-ahead object, or from a `getMore` for at most `left` documents."""
+        """Return the next reply, from the read-ahead object or a `getMore` for `left` documents."""
         if self.resources.ahead is not None:
             return self.resources.ahead.next(deadline)
         kind = ExhaustGetMore if self.exhaust else GetMore
@@ -231,7 +231,7 @@ class ServerCursor:
         )
 
     def _handle_failure(self, error: BaseException) -> bool:
-        """Update the cursor after a failed `getMore`. Return True if the iteration stops without an error."""
+        """Update the cursor after a failed `getMore`. Return True if the error ends the iteration silently."""
         resources = self.resources
         if resources.ahead is not None:
             resources.ahead.stop()
@@ -239,9 +239,9 @@ class ServerCursor:
             is_gone = error.code in codes.CURSOR_GONE
             if is_gone or self.exhaust:  # an error ends an exhaust cursor
                 resources.cursor_id = 0
-            if resources.pin is None or self.exhaust:  # a pinned cursor keeps its connection until close()
+            if resources.pin is None or self.exhaust:  # a pinned cursor keeps its connection
                 self.close()
-            return is_gone and self.tailable  # new documents of a capped collection have overwritten the position
+            return is_gone and self.tailable  # new documents have overwritten the position
         resources.stop_fetching()
         if not isinstance(error, PyMongoError):
             self._interrupted = not isinstance(error, BSONError)
@@ -260,7 +260,7 @@ class ServerCursor:
         else:
             self.documents = iter(reply.batch)
             self.retrieved += len(reply.batch)
-        # Store the batch before update(), because an exception may interrupt the check-in of the connection.
+        # Store the batch before update(), whose check-in may be interrupted.
         self.resources.update(reply)
 
     def close(self) -> None:
@@ -276,7 +276,7 @@ class ServerCursor:
             self.close()
 
     def drop(self) -> None:
-        """Discard buffered documents, and let the cursor killer close the cursor, without I/O or a switch."""
+        """Discard buffered documents, and let the cursor killer close the cursor, without a switch."""
         # Exhaust the iterator, because an iteration in progress may still use the iterator.
         for _document in self.documents:
             pass

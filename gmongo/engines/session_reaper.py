@@ -28,7 +28,7 @@ _UNANSWERED_TIMEOUT = 60.0  # seconds
 
 
 class _InterruptedSession:
-    """Session with an interrupted command, or with a transaction that the operation `abort` must abort."""
+    """Session with an interrupted command, or with a transaction that `abort` must end."""
 
     def __init__(self, session: ServerSession, abort: Operation | None) -> None:
         self.session = session
@@ -40,7 +40,7 @@ class _InterruptedSession:
         self.due = self.created + delay
 
     def postpone(self, error: BaseException | None) -> bool:
-        """Schedule the next cleanup attempt after an attempt with `error`. Return False after the last attempt."""
+        """Schedule the next cleanup attempt after `error`. Return False after the last attempt."""
         now = _clock.monotonic()
         was_answered = error is None or isinstance(error, OperationFailure)
         if was_answered or now > self.created + _UNANSWERED_TIMEOUT:
@@ -61,7 +61,7 @@ class SessionReaper:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         executor.sessions.reaper = WeakMethod(self.take)
-        self._taken: deque[_InterruptedSession] = deque()  # new sessions, which finalisers may append at any moment
+        self._taken: deque[_InterruptedSession] = deque()  # finalisers may append sessions at any moment
         self._remnants: dict[_InterruptedSession, None] = {}
         self._is_running = False
         self._epoch = 0  # the number of forks before the start of the greenlet
@@ -117,7 +117,7 @@ class SessionReaper:
         return max(0.0, min((remnant.due for remnant in self._remnants), default=0.0) - _clock.monotonic())
 
     def reap(self, now: float) -> None:
-        """Clean up the sessions that are due at `now`. A forked child discards the sessions of the parent process."""
+        """Clean up the sessions that are due at `now`. A forked child discards inherited sessions."""
         self._accept_taken()
         sessions: dict[Address, list[_InterruptedSession]] = {}
         # A session is due after its delay, or after the late reply to the interrupted command.
@@ -155,7 +155,7 @@ class SessionReaper:
             if not self._executor.topology.settings.connection.server_api.get("apiStrict"):
                 error = self._run(KillSessions([remnant.session.lsid for remnant in remnants], address))
             for remnant in remnants:
-                # After an error, the killSessions may arrive late, and interrupt a later command of the session.
+                # After an error, the killSessions may arrive late, and interrupt a later command.
                 remnant.session.dirty = remnant.session.dirty or error is not None
                 errors[remnant] = errors.get(remnant) or error
         for remnant, error in errors.items():
@@ -166,7 +166,7 @@ class SessionReaper:
         self._remnants.pop(remnant, None)  # a concurrent close() may have removed the session
 
     def _run(self, operation: Operation) -> BaseException | None:
-        """Run an operation within the time limit of one cleanup attempt. Return the error of the operation."""
+        """Run an operation within the time limit of one cleanup attempt, and return its error."""
         try:
             with bind_session(None):
                 self._executor.run(operation, None, _clock.monotonic() + _ATTEMPT_TIMEOUT)

@@ -32,7 +32,7 @@ _INTERRUPTED_ABORT_TIMEOUT = 1.0  # seconds for an abort after a kill or a timeo
 
 
 class _TooLongError(BaseException):
-    """Exception that interrupts an abort after one second, because a kill or a timeout waits for the abort."""
+    """Exception that interrupts a slow abort, for which a kill or a timeout waits."""
 
 
 class TransactionEnd:
@@ -58,7 +58,7 @@ class TransactionEnd:
             self._executor.transaction_ended(transaction, None)
 
     def abort(self, deadline: float | None = None) -> None:
-        """Abort the transaction before `deadline`, and ignore driver errors. None means the default deadline."""
+        """Abort the transaction before `deadline` (None means the default), and ignore driver errors."""
         self._state.check_free()
         self._abort(deadline, None)
 
@@ -135,11 +135,11 @@ class TransactionEnd:
             self._executor.sessions.hand_to_reaper(session, AbortAgain(self._state.transaction, session))
 
     def give_up_by_deadline(self, error: BaseException, deadline: float | None, seconds: float | None) -> None:
-        """Abort the transaction because of `error`. After `deadline`, start a background abort within `seconds`."""
+        """Abort because of `error`. After `deadline`, start a background abort limited to `seconds`."""
         if not isinstance(error, Exception) or deadline is None or _clock.monotonic() < deadline:
             return self.give_up(error, deadline)
         background = TransactionEnd(self._executor, self._state.hand_over_transaction(), True)
-        # Unlike abandon(), the greenlet publishes the command events, as the CSOT specification requires.
+        # Unlike abandon(), the greenlet publishes command events, as the CSOT specification requires.
         # A copy of the current context contains the context variables for event listeners.
         spawn(copy_context().run, background.abort, deadline_after(seconds, "with_transaction"))
 
@@ -162,7 +162,7 @@ def with_transaction(
     start: Callable[[], object],
     deadline: float | None,
 ) -> T:
-    """Run and commit a transaction, with retries until `deadline`, or for None, with retries for 120 seconds."""
+    """Run and commit a transaction, with retries until `deadline`, or for 120 seconds."""
     begin = _clock.monotonic()
     loop = _RetryLoop(ending, begin + _TIME_LIMIT if deadline is None else deadline, deadline is not None)
     limit = None if deadline is None else deadline - begin
@@ -196,7 +196,7 @@ class _RetryLoop:
     error: Exception = _NO_ERROR  # the cause of the last retry
 
     def retries_after(self, error: Exception) -> bool:
-        """Return True if `error` allows a retry of the transaction. Raise an error after the time limit."""
+        """Return True if `error` permits a retry. Raise an error after the time limit."""
         if not isinstance(error, PyMongoError) or not error.has_error_label(TRANSIENT):
             if self._retries and getattr(error, "timeout", False) and error.__cause__ is None:
                 error.__cause__ = self.error  # the cause of the last retry
@@ -207,7 +207,7 @@ class _RetryLoop:
         return True
 
     def commit(self) -> bool:
-        """Commit the transaction, with retries. Return False if the transaction needs a retry from its start."""
+        """Commit the transaction, with retries. Return False if the whole transaction needs a retry."""
         retries = 0
         while True:
             try:
@@ -229,7 +229,7 @@ class _RetryLoop:
                 return True
 
     def back_off(self) -> None:
-        """Wait before a retry of the whole transaction. If the wait exceeds the time limit, raise an error."""
+        """Wait before a retry of the transaction, or raise an error at the time limit."""
         self._retries += 1
         self._wait(self._retries - 1, self.error)
 

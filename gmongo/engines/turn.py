@@ -1,4 +1,4 @@
-"""Turns of greenlets: only one greenlet at a time reads a cursor or a stream, while other greenlets wait."""
+"""Turns of greenlets: only one greenlet at a time reads a cursor or a stream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SharedSource(Protocol):
 
 
 class Turn:
-    """Context manager for one read step of the cursor or stream `owner`. Other readers call :meth:`wait`."""
+    """Context manager for one read step of `owner`. Meanwhile, other readers call :meth:`wait`."""
 
     def __init__(self, owner: SharedSource) -> None:
         self._owner = owner

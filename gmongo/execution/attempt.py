@@ -153,7 +153,7 @@ class Attempt(AttemptState):
             connection.set_ref(True)
 
     def _check_in(self, pool: Pool, connection: Connection, pinned: bool, error: BaseException | None = None) -> None:
-        """Check in the connection. If the connection is pinned, only record the error in the connection."""
+        """Check in an unpinned connection. For a pinned connection, only record the error."""
         if pinned:
             connection.record_failure(error)
             return

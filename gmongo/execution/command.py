@@ -1,4 +1,4 @@
-"""Command runner: build a command, publish its events, send the command, receive the reply, and handle errors."""
+"""Command runner: build and send a command, publish events, receive the reply, and handle errors."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class CommandRunner:
                 else:
                     session = None
             if connection.unanswered is not None:
-                # Without a strong reference to the client, the handler does not keep a deleted client alive.
+                # The handler has no strong reference to the client, which the application may delete.
                 handler = partial(_handle_late_reply, attempt.operation, connection.address, self.orphan_taker, session)
                 connection.expect_late_reply(handler, _max_time_ended(attempt, error))
             if isinstance(error, PyMongoError):
@@ -188,7 +188,7 @@ def _kill_cursor(orphan_taker: _OrphanTaker, cursor: object) -> None:
 def _handle_late_reply(
     operation: Operation, address: Address, taker: _OrphanTaker, session: ServerSession | None, body: Buffer
 ) -> None:
-    """Kill the cursor in a late reply, and record the reply in the session, without a switch of greenlets."""
+    """Kill the cursor in a late reply, and record the reply in the session, without a switch."""
     _kill_cursor(taker, operation.late_cursor(body, address))
     if session is not None:
         session.record_reply(address)

@@ -1,4 +1,4 @@
-"""Command fields that the driver adds to the commands of all operations, such as ``$db`` and ``lsid``."""
+"""Command fields that the driver adds to all commands, such as ``$db`` and ``lsid``."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class CommandFields:
         self._api = topology.settings.connection.server_api
 
     def add_fields(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
-        """Add the fields of the session, transaction, concerns, read preference, deadline and Stable API."""
+        """Add the fields of the session, concerns, read preference, deadline and Stable API."""
         operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
-        # In a transaction, only the first command has a read concern. Only the last command has a write concern.
+        # In a transaction, only the first command has a read concern, and only the last a write concern.
         if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
             command["readConcern"] = context.read_concern
         if (
@@ -59,7 +59,7 @@ class CommandFields:
             if session.explicit is not None:
                 cluster_time = newer_cluster_time(cluster_time, session.explicit.cluster_time)
         elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
-            # Operations acquire the session after the check-out, so that a waiting operation needs no session.
+            # An operation acquires the session after the check-out, and needs no session before.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
             if attempt.is_retryable_write:
@@ -113,7 +113,7 @@ def _transaction_number(operation: Operation, server_session: ServerSession) -> 
 
 
 def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, min_round_trip_time: float) -> None:
-    """Set ``maxTimeMS`` so that the reply arrives before the deadline. `min_round_trip_time` is in seconds."""
+    """Set ``maxTimeMS`` to the time until the deadline, minus `min_round_trip_time` in seconds."""
     seconds_left = deadline - _clock.monotonic() - min_round_trip_time
     if seconds_left <= 0:
         message = f"{limit_text(deadline)} ended before {operation.name} was sent"

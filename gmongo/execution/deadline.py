@@ -24,7 +24,7 @@ current_deadline = _current.get
 
 
 def deadline_after(seconds: float | None, option: str) -> float | None:
-    """Return the time `seconds` from now as a deadline: infinity for 0 (no limit), and None for None (not set)."""
+    """Return the deadline `seconds` from now, infinity for 0 (no limit), or None for None (not set)."""
     if seconds is None:
         return None
     return seconds_of((seconds, option), _clock.monotonic() + seconds) if seconds else inf
@@ -32,7 +32,7 @@ def deadline_after(seconds: float | None, option: str) -> float | None:
 
 @contextmanager
 def until(deadline: float | None) -> Iterator[None]:
-    """Limit the operations in the block by `deadline`, or by an earlier deadline of an enclosing block."""
+    """Limit the operations in the block by `deadline`, or by an earlier deadline of an outer block."""
     outer = _current.get()
     if deadline is None or (outer is not None and outer <= deadline):
         yield
@@ -83,12 +83,12 @@ def checked_timeout(name: str, limit: object, unit: str = "milliseconds") -> flo
 
 
 def without_wtimeout(write_concern: Document) -> DocumentDict:
-    """Return a copy of a write concern without ``wtimeout``, which the deadline of the operation replaces."""
+    """Return a copy of a write concern without ``wtimeout``, which a deadline replaces."""
     return {name: value for name, value in write_concern.items() if name != "wtimeout"}
 
 
 def check_await_time(max_await_time_ms: int | None, deadline: float | None) -> None:
-    """Raise ConfigurationError if ``max_await_time_ms`` is not shorter than the time until the deadline."""
+    """Raise ConfigurationError if ``max_await_time_ms`` exceeds the time until the deadline."""
     left = remaining(deadline)
     # Round the milliseconds, because floating-point subtraction is inexact.
     if left is not None and max_await_time_ms is not None and max_await_time_ms >= round(left * 1000, 3):

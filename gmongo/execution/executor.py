@@ -39,7 +39,7 @@ _UNOBSERVED: AbstractContextManager[None] = nullcontext()
 
 
 class Executor:
-    """Executor of the operations of one client. `TracedExecutor` overrides the methods that notify observers."""
+    """Executor of the operations of one client. `TracedExecutor` also notifies observers."""
 
     observers: Observers | None = None
 
@@ -51,10 +51,10 @@ class Executor:
         self.policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
         self._limit_option = "timeoutMS"  # the option that sets `_timeout`, for error messages
-        self._is_for_operation = False  # True if the executor runs a single operation with its own `timeout_ms`
+        self._is_for_operation = False  # True for one operation with its own `timeout_ms`
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
-        # The keys are waiting greenlets. The values are the operation name and the start time of the backoff.
+        # waiting greenlets, with the operation name and the start time of the backoff
         self.backing_off: dict[greenlet, tuple[str, float]] = {}
         self.number = next(_numbers)  # the number of the client in the process, for log messages
         register_after_fork(self.sessions)
@@ -85,11 +85,11 @@ class Executor:
                     retry = attempt.retry = attempt.retry or Retry(self.policy, deadline)
                     retry.record_failure(error, attempt)
                 else:
-                    # A cleanup command deposits no token, because its success does not indicate less load.
+                    # A cleanup command deposits no token, because its success says nothing about the load.
                     if self._bucket.missing and operation.retries_overload:
                         self._bucket.deposit(1 if attempt.retry is None else 11)
                     return result
-                # Inside the `except` block, the error would become the context of exceptions from the backoff.
+                # In the `except` block, the error would become the context of later exceptions.
                 attempt = self._next_attempt(attempt, retry)
         finally:
             if attempt.retry is not None:
@@ -100,7 +100,7 @@ class Executor:
                 attempt.session.end_use()
 
     def _next_attempt(self, attempt: Attempt, retry: Retry) -> Attempt:
-        """Wait for the backoff, and return the next attempt. Without a retry, raise the error of the operation."""
+        """Wait for the backoff, and return the next attempt. Without a retry, raise the error."""
         operation = attempt.operation
         if retry.delay is None:
             raise retry.error
@@ -114,7 +114,7 @@ class Executor:
         """Notify the observers that the executor will retry an operation after `error`."""
 
     def _wait(self, seconds: float, operation: Operation) -> None:
-        """Wait for a backoff, without a checked-out connection. A kill or a timeout interrupts the wait."""
+        """Wait for a backoff, without a connection. A kill or a timeout interrupts the wait."""
         if seconds > 0:
             self.overload.slept += seconds
             me = getcurrent()
@@ -122,17 +122,17 @@ class Executor:
             try:
                 sleep(timer_delay(seconds))
             finally:
-                del self.backing_off[me], me  # delete `me`, because a thrown exception refers to this frame
+                del self.backing_off[me], me  # a thrown exception refers to this frame
 
     def reap(self, operation: Operation, result: Result) -> None:
-        """Kill the cursor in `result`, if any, because the interrupted caller does not receive `result`."""
+        """Kill the cursor in `result`, if any, because the caller does not receive `result`."""
         if operation.opens_cursor and result is not None and operation.keeps_cursor_open(result):
             self.commands.reap(result)
 
     def operation_scope(
         self, name: str, context: OperationContext, session: SessionHandle | None
     ) -> AbstractContextManager[OperationTrace | None]:
-        """Return the context manager for a bulk write, which yields the trace of the bulk write, or None."""
+        """Return the context manager for a bulk write, which yields a trace or None."""
         return _UNOBSERVED
 
     def transaction_started(self, transaction: Transaction) -> None:
@@ -142,7 +142,7 @@ class Executor:
         """Notify the observers of the commit, abort or failure of a transaction."""
 
     def deadline(self) -> float | None:
-        """Return the deadline of an operation that starts now, or None for an operation without a time limit."""
+        """Return the deadline of an operation that starts now, or None for no time limit."""
         deadline = current_deadline()
         if self._timeout is None or (deadline is not None and not self._is_for_operation):
             return deadline
@@ -156,11 +156,11 @@ class Executor:
 
     @property
     def own_limit(self) -> str:
-        """Name and value of the option that limits operations outside of a :func:`gmongo.timeout` block."""
+        """Name and value of the option that limits operations outside of `gmongo.timeout` blocks."""
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
-        """Return an executor with another timeout in seconds. 0 disables the timeout. None keeps the timeout."""
+        """Return an executor with a timeout in seconds. 0 disables, and None keeps the timeout."""
         if timeout is None or timeout == self._timeout:
             return self
         limited = copy(self)
@@ -168,7 +168,7 @@ class Executor:
         return limited
 
     def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
-        """Return an executor with a timeout for one operation. 0 disables the timeout. None keeps the timeout."""
+        """Return an executor for one operation. 0 disables the timeout, and None keeps the timeout."""
         timeout = checked_timeout("timeout_ms", timeout_ms)
         if timeout is None:
             return self

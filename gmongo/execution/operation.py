@@ -36,11 +36,11 @@ def required_field(reply: Document, name: str, check: Check, document_name: str 
 
 @dataclass(slots=True)
 class OperationContext:
-    """Namespace and options of operations. All operations of a collection share one immutable context."""
+    """Namespace and options of operations. The operations of a collection share one context."""
 
     database: str
     collection: str = ""  # an empty name for operations of a database or a client
-    codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS  # options for the documents of the application
+    codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS  # for documents of the application
     selector: Selector = WRITABLE  # server selector of reads: a read preference, or `WRITABLE`
     read_concern: Document | None = None  # None uses the default of the server
     write_concern: Document | None = None  # None uses the default of the server
@@ -55,22 +55,22 @@ class Operation:
     name: ClassVar[str]
     is_write: ClassVar[bool] = False
     retryable: bool = False  # True if the operation may be retried after a network error or an election
-    address: Address | None = None  # the server that must run the operation, or None for any suitable server
-    waits_for_server: ClassVar[bool] = True  # True if the operation waits while the server at `address` is Unknown
+    address: Address | None = None  # the required server, or None for any suitable server
+    waits_for_server: ClassVar[bool] = True  # True if the operation waits for an Unknown server
     acknowledged: bool = True  # True if the server sends a reply
-    takes_session: bool = True  # False for unacknowledged writes and cleanup commands, which use no session
-    operation_id: int | None = None  # the ID in command events, which is equal for all commands of a bulk write
+    takes_session: bool = True  # False for unacknowledged writes and cleanup commands
+    operation_id: int | None = None  # the ID in command events. A bulk write has one ID
     takes_read_concern: ClassVar[bool] = False
     takes_write_concern: bool = False
-    concern_first: ClassVar[bool] = False  # True if a write concern error has priority over the error of the command
+    concern_first: ClassVar[bool] = False  # True if a write concern error precedes a command error
     transaction_number: int | None = None  # the number by which the server recognizes a retried write
-    is_generic: ClassVar[bool] = False  # True for a command of `Database.command`, which may read or write
+    is_generic: ClassVar[bool] = False  # True for a command of `Database.command`
     retries_overload: ClassVar[bool] = True  # True if the operation is retried after overload errors
     ends_transaction: ClassVar[bool] = False  # True if the operation commits or aborts a transaction
     takes_max_time: bool = True  # True if a deadline sets `maxTimeMS`
-    waits_for_documents: ClassVar[bool] = False  # True if `maxTimeMS` limits the server's wait for new documents
+    waits_for_documents: ClassVar[bool] = False  # True if `maxTimeMS` limits the wait for documents
     opens_cursor: bool = False  # True if the result may be an open cursor
-    pins_connection: bool = False  # True if the connection stays pinned to the cursor even without a load balancer
+    pins_connection: bool = False  # True if the cursor pins the connection even without a load balancer
     pin: PinnedConnection | None = None  # the pinned connection on which the operation must run, or None
     in_background: bool = False  # True if the operation must not keep the event loop alive
     selector_is_explicit: bool = False  # True to ignore the read preference of the transaction
@@ -88,13 +88,13 @@ class Operation:
 
     @property
     def collection(self) -> str:
-        """Collection name for observers. Commands without a collection, and on ``admin``, have an empty name."""
+        """Collection name for observers, empty for commands on ``admin`` or without a collection."""
         collection = self.context.collection
         return "" if collection.startswith("$cmd") or self.context.database == "admin" else collection
 
     @property
     def is_causally_consistent(self) -> bool:
-        """True if causal consistency applies to the operation: a write, or a read with a read concern."""
+        """True if causal consistency applies: to writes, and to reads with a read concern."""
         return self.takes_read_concern or self.is_write
 
     @property
@@ -128,7 +128,7 @@ class Operation:
         return None
 
     def keeps_cursor_open(self, result: Result) -> bool:
-        """Return True if `result` is an open cursor, so that the connection may stay pinned to the cursor."""
+        """Return True if `result` is an open cursor, to which a connection may stay pinned."""
         return False
 
     def orphaned_cursor(self, reply: DocumentDict, address: Address) -> object:
@@ -153,5 +153,5 @@ class Operation:
         return selector
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        """Notify the transaction of an error. `overloaded` is True after a rejection by an overloaded server."""
+        """Notify the transaction of an error. `overloaded` is True for an overloaded server."""
         transaction.label_error(error)

@@ -32,7 +32,7 @@ class Phase(Enum):
 
 @dataclass(slots=True, eq=False, repr=False)
 class OperationTrace:
-    """Record of the progress of one operation, for the observers of the client. Durations are in seconds."""
+    """Record of the progress of one operation for observers. Durations are in seconds."""
 
     name: str  # name of the operation in the API specifications, such as `find`
     database: str
@@ -54,7 +54,7 @@ class OperationTrace:
     exchanging: float = 0.0  # the time of all commands, from the first sent byte to the decoded reply
     decoding: float = 0.0  # the time in `exchanging` in which the driver decoded replies
     round_trip: float = 0.0  # average round trip time of the server of the last attempt
-    notes: dict[object, Value] = field(default_factory=dict)  # the data that each observer stores about the operation
+    notes: dict[object, Value] = field(default_factory=dict)  # the data of each observer about the operation
 
     def elapsed(self) -> float:
         return _clock.monotonic() - self.started
@@ -66,7 +66,7 @@ class OperationTrace:
         return f"{self.name} {where}"
 
     def wait_ended(self, phase: Phase, started: float, error: BaseException | None, connecting: float = 0.0) -> None:
-        """Record the end of a wait. The pool needed `connecting` seconds of the wait to establish a connection."""
+        """Record the end of a wait. The pool needed `connecting` seconds to establish a connection."""
         seconds = _clock.monotonic() - started
         if phase is Phase.SELECTION:
             self.selecting += seconds
@@ -117,18 +117,18 @@ class Observer:
     By default, the methods do nothing. The executor calls the methods in the greenlet of the operation.
     """
 
-    times_decoding = False  # True if the observer reads `OperationTrace.decoding`, the time to decode replies
+    times_decoding = False  # True if the observer reads `OperationTrace.decoding`
 
     def is_enabled(self) -> bool:
-        """Return True if the observer is active. Without an active observer, operations have no trace."""
+        """Return True if the observer is active, so that operations have a trace."""
         return True
 
     def bind_context(self, run: Callable[[], None]) -> Callable[[], None]:
-        """Return a function for another greenlet, which calls `run` in the context of the current greenlet."""
+        """Return a function that calls `run` in the context of the current greenlet."""
         return run
 
     def operation_started(self, trace: OperationTrace, transaction: Transaction | None) -> None:
-        """Handle the start of an operation. `transaction` is the transaction of the operation, or None."""
+        """Handle the start of an operation, which may belong to a transaction."""
 
     def operation_ended(self, trace: OperationTrace, error: BaseException | None) -> None:
         """Handle the end of an operation: success, error or interruption."""
@@ -144,7 +144,7 @@ class Observer:
     def command_ended(
         self, trace: OperationTrace, sent: SentCommand, reply: Document | None, error: BaseException | None
     ) -> None:
-        """Handle the end of a command. `reply` is None after a failure, and `error` is None after a success."""
+        """Handle the end of a command. Either `reply` or `error` is None."""
 
     def connection_used(self, trace: OperationTrace, address: Address, seconds: float) -> None:
         """Handle the check-in of a connection after `seconds` of use."""

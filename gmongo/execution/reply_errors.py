@@ -59,7 +59,7 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
-    """Return a ProtocolError, or return `failure` unchanged if a custom type decoder may have raised `failure`."""
+    """Return a ProtocolError, or return `failure` if a custom type decoder may have raised `failure`."""
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -92,7 +92,7 @@ def labelled_concern_error(reply: Document) -> DocumentDict:
 
 
 def with_labels(error: errors.PyMongoError, outcome: Document) -> errors.PyMongoError:
-    """Add the error labels of all write concern errors of a bulk write to `error`, and return `error`."""
+    """Add the labels of all write concern errors of a bulk write to `error`, and return `error`."""
     for concern in outcome["writeConcernErrors"]:
         for label in concern.get("errorLabels", ()):
             error._add_error_label(label)

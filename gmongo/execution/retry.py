@@ -69,7 +69,7 @@ class BackpressurePolicy:
 
     max_retries: int
     base: float  # maximum backoff in seconds before the first retry
-    retargeting: bool  # True if retries deprioritize an overloaded server, not only a failed mongos
+    retargeting: bool  # True if retries deprioritize an overloaded server
     jitter: Callable[[], float] = lambda: _random.random()
     bucket: TokenBucket = field(default_factory=TokenBucket)
     retries: int = 0
@@ -122,7 +122,7 @@ def _is_write_concern_error(error: OperationFailure | NotPrimaryError) -> bool:
 
 
 def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
-    """Return `error`, or for a server without retryable writes, an error that recommends ``retryWrites=false``."""
+    """Return `error`, or an error that recommends ``retryWrites=false`` for an old server."""
     if not isinstance(error, OperationFailure) or error.code != codes.ILLEGAL_OPERATION:
         return error
     if not str(error).startswith("Transaction numbers"):
@@ -139,10 +139,10 @@ class ExecutionSettings:
 
     retry_reads: bool = True
     retry_writes: bool = True
-    timeout: float | None = None  # timeout of a whole operation in seconds. 0 means no limit, None means not set
-    max_adaptive_retries: int = MAX_RETRIES  # maximum number of retries of an operation after overload errors
+    timeout: float | None = None  # seconds for an operation, 0 for no limit, or None
+    max_adaptive_retries: int = MAX_RETRIES  # maximum number of retries after overload errors
     base_backoff: float = BASE_BACKOFF  # maximum backoff in seconds before the first retry
-    overload_retargeting: bool = False  # True if retries deprioritize an overloaded server, not only a failed mongos
+    overload_retargeting: bool = False  # True if retries deprioritize an overloaded server
 
 
 class AttemptState:
@@ -178,7 +178,7 @@ class RetryPolicy:
         return operation.retryable and self._options.retry_reads
 
     def allows_overload_retry(self, operation: Operation) -> bool:
-        """Return True if the options allow a retry after an error with the label ``RetryableError`` (BP-A06)."""
+        """Return True if the options allow a retry after a ``RetryableError`` (BP-A06)."""
         options = self._options
         if operation.ends_transaction:
             return True
@@ -214,12 +214,12 @@ class Retry:
         self._limit: float = 1 if deadline is None else inf
         self.latest = _NO_ERROR  # error of the last attempt
         self.error = _NO_ERROR  # error that the application receives
-        self.delay: float | None = None  # seconds before the next attempt, or None if there is no next attempt
+        self.delay: float | None = None  # seconds before the next attempt, or None for no retry
         self.maybe_executed = False  # True if a server may have executed the operation
         self.failed_on: frozenset[Address] = frozenset()
 
     def record_failure(self, error: PyMongoError, attempt: AttemptState) -> None:
-        """Add the labels of the specifications to `error`, and compute :attr:`delay` and :attr:`error`."""
+        """Add the labels of the specifications to `error`, and set :attr:`delay` and :attr:`error`."""
         self._overload.errors += 1
         self.latest = error
         if attempt.is_retryable_write:

@@ -25,7 +25,7 @@ class ServerSession:
         self.epoch = epoch  # number of forks of the process before the creation of the session
         self.lsid = {"id": Binary.from_uuid(_random.uuid4(), UuidRepresentation.STANDARD)}
         self.last_used = _clock.monotonic()
-        self.dirty = False  # True after a network error, because a server may still run a command in the session
+        self.dirty = False  # True after a network error, because a server may still use the session
         self.transaction_number = 0
         self.unanswered: dict[Address, int] = {}  # number of interrupted commands on each server
         self.wakeup: Wakeup | None = None  # wakes the session reaper after the late replies
@@ -103,7 +103,7 @@ class ServerSessionPool:
             self.hand_to_reaper(session)
 
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
-        """Let the session reaper run `abort`, or for None, kill the session, without a switch of greenlets."""
+        """Let the session reaper run `abort`, or for None, kill the session, without a switch."""
         take = self.reaper()
         if take is not None:
             take(session, abort)

@@ -1,4 +1,4 @@
-"""Explicit and implicit sessions of operations, and the session that `ClientSession.bind()` sets for a context."""
+"""Explicit and implicit sessions of operations, and the session of `ClientSession.bind()`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SessionState:
     _snapshot: bool
     _snapshot_time: Timestamp | None = None
     _user: object = None  # greenlet that runs an operation in the session, or None
-    after_use: Callable[[], None] | None = None  # ends the session or transaction after the last operation
+    after_use: Callable[[], None] | None = None  # ends the session after the last operation
     _uses: int = 0  # operations in progress. A listener may run an operation in the same session
     transaction: Transaction = field(default_factory=Transaction)
     limit: float | None = None  # deadline of `with_transaction`, or None
@@ -70,7 +70,7 @@ class SessionState:
         return self.operation_time if self._causal_consistency else None
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """Reserve the session for an operation until :meth:`end_use`, or raise an error."""
+        """Mark the session as in use by an operation until :meth:`end_use`, or raise an error."""
         if self._executor.sessions is not executor.sessions:
             raise InvalidOperation("Can only use session with the MongoClient that started it")
         if self._epoch != executor.epoch:
@@ -99,7 +99,7 @@ class SessionState:
             raise InvalidOperation("the session is in use by another greenlet: start one session for each greenlet")
 
     def end_use(self) -> None:
-        """End the reservation of an operation. After the last operation, other greenlets may use the session."""
+        """End the use by an operation. After the last operation, other greenlets may use the session."""
         self._uses -= 1
         if self._uses:
             return
@@ -206,7 +206,7 @@ binding = _bound.get  # returns the executor and the bound session of its client
 
 
 def bound_session(executor: SessionOwner) -> SessionHandle | None:
-    """Return the bound session of the current context, or None. Raise an error for a session of another client."""
+    """Return the bound session of the context, or None. Raise an error if another client is bound."""
     bound = _bound.get()
     if bound is None:
         return None
@@ -231,7 +231,7 @@ def server_session_of(session: SessionHandle | None) -> ServerSession | None:
 
 @contextmanager
 def bind_session(binding: tuple[SessionOwner, SessionHandle] | None) -> Iterator[None]:
-    """Bind a session to the operations in the block. For None, ignore the bound session of an outer block."""
+    """Bind a session to the block. For None, ignore the bound session of an outer block."""
     token = _bound.set(binding)
     try:
         yield
@@ -273,7 +273,7 @@ class ImplicitSession:
 
     def end_implicit(self) -> None:
         """Return the server session, if any, to the pool. Later calls do nothing."""
-        # Reset the attribute first, because after a second release, two operations could acquire the session.
+        # Reset the attribute first. After a second release, two operations could acquire the session.
         session, self._server_session = self._server_session, None
         if session is not None:
             self._pool.release(session)

@@ -58,7 +58,7 @@ def _command_ended(sent: SentCommand, duration: float, reply: Document | None, e
 
 
 class TracedExecutor(Executor):
-    """Executor that notifies observers. :func:`with_observers` combines this class with another executor class."""
+    """Executor that notifies observers. The function `with_observers` adds the base class."""
 
     observers: Observers  # never None
 
@@ -83,7 +83,7 @@ class TracedExecutor(Executor):
                 result = self._run_with_trace(trace, operation, session, deadline)
             return result
         except BaseException:
-            if result is not None:  # the exception interrupted an observer after the success of the operation
+            if result is not None:  # the exception interrupted an observer
                 self.reap(operation, result)
             raise
         finally:
@@ -160,6 +160,6 @@ def _notify_start_and_end(trace: OperationTrace, transaction: Transaction | None
 
 
 def _transaction_of(ends_transaction: bool, session: SessionHandle | None) -> Transaction | None:
-    """Return the transaction of an operation in `session`, or None. A commit or abort belongs to its transaction."""
+    """Return the transaction of an operation, commit or abort in `session`, or None."""
     transaction = None if session is None else state_of(session).transaction
     return transaction if transaction is not None and (transaction.active or ends_transaction) else None

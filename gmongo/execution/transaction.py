@@ -55,7 +55,7 @@ _NO_SETTINGS = TransactionSettings({}, {}, WRITABLE, None)
 
 @dataclass(slots=True, eq=False, repr=False)
 class Transaction:
-    """State of the current or last transaction of one session. The method :meth:`start` starts a transaction."""
+    """State of the current or last transaction of one session."""
 
     state: State = State.NONE
     settings: TransactionSettings = _NO_SETTINGS
@@ -72,7 +72,7 @@ class Transaction:
         return self.state in ACTIVE
 
     def start(self, settings: TransactionSettings) -> None:
-        """Start the transaction in the driver. The first operation starts the transaction on the server."""
+        """Start the transaction, which the first operation starts on the server."""
         if self.active:
             raise InvalidOperation("Transaction already in progress")
         self.unpin()
@@ -93,7 +93,7 @@ class Transaction:
         self.pinned_address = None
         pin, self.pin = self.pin, None
         if pin is not None:
-            pin.connection.purpose = Purpose.CURSOR  # a cursor of the transaction may still keep the connection
+            pin.connection.purpose = Purpose.CURSOR  # a cursor may still use the connection
             pin.release(error)
 
     def begin_commit(self) -> bool:
@@ -125,14 +125,14 @@ class Transaction:
 
     @property
     def end_write_concern(self) -> Document:
-        """Write concern of the commit or abort. A retry of a commit uses w="majority", to prevent a rollback."""
+        """Write concern of the commit or abort. A retried commit uses w="majority" against a rollback."""
         concern = self.settings.write_concern
         if not self._commit_is_retry:
             return concern
         return {"wtimeout": _COMMIT_RETRY_WTIMEOUT, **concern, "w": "majority"}
 
     def add_fields(self, command: DocumentDict, after: object) -> None:
-        """Add the transaction fields to a command. `after` is the value of ``afterClusterTime``, or None."""
+        """Add the transaction fields to a command, with `after` as ``afterClusterTime`` unless None."""
         command["autocommit"] = False
         if self.state is State.STARTING:
             command["startTransaction"] = True
@@ -143,31 +143,31 @@ class Transaction:
                 command["readConcern"] = concern
 
     def record_command(self) -> None:
-        """Record the start of a command. Even after a failure of the command, the transaction is in progress."""
+        """Record the start of a command. Even after a failure, the transaction is in progress."""
         if self.state is State.STARTING:
             self.state = State.IN_PROGRESS
         elif self.state is not State.IN_PROGRESS:
             self._end_sent = True
 
     def end_interrupted(self) -> None:
-        """Record the interruption of a commit or abort. Without a command, the transaction stays in progress."""
+        """Record an interrupted commit or abort. Without a command, the transaction stays in progress."""
         if not self._end_sent:
             self.state = State.IN_PROGRESS
 
     def store_recovery_token(self, reply: Document) -> None:
-        """Store the recovery token of a reply, which another mongos needs for the result of the transaction."""
+        """Store the recovery token of a reply, from which another mongos finds the result."""
         token = reply.get("recoveryToken")
         if token is not None:
             self.recovery_token = token
 
     @staticmethod
     def label_error(error: PyMongoError) -> None:
-        """Add the label ``TransientTransactionError`` to a connection error. The executor then unpins the server."""
+        """Add ``TransientTransactionError`` to a connection error. The executor then unpins the server."""
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
 
     def record_failed_commit(self, error: PyMongoError, overloaded: bool) -> None:
-        """Add labels to the error of a commit. After an error without overload, a retry uses w="majority"."""
+        """Add labels to the error of a commit. Unless overloaded, a retry uses w="majority"."""
         if is_result_unknown(error):
             error._add_error_label(UNKNOWN_RESULT)
         if error.has_error_label(UNKNOWN_RESULT) or error.has_error_label(TRANSIENT):

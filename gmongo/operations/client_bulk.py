@@ -42,7 +42,7 @@ USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, size
 
 
 class Write:
-    """Encoded operation of a client bulk write. `index` is the index of the write model in the request list."""
+    """Encoded operation of a client bulk write, with the index of its write model."""
 
     __slots__ = ("document", "encoded", "index", "kind", "multi", "namespace", "stored")
 
@@ -71,7 +71,7 @@ class Write:
 
 
 class Writes:
-    """Remaining operations of a client bulk write, which are encoded when a batch needs the operations."""
+    """Remaining operations of a client bulk write. A batch encodes operations on demand."""
 
     def __init__(self, requests: Iterable[_Model], codec_options: CodecOptions[Value]) -> None:
         self._models: Iterator[tuple[int, _Model]] = iter(enumerate(requests))
@@ -122,7 +122,7 @@ class Writes:
 
 
 def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value]) -> None:
-    """Check the document size of an unacknowledged operation, because the server would not report an error."""
+    """Check the document size of an unacknowledged operation, for which the server sends no error."""
     size, limit = len(write.encoded), limits.document_size
     is_too_large = size > limit + sizes.COMMAND_OVERHEAD
     if is_too_large or (size > limit and len(bson.encode(write.stored, False, codec_options)) > limit):
@@ -193,7 +193,7 @@ _ONE = {
 
 
 class BulkWriteBatch(CursorOperation):
-    """`bulkWrite` command with the operations that fit into a message. The reply has a cursor over the results."""
+    """`bulkWrite` command with the operations that fit into a message. The reply contains a cursor."""
 
     name = "bulkWrite"
     is_write = True
@@ -208,11 +208,11 @@ class BulkWriteBatch(CursorOperation):
         operation_id: int,
         acknowledged: bool,
     ) -> None:
-        # Decode dicts instead of custom document classes, because the driver reads the counts in the reply.
+        # Decode dicts instead of custom document classes, because the driver reads the reply.
         super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))
         self.acknowledged = self.takes_session = acknowledged
         self.operation_id = operation_id
-        self.limits = limits  # assumed limits, until the hello reply of the server contains the actual limits
+        self.limits = limits  # assumed limits until the hello reply of the server
         self.reply: DocumentDict | None = None
         self._writes = writes
         self._fields: DocumentDict = {"bulkWrite": 1, **fields}
@@ -231,7 +231,7 @@ class BulkWriteBatch(CursorOperation):
         return dict(self._fields)
 
     def _select_operations(self, limits: Limits) -> None:
-        """Select the operations that fit into the message, and set the namespace index of each operation."""
+        """Select the operations that fit into the message, and set their namespace indexes."""
         if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
             self._writes.encoded.extendleft(reversed(self.taken))
             self.taken = self._writes.take(limits, self._size)
@@ -261,7 +261,7 @@ class BulkWriteBatch(CursorOperation):
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
         if reply.get("ok"):
-            self.reply = reply  # after a failed retry, the attribute still has the reply to the first attempt
+            self.reply = reply  # the last reply without an error
         return reply
 
     def result(self, reply: DocumentDict, address: Address) -> Result:

@@ -56,7 +56,7 @@ class Count(_CollectionOperation):
 
 
 class FindAndModify(_CollectionOperation):
-    """`findAndModify` command, which changes or deletes a document, and returns the original or new document."""
+    """`findAndModify` command, which returns the original or the new document."""
 
     name = "findAndModify"
     is_write = True
@@ -80,7 +80,7 @@ class FindAndModify(_CollectionOperation):
 
 
 def writes_result(pipeline: Sequence[Document]) -> bool:
-    """Return True if the last stage of the pipeline is ``$out`` or ``$merge``, which write to a collection."""
+    """Return True if the last stage of the pipeline is ``$out`` or ``$merge``."""
     return bool(pipeline) and next(iter(checked_mapping("a stage of pipeline", pipeline[-1])), "") in ("$out", "$merge")
 
 

@@ -22,7 +22,7 @@ _CONTEXT = OperationContext("admin", selector=ANY_SERVER)
 
 
 class EndSessions(Operation):
-    """`endSessions` command, which ends at most 10,000 unused sessions before their timeout on the server."""
+    """`endSessions` command, which ends at most 10,000 unused sessions."""
 
     name = "endSessions"
     takes_session = False
@@ -43,7 +43,7 @@ class EndSessions(Operation):
 
 
 class KillSessions(EndSessions):
-    """`killSessions` command, which ends the commands, cursors and transactions of sessions on one server."""
+    """`killSessions` command, which ends the commands, cursors and transactions of sessions."""
 
     name = "killSessions"
     takes_max_time = False
@@ -56,7 +56,7 @@ class KillSessions(EndSessions):
 
 
 class _EndTransaction(Operation):
-    """Base class of `commitTransaction` and `abortTransaction`, which ``retryWrites=False`` does not affect."""
+    """Base class of commands that end transactions. The option ``retryWrites`` has no effect."""
 
     is_write = True
     takes_write_concern = True
@@ -107,7 +107,7 @@ class AbortTransaction(_EndTransaction):
         self.in_background = in_background
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        # After an overload error, the transaction is still open, and the retry needs the pinned connection.
+        # After an overload error, the retry needs the pinned connection.
         if not overloaded:
             transaction.unpin()
 

@@ -1,4 +1,4 @@
-"""The commands `find`, `getMore` and `killCursors`, and the base class of operations whose reply contains a cursor."""
+"""The commands of cursors: `find`, `getMore` and `killCursors`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_MODIFIERS = ("$query", "$readPreference")
 
 
 def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
-    """Return the filter of a legacy query ``{"$query": ...}``, and `fields` with the modifiers of the query."""
+    """Return the filter of a legacy query with ``$query``, and `fields` with its modifiers."""
     if "$query" not in filter:
         return filter, fields
     modifiers = {_MODIFIERS.get(name, name): value for name, value in filter.items() if name not in _NO_MODIFIERS}
@@ -50,7 +50,7 @@ class CursorReply(NamedTuple):
 
 
 class CursorOperation(Operation):
-    """Base class of operations whose reply contains a cursor. With `raw`, the result contains undecoded batches."""
+    """Base class of operations whose reply contains a cursor. With `raw`, batches stay undecoded."""
 
     retryable = True
     batch_field = "firstBatch"
@@ -62,7 +62,7 @@ class CursorOperation(Operation):
         self, context: OperationContext, decoding: CodecOptions[Value] | None = None, raw: bool = False
     ) -> None:
         self.context = context
-        self.decoding = decoding or context.codec_options  # `decoding` is for documents such as index descriptions
+        self.decoding = decoding or context.codec_options  # options for documents of the cursor
         self.raw = raw
 
     def decode(self, body: Buffer) -> DocumentDict:
@@ -131,7 +131,7 @@ class CursorOperation(Operation):
 
 
 class Find(CursorOperation):
-    """`find` command. `fields` contains the optional fields of the command, with the server's field names."""
+    """`find` command. `fields` contains the optional fields of the command."""
 
     name = "find"
     takes_read_concern = True
@@ -195,7 +195,7 @@ class FindOne(Find):
 
 
 class GetMore(CursorOperation):
-    """`getMore` command. `max_time_ms` limits how long the server waits for documents of a tailable cursor."""
+    """`getMore` command. `max_time_ms` limits the wait for documents of a tailable cursor."""
 
     name = "getMore"
     retryable = False
@@ -223,7 +223,7 @@ class GetMore(CursorOperation):
         self.batch_size = batch_size
         self.max_time_ms = max_time_ms
         self.comment = comment
-        self.wire_version = 0  # the maximum wire version of the server, which the method `command` stores
+        self.wire_version = 0  # maximum wire version of the server, from the method `command`
 
     def command(self, hello: Hello) -> DocumentDict:
         self.wire_version = hello.max_wire_version

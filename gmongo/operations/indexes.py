@@ -24,7 +24,7 @@ def names_created(reply: Document, count: int) -> list[str]:
 
 
 def index_information(listed: Iterable[Document]) -> dict[str, DocumentDict]:
-    """Return the options of each index by its name. The option ``key`` is a list of ``(field, direction)`` pairs."""
+    """Return the options of each index, with the key as a list of ``(field, direction)`` pairs."""
     indexes: dict[str, DocumentDict] = {}
     for index in listed:
         options = dict(index)

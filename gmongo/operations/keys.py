@@ -1,4 +1,4 @@
-"""Conversion of index keys, sort orders, hints and projections of the application to the form of commands."""
+"""Conversion of index keys, sort orders, hints and projections to the form of commands."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def index_name(keys: KeyOrList, option: str = "keys") -> str:
 
 
 def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "projection") -> Document:
-    """Return a mapping unchanged, or a list of field names as a projection with the value 1 for each field."""
+    """Return a mapping unchanged, or a list of field names as a projection."""
     if isinstance(fields, Mapping):
         return fields
     if isinstance(fields, (str, bytes)) or not isinstance(fields, (Sequence, Set)):

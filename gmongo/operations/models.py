@@ -336,7 +336,7 @@ def _format_arguments(options: Document) -> str:
 
 
 def checked_mapping(option: str, value: Document) -> Document:
-    """Return `value` if it is a dict, or a copy as a dict. Raise TypeError if `value` is not a mapping."""
+    """Return a dict unchanged, or a copy of a mapping as a dict. Raise TypeError for another value."""
     if isinstance(value, dict):
         return value
     check_is_mapping(option, value)
@@ -363,9 +363,9 @@ def checked_update(update: Update) -> Update:
 
 
 def checked_replacement(replacement: Document) -> Document:
-    """Check that `replacement` is a mapping that does not begin with an update operator, and return `replacement`."""
+    """Check that `replacement` does not begin with an update operator, and return `replacement`."""
     replacement = checked_mapping("replacement", replacement)
-    # Do not check a raw document, because a read of its first field name would decode the whole document.
+    # Do not check a raw document, because the check would decode the whole document.
     if not isinstance(replacement, RawBSONDocument) and replacement and _begins_with_operator(replacement):
         raise ValueError(f"replacement must not begin with an update operator, was {short(replacement)}")
     return replacement

@@ -1,4 +1,4 @@
-"""Operations for complete commands: commands of the application, and administrative commands of the driver."""
+"""Operations for commands of the application, and for administrative commands of the driver."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RunCommand(Operation):
         options = self.context.codec_options
         reply: DocumentDict = bson.decode(body, options)
         if options is not DEFAULT_CODEC_OPTIONS and options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
-            # The driver needs its own fields without custom types, and therefore decodes these fields again.
+            # Decode the fields that the driver reads again, without custom types.
             plain_reply = bson.decode(body)
             if isinstance(reply, MutableMapping):
                 reply.update((name, plain_reply[name]) for name in OWN_FIELDS & plain_reply.keys())
@@ -55,7 +55,7 @@ class RunCommand(Operation):
 
 
 class _OwnCommand(RunCommand):
-    """Administrative command of the driver. The title is the operation name in the API specifications."""
+    """Administrative command of the driver, with the operation name of the API specifications."""
 
     is_generic = False
 
@@ -72,7 +72,7 @@ class _OwnCommand(RunCommand):
 
 
 class WriteCommand(_OwnCommand):
-    """Command that changes the schema. The command has a write concern. Network errors cause no retry."""
+    """Command that changes the schema, with a write concern and without retries."""
 
     is_write = True
     takes_write_concern = True
@@ -101,7 +101,7 @@ class Explain(_OwnCommand):
 
 
 class ExplainedQuery(Explain):
-    """`explain` command for a legacy query with ``$explain``. The result is a cursor over the query plan."""
+    """`explain` command for a legacy query, whose result is a cursor over the query plan."""
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
         return CursorReply(0, "", [reply], address, {"cursor": {}})

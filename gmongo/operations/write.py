@@ -1,4 +1,4 @@
-"""The `insert`, `update` and `delete` commands, whose statements are a document sequence of the OP_MSG message."""
+"""The `insert`, `update` and `delete` commands, whose statements are a document sequence."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class Statements:
         self._documents: Iterator[Document] = iter(documents)
         self._codec_options = codec_options
         self.has_reply = True  # True if the server will reply to the next message
-        self._ahead: tuple[Document, bytes] | None = None  # an encoded statement that did not fit into the last message
+        self._ahead: tuple[Document, bytes] | None = None  # an encoded statement for the next message
 
     def take(self, hello: Hello) -> tuple[list[Document], list[bytes]]:
-        """Remove the statements that fit into one message. Return the statements and their encoded forms."""
+        """Remove and return the statements that fit into one message, and their encoded forms."""
         taken: list[Document] = []
         encoded: list[bytes] = []
         room = hello.max_batch_size - sizes.COMMAND_OVERHEAD
@@ -84,7 +84,7 @@ class Statements:
 
 
 def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> None:
-    """Check the field names of an unacknowledged command or statement, because the server would not report errors."""
+    """Check the field names of an unacknowledged command, because the server reports no errors."""
     for name in _NEED_A_REPLY:
         if name in fields:
             raise needs_reply_error(name)
@@ -112,7 +112,7 @@ def _too_large_error(encoded: bytes, hello: Hello) -> DocumentTooLarge:
 
 
 class _Write(Operation):
-    """Base class of `insert`, `update` and `delete` commands. `taken` contains the statements of the command."""
+    """Base class of `insert`, `update` and `delete` commands with the statements `taken`."""
 
     is_write = True
     takes_write_concern = True
@@ -175,7 +175,7 @@ class WriteBatch(_Write):
         self.takes_session, self.takes_write_concern = takes_session, takes_session == acknowledged
         self.operation_id = operation_id
         self._statements = statements
-        self.reply: DocumentDict | None = None  # the last reply without an error, even after a failed retry
+        self.reply: DocumentDict | None = None  # the last reply without an error
 
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
@@ -199,7 +199,7 @@ class WriteBatch(_Write):
         return reply
 
     def free(self) -> None:
-        """Free the sent buffers in steps, because a single step for thousands of buffers takes milliseconds."""
+        """Free the sent buffers in steps, because thousands of buffers need milliseconds."""
         encoded, self._encoded = self._encoded, None
         work = LongWork()
         while encoded:
@@ -208,7 +208,7 @@ class WriteBatch(_Write):
 
 
 class SingleWrite(_Write):
-    """`insert`, `update` or `delete` command with one statement, which raises an exception for a write error."""
+    """`insert`, `update` or `delete` command with one statement. A write error raises an exception."""
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         encoded = self._encoded = self._encoded or self.encode(hello)
@@ -250,7 +250,7 @@ def check_written(reply: Document, count: int) -> None:
 
 
 def ensure_id(document: Value) -> Value:
-    """Add a missing ``_id`` to `document`, and return the ``_id``. Do not read or change a raw document."""
+    """Add a missing ``_id`` to `document`, and return the ``_id``. Ignore a raw document."""
     if not isinstance(document, dict) and isinstance(document, bson.raw_bson.RawBSONDocument):
         return None
     if "_id" not in document:
@@ -283,5 +283,5 @@ def update_statement(
 
 
 def delete_statement(filter: Document, *, limit: int, collation: Document | None, hint: Value) -> DocumentDict:
-    """Return a statement for ``deletes`` of a `delete` command. `limit` is 1 for one document, 0 for all documents."""
+    """Return a statement of a `delete` command. The limit is 1 for one document, 0 for all documents."""
     return without_none({"q": filter, "limit": limit}, collation=collation, hint=hint)
