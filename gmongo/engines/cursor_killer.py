@@ -47,7 +47,7 @@ class DroppedCursor(NamedTuple):
 
 
 class CursorKiller:
-    """Queue of dropped cursors, which background greenlets close. Finalisers in any thread add cursors."""
+    """Queue of dropped cursors, which background greenlets close. Finalisers add the cursors."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -66,7 +66,7 @@ class CursorKiller:
             if hub is None:  # the client is closed
                 dropped.pin.release_soon()
             else:
-                # Pinned cursors have a queue, because `_unpinned` cursors may wait for their connection.
+                # `_unpinned` cursors may wait for the connection of a pinned cursor.
                 self._pinned.append((epoch, dropped))
                 hub.loop.run_callback_threadsafe(self._start, self._close_pinned)
             return
@@ -118,9 +118,9 @@ class CursorKiller:
             self._close_group(*self._next_group())
 
     def _next_group(self) -> tuple[int, list[DroppedCursor]]:
-        """Remove the first cursor from the queue, and all cursors with equal epoch, namespace and server.
+        """Remove the first cursor from the queue, and all cursors of the same namespace and server.
 
-        Do not iterate over the queue, because finalisers in other threads may append cursors during the iteration.
+        Do not iterate over the queue, because finalisers may append cursors during the iteration.
         """
         epoch, first = self._unpinned.popleft()
         group = [first]
@@ -236,7 +236,7 @@ class CursorResources:
             session.end_implicit()
 
     def drop(self) -> None:
-        """Let the cursor killer release the resources, without I/O and without a switch of greenlets."""
+        """Let the cursor killer release the resources, without I/O and without a switch."""
         self.stop_fetching()
         cursor_id, self._left_open = self._left_open, 0
         if self._ends_with_connection():

@@ -17,7 +17,7 @@ from gmongo.wire.address import address_text
 from gmongo.wire.reply import Batch
 from gmongo.wire.timeout import interrupt_after, limit_text, remaining
 
-_DECODED = 1024 * 1024  # the maximum total size of waiting batches that are decoded in advance, in bytes
+_DECODED = 1024 * 1024  # the maximum number of bytes that are decoded in advance
 MAX_BYTES = 32 * 1024 * 1024  # the default maximum total size of all waiting batches, in bytes
 
 

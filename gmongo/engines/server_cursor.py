@@ -128,7 +128,7 @@ class ServerCursor:
         return next(self.documents) if self.advance(at_most_once=True) else None
 
     def advance(self, at_most_once: bool = False) -> bool:
-        """Store the next documents in :attr:`documents`, and return True. Return False at the end of the cursor.
+        """Store the next documents in :attr:`documents`. Return False at the end of the cursor.
 
         If `at_most_once`, or if the cursor is tailable, also return False after an empty batch.
         """
@@ -231,7 +231,7 @@ class ServerCursor:
         )
 
     def _handle_failure(self, error: BaseException) -> bool:
-        """Update the cursor after a failed `getMore`. Return True if the error ends the iteration silently."""
+        """Update the cursor after a failed `getMore`. Return True if the iteration ends silently."""
         resources = self.resources
         if resources.ahead is not None:
             resources.ahead.stop()

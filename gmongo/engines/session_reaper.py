@@ -1,4 +1,4 @@
-"""Background cleanup of commands and transactions that interrupted greenlets have left on the server."""
+"""Background cleanup of commands and transactions that interrupted greenlets have left."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from gmongo.operations.end_sessions import KillSessions
 from gmongo.wire.address import Address
 from gmongo.wire.transport import without_frames
 
-# The delays before the cleanup attempts, in seconds. The interrupted command may arrive after the first attempt.
+# The delays before the cleanup attempts, in seconds. The command may arrive after the first attempt.
 _DELAYS = (0.1, 0.4, 1.5)
 _ATTEMPT_TIMEOUT = 1.0  # seconds
-# In this time, attempts without a reply do not count, because a paused server may later execute the command.
+# In this time, attempts without a reply do not count, because the server may be paused.
 _UNANSWERED_TIMEOUT = 60.0  # seconds
 
 
@@ -61,14 +61,14 @@ class SessionReaper:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         executor.sessions.reaper = WeakMethod(self.take)
-        self._taken: deque[_InterruptedSession] = deque()  # finalisers may append sessions at any moment
+        self._taken: deque[_InterruptedSession] = deque()  # finalisers may append sessions
         self._remnants: dict[_InterruptedSession, None] = {}
         self._is_running = False
         self._epoch = 0  # the number of forks before the start of the greenlet
         self._wakeup: Wakeup | None = None
 
     def take(self, session: ServerSession, abort: Operation | None) -> None:
-        """Add an unused session, or a transaction that `abort` ends, to the queue. Any thread may call this method.
+        """Add an unused session, or a transaction that `abort` ends, to the queue, in any thread.
 
         The method does no I/O, and does not switch greenlets.
         """
@@ -86,9 +86,9 @@ class SessionReaper:
             self._wakeup.set()
 
     def end_all(self) -> None:
-        """Make one cleanup attempt for each session, at least 0.1 seconds after the interruption of the command.
+        """Make one cleanup attempt for each session, 0.1 seconds or later after the interruption.
 
-        A `killSessions` that arrives before an interrupted `find` would leave the cursor of the `find` open.
+        A `killSessions` that arrives before an interrupted `find` would leave the cursor open.
         """
         self._accept_taken()
         arrived_by = 0.0

@@ -58,7 +58,7 @@ class TransactionEnd:
             self._executor.transaction_ended(transaction, None)
 
     def abort(self, deadline: float | None = None) -> None:
-        """Abort the transaction before `deadline` (None means the default), and ignore driver errors."""
+        """Abort before `deadline` (None means the default deadline), and ignore driver errors."""
         self._state.check_free()
         self._abort(deadline, None)
 
@@ -84,7 +84,7 @@ class TransactionEnd:
             self._executor.transaction_ended(transaction, None)
 
     def give_up(self, error: BaseException | None, deadline: float | None) -> None:
-        """Abort the transaction because of `error`. A kill or a timeout waits at most one second for the abort.
+        """Abort the transaction because of `error`. A kill or a timeout waits at most one second.
 
         If another greenlet runs an operation in the session, a background greenlet later aborts the transaction.
         """

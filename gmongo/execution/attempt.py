@@ -75,12 +75,12 @@ class Attempt(AttemptState):
             if operation.retryable and executor.policy.retry_writes and server.supports_retryable_writes:
                 self.is_retryable_write = True
             elif self.retry is not None and operation.retryable and self.retry.maybe_executed:
-                # A server may have executed the write, and the selected server would not recognize a retry.
+                # A server may have executed the write. The selected server cannot recognize a retry.
                 raise OperationFailure("Selected server does not support retryable writes") from self.retry.error
         if trace is not None:
             trace.selected(server.address, topology)
         connection = server.pool.check_out(limit)
-        # Check in the connection after any exception. A kill or a timeout may interrupt the wait for the reply.
+        # Check in the connection after any exception. A kill or a timeout may interrupt the wait.
         # The command or an observer may raise an exception.
         try:
             if trace is not None:
@@ -110,7 +110,7 @@ class Attempt(AttemptState):
                 server.pool.check_in(connection)
             else:
                 self._check_in(server.pool, connection, pin is not None)
-        except BaseException:  # after the interruption of an observer, the caller does not receive the result
+        except BaseException:  # the caller does not receive the result after an interruption
             executor.reap(operation, result)
             raise
         return result
@@ -178,9 +178,9 @@ class Attempt(AttemptState):
         return following
 
     def belongs_to_parent(self) -> bool:
-        """Return True if a forked child must not continue the operation: a write, or a read from an open cursor.
+        """Return True if a forked child must not continue the operation: a write or an open cursor.
 
-        For a read without an open cursor, drop the implicit session. The child then retries with a new session.
+        Otherwise, drop the implicit session. The child then retries the read with a new session.
         """
         if self.operation.is_write or self.operation.address is not None:
             return True

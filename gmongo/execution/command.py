@@ -45,7 +45,7 @@ class CommandRunner:
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
         """Run one command. After an error, update the connection, session and server before the check-in.
 
-        If `reauthenticates` is True, the method may authenticate the connection again and repeat the command.
+        If `reauthenticates`, the method may authenticate again, and repeat the command.
         """
         operation = attempt.operation
         deadline = attempt.deadline
@@ -138,7 +138,7 @@ class CommandRunner:
         sent: SentCommand | None,
         reply: DocumentDict | None,
     ) -> None:
-        """Apply the error to the connection, session and server. Publish the failed event of `sent`, unless None.
+        """Apply the error to the connection, session and server, and publish the failed event.
 
         If the operation was interrupted, kill the cursor in `reply`.
         """

@@ -62,8 +62,8 @@ class Executor:
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         """Run an operation with retries, and return its result.
 
-        :param session: an explicit session, the session of a cursor, or None for the bound or an implicit session.
-        :param deadline: the deadline of the operation; None uses :func:`gmongo.timeout`, or ``timeoutMS`` from now.
+        :param session: the session, or None for the bound session or an implicit session.
+        :param deadline: the deadline; None uses :func:`gmongo.timeout`, or ``timeoutMS`` from now.
         """
         if deadline is None:
             deadline = current_deadline()
@@ -85,7 +85,7 @@ class Executor:
                     retry = attempt.retry = attempt.retry or Retry(self.policy, deadline)
                     retry.record_failure(error, attempt)
                 else:
-                    # A cleanup command deposits no token, because its success says nothing about the load.
+                    # A cleanup command deposits no token: its success says nothing about the load.
                     if self._bucket.missing and operation.retries_overload:
                         self._bucket.deposit(1 if attempt.retry is None else 11)
                     return result

@@ -8,7 +8,7 @@ from gmongo.errors import InvalidOperation
 
 
 class UnsupportedClient:
-    """Executor that rejects the operations which mongomock and others inherit from PyMongo's classes."""
+    """Executor that rejects the operations which libraries such as mongomock inherit."""
 
     def __init__(self, client: object) -> None:
         self._kind = type(client)

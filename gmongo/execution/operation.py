@@ -50,7 +50,7 @@ class OperationContext:
 
 
 class Operation:
-    """Base class of operations. An operation builds the command of each attempt, and reads the reply."""
+    """Base class of operations, which build the command of each attempt, and read the reply."""
 
     name: ClassVar[str]
     is_write: ClassVar[bool] = False

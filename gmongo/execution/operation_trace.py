@@ -54,7 +54,7 @@ class OperationTrace:
     exchanging: float = 0.0  # the time of all commands, from the first sent byte to the decoded reply
     decoding: float = 0.0  # the time in `exchanging` in which the driver decoded replies
     round_trip: float = 0.0  # average round trip time of the server of the last attempt
-    notes: dict[object, Value] = field(default_factory=dict)  # the data of each observer about the operation
+    notes: dict[object, Value] = field(default_factory=dict)  # data of each observer
 
     def elapsed(self) -> float:
         return _clock.monotonic() - self.started
@@ -112,7 +112,7 @@ class OperationTrace:
 
 
 class Observer:
-    """Base class of observers such as metrics. The executor notifies observers of the progress of operations.
+    """Base class of observers such as metrics, which the executor notifies about operations.
 
     By default, the methods do nothing. The executor calls the methods in the greenlet of the operation.
     """

@@ -59,7 +59,7 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
-    """Return a ProtocolError, or return `failure` if a custom type decoder may have raised `failure`."""
+    """Return a ProtocolError, or `failure` itself if a custom type decoder may have raised it."""
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,4 +1,4 @@
-"""Decisions about retries and backoffs, and the choice of the error for the application, without I/O."""
+"""Decisions about retries, backoffs, and the error for the application, without I/O."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_BACKOFF = 10.0  # seconds
 
 
 def backoff(retries: int, base: float, jitter: float) -> float:
-    """Return the backoff in seconds (BP-20 to BP-25). Each earlier retry doubles the maximum backoff."""
+    """Return the backoff in seconds (BP-20 to BP-25). Each earlier retry doubles the maximum."""
     return jitter * min(MAX_BACKOFF, base * 2.0**retries)
 
 

@@ -99,7 +99,7 @@ class SessionState:
             raise InvalidOperation("the session is in use by another greenlet: start one session for each greenlet")
 
     def end_use(self) -> None:
-        """End the use by an operation. After the last operation, other greenlets may use the session."""
+        """End the use by an operation. After the last use, other greenlets may use the session."""
         self._uses -= 1
         if self._uses:
             return
@@ -109,7 +109,7 @@ class SessionState:
             after()
 
     def hand_over_transaction(self) -> SessionState:
-        """Move the transaction to a new session state, for a background greenlet that aborts the transaction.
+        """Move the transaction to a new session state, for an abort in a background greenlet.
 
         The server session becomes dirty and does not return to the pool, because the session may end before the abort.
         """

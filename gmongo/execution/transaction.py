@@ -125,7 +125,7 @@ class Transaction:
 
     @property
     def end_write_concern(self) -> Document:
-        """Write concern of the commit or abort. A retried commit uses w="majority" against a rollback."""
+        """Write concern of the commit or abort. A retry of a commit uses w="majority"."""
         concern = self.settings.write_concern
         if not self._commit_is_retry:
             return concern
@@ -150,7 +150,7 @@ class Transaction:
             self._end_sent = True
 
     def end_interrupted(self) -> None:
-        """Record an interrupted commit or abort. Without a command, the transaction stays in progress."""
+        """Record an interrupted commit or abort, which has no effect if no command was sent."""
         if not self._end_sent:
             self.state = State.IN_PROGRESS
 
@@ -162,7 +162,7 @@ class Transaction:
 
     @staticmethod
     def label_error(error: PyMongoError) -> None:
-        """Add ``TransientTransactionError`` to a connection error. The executor then unpins the server."""
+        """Add ``TransientTransactionError`` to a connection error, so that the server is unpinned."""
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
 

@@ -148,7 +148,7 @@ class GridOut(storage.FileProperties, io.IOBase):
 
     @contextmanager
     def _exclusive_read(self) -> Iterator[None]:
-        """Reject other greenlets during the block. After an exception in the block, restore the position."""
+        """Reject other greenlets during the block. After an exception, restore the position."""
         with self._use:
             start = self._position
             try:

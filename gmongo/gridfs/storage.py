@@ -1,4 +1,4 @@
-"""The collections of a bucket with the descriptions and the chunks of files, and the exclusive use of a file."""
+"""The collections of a bucket, the properties of files, and the exclusive use of a file."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def id_field(file: Document) -> Value:
 
 
 def integer_field(file: Document, field: str, lowest: int, default: int | None = None) -> int:
-    """Return an integer field of a description, or the default. Raise CorruptGridFile for another value."""
+    """Return an integer field or the default. Raise CorruptGridFile for an invalid value."""
     value = file.get(field, default)
     if not is_integer(value) or value < lowest:
         raise CorruptGridFile(f"{field} of a file must be an integer from {lowest}, not {short(value)}")
@@ -125,7 +125,7 @@ def chunk_data(chunk: Document) -> bytes:
 
 
 def description_field(field: str, docstring: str) -> Value:
-    """Return a property with this docstring, whose value is a field of the file's description, or None."""
+    """Return a property whose value is a field of the file's description, or None."""
     return property(lambda file: file._description().get(field), doc=docstring)
 
 
@@ -138,7 +138,7 @@ class FileProperties:
 
 
 class ExclusiveUse:
-    """Context manager that rejects other greenlets while a greenlet is in the block. Blocks may be nested."""
+    """Context manager that rejects other greenlets during the block. Blocks may be nested."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind

@@ -37,7 +37,7 @@ class Limits(NamedTuple):
     batch_size: int  # the maximum size of a message with several operations
 
 
-# The limits of all servers since MongoDB 3.6, which the driver assumes before the hello reply of the server.
+# The limits of all servers since MongoDB 3.6, which the driver assumes before the first hello.
 USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE)
 
 
@@ -82,7 +82,7 @@ class Writes:
         return self._peek() is not None
 
     def take(self, limits: Limits, command_size: int) -> list[Write]:
-        """Remove and return the operations that fit into a message. The command has `command_size` bytes.
+        """Remove and return the operations that fit beside a command of `command_size` bytes.
 
         The list is empty if no operation remains, or if the next operation does not fit into a message.
         """

@@ -85,7 +85,7 @@ def writes_result(pipeline: Sequence[Document]) -> bool:
 
 
 class Aggregate(CursorOperation):
-    """`aggregate` command. `target` is the name of a collection, or 1 for a pipeline on the database."""
+    """`aggregate` command. `target` is the name of a collection, or 1 for the database."""
 
     name = "aggregate"
     takes_read_concern = True

@@ -267,7 +267,7 @@ class ExhaustGetMore(GetMore):
 
 
 class KillCursors(Operation):
-    """`killCursors` command for cursors of one server. `pin` is the pinned connection of the cursors."""
+    """`killCursors` command for cursors of one server, with their pinned connection `pin`."""
 
     name = "killCursors"
     retries_overload = False

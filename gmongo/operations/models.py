@@ -45,7 +45,7 @@ class ReturnDocument:
 
 
 class _Model:
-    """Base class of models, with equality and ``repr``. `_fields` contains the parameter names of the constructor.
+    """Base class of models. `_fields` contains the parameter names of the constructor.
 
     In-memory databases such as mongomock call `_add_to_bulk`, and read PyMongo's private attributes, such as `_filter`.
     """
