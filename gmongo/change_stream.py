@@ -25,7 +25,7 @@ from gmongo.engines.turn import Turn
 from gmongo.errors import InvalidOperation, NetworkTimeout, PyMongoError, ServerSelectionTimeoutError
 from gmongo.execution.deadline import check_await_time, current_deadline, until
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, checked_session, end_if_implicit
-from gmongo.operations.aggregate import Aggregate
+from gmongo.operations.collection_commands import Aggregate
 from gmongo.wire.reply import decodes_plainly
 from gmongo.wire.timeout import remaining
 

@@ -16,8 +16,7 @@ from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.driver_info import DriverInfo
 from gmongo.errors import ConfigurationError, InsecureConnectionWarning, InvalidOption, InvalidURI
-from gmongo.execution.backpressure import BASE_BACKOFF, MAX_RETRIES
-from gmongo.execution.retry import ExecutionSettings
+from gmongo.execution.retry import BASE_BACKOFF, MAX_RETRIES, ExecutionSettings
 from gmongo.monitoring import EventListeners
 from gmongo.options import client_values
 from gmongo.options.hosts import DEFAULT_PORT, is_on_this_machine, parse_hosts

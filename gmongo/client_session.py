@@ -17,8 +17,7 @@ from gmongo.engines.transaction import TransactionEnd, with_transaction
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.deadline import checked_timeout
 from gmongo.execution.server_session import ServerSession
-from gmongo.execution.session_state import SessionState
-from gmongo.execution.sessions import bind_session
+from gmongo.execution.sessions import SessionState, bind_session
 from gmongo.execution.transaction import State, TransactionSettings
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference

@@ -29,8 +29,7 @@ from gmongo.execution.operation import OperationContext, required_field
 from gmongo.execution.reply_errors import is_namespace_missing
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations import indexes
-from gmongo.operations.aggregate import Aggregate, writes_result
-from gmongo.operations.collection_commands import Count, Distinct, FindAndModify
+from gmongo.operations.collection_commands import Aggregate, Count, Distinct, FindAndModify, writes_result
 from gmongo.operations.find import FindOne
 from gmongo.operations.keys import KeyOrList, fields_document, sort_document
 from gmongo.operations.models import (

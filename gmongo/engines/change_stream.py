@@ -11,7 +11,7 @@ from gmongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, 
 
 
 def is_resumable(error: PyMongoError, wire_version: int) -> bool:
-    """Return True if a change stream resumes after this error of a `getMore` on a server with `wire_version`."""
+    """Return True if a change stream resumes after an error on a server with `wire_version`."""
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         if error.code == codes.CURSOR_NOT_FOUND or error.has_error_label(RESUMABLE_CHANGE_STREAM):
             return True
@@ -20,13 +20,13 @@ def is_resumable(error: PyMongoError, wire_version: int) -> bool:
 
 
 class Position:
-    """Position at which a change stream resumes. The parameters are the arguments of the application."""
+    """Position at which a change stream resumes. The application sets the initial position."""
 
     def __init__(self, resume_after: Value, start_after: Value, operation_time: Timestamp | None) -> None:
         start = {"resumeAfter": resume_after, "startAfter": start_after, "startAtOperationTime": operation_time}
         self._start_fields = without_none({}, **start)
         self._operation_time = operation_time
-        self._starts_after = start_after is not None  # True if the position is still the token `start_after`
+        self._starts_after = start_after is not None  # True until the first change
         self.token: Value = resume_after if start_after is None else start_after
         self.resuming = False
 
@@ -40,7 +40,7 @@ class Position:
         return self._start_fields
 
     def after_open(self, has_changes: bool, batch_token: Value, operation_time: Timestamp | None) -> None:
-        """Update the position after the `aggregate`. `has_changes` is True if the first batch contains changes."""
+        """Update the position after the `aggregate` command, whose first batch may contain changes."""
         self.resuming = True
         if has_changes:
             return
@@ -54,6 +54,6 @@ class Position:
             self.token = batch_token
 
     def after_change(self, token: Value) -> None:
-        """Update the position. For the last change of a batch, `token` is the ``postBatchResumeToken``."""
+        """Update the position. For the last change, `token` is the ``postBatchResumeToken``."""
         self.token = token
         self._starts_after = False

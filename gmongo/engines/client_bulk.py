@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from gmongo._background import LongWork
+from gmongo import errors
+from gmongo._background import with_checkpoints
 from gmongo._documents import Document, DocumentDict
 from gmongo.engines.cursor_killer import CursorKiller
 from gmongo.engines.server_cursor import ServerCursor
-from gmongo.errors import (
-    ClientBulkWriteException,
-    ConnectionFailure,
-    OperationFailure,
-    PyMongoError,
-    ServerSelectionTimeoutError,
-    WriteConcernError,
-)
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import OperationContext
+from gmongo.execution.operation_trace import OperationTrace
 from gmongo.execution.reply_errors import labelled_concern_error, with_labels
 from gmongo.execution.sessions import SessionHandle, end_if_implicit
 from gmongo.operations.client_bulk import COUNTS, USUAL_LIMITS, BulkWriteBatch, Write, Writes
@@ -26,39 +20,29 @@ from gmongo.operations.write import check_validation_not_bypassed
 from gmongo.results import ClientBulkWriteResult, DeleteResult, InsertOneResult, UpdateResult
 from gmongo.wire.message import next_request_id
 
-if TYPE_CHECKING:
-    from gmongo.execution.operation_trace import OperationTrace
-
+_RESULT_FIELDS = ("anySuccessful", "writeErrors", "writeConcernErrors")
 _RESULTS = {"insert": "insertResults", "update": "updateResults", "delete": "deleteResults"}
 
 
+@dataclass(eq=False, repr=False)
 class ClientBulk:
-    """One call of `MongoClient.bulk_write`. `fields` are optional fields of every command, such as ``let``."""
+    """Client bulk write. Every command contains `fields`, the optional fields such as ``let``."""
 
-    def __init__(
-        self,
-        executor: Executor,
-        cursor_killer: CursorKiller,
-        context: OperationContext,
-        *,
-        ordered: bool,
-        verbose: bool,
-        fields: Document,
-        acknowledged: bool,
-        session: SessionHandle | None,
-    ) -> None:
-        if not acknowledged:
-            check_validation_not_bypassed(fields)
-        self._executor = executor
-        self._cursor_killer = cursor_killer
-        self._context = context
-        self._ordered = ordered
-        self._verbose = verbose
-        self._fields = {"errorsOnly": not verbose, "ordered": ordered, **fields}
-        self._acknowledged = acknowledged
-        self._explicit_session = session
-        self._trace: OperationTrace | None = None
-        self._deadline = executor.deadline()
+    executor: Executor
+    cursor_killer: CursorKiller
+    context: OperationContext
+    ordered: bool
+    verbose: bool
+    fields: Document
+    acknowledged: bool
+    session: SessionHandle | None
+    _trace: OperationTrace | None = None
+
+    def __post_init__(self) -> None:
+        if not self.acknowledged:
+            check_validation_not_bypassed(self.fields)
+        self.fields = {"errorsOnly": not self.verbose, "ordered": self.ordered, **self.fields}
+        self._deadline = self.executor.deadline()
         self._operation_id = next_request_id()
         self.outcome: DocumentDict = {
             "anySuccessful": False,
@@ -71,37 +55,33 @@ class ClientBulk:
 
     def execute(self, writes: Writes) -> DocumentDict:
         """Run all writes, and return the sum of the replies, or raise ClientBulkWriteException."""
-        with self._executor.operation_scope("bulkWrite", self._context, self._explicit_session) as self._trace:
+        with self.executor.operation_scope("bulkWrite", self.context, self.session) as self._trace:
             return self._execute(writes)
 
     def _execute(self, writes: Writes) -> DocumentDict:
-        session = self._explicit_session
-        if session is None and self._acknowledged:
-            session = self._executor.implicit_session()
+        session = self.session
+        if session is None and self.acknowledged:
+            session = self.executor.implicit_session()
         try:
             self._run(writes, session)
         except Exception as error:
-            if not (self._has_results or _is_server_error(error)):
+            has_results = any(self.outcome[name] for name in _RESULT_FIELDS)
+            if not (has_results or _is_server_error(error)):
                 raise
             self.outcome["error"] = error
-            raise self._failure(error) from error
+            raise self._create_exception(error) from error
         finally:
             end_if_implicit(session)
         if self.outcome["writeErrors"] or self.outcome["writeConcernErrors"]:
-            raise self._failure(None)
+            raise self._create_exception(None)
         return self.outcome
 
-    @property
-    def _has_results(self) -> bool:
-        outcome = self.outcome
-        return bool(outcome["anySuccessful"] or outcome["writeErrors"] or outcome["writeConcernErrors"])
-
-    def _failure(self, error: Exception | None) -> ClientBulkWriteException:
+    def _create_exception(self, error: Exception | None) -> errors.ClientBulkWriteException:
         self.outcome["writeErrors"].sort(key=lambda each: each["idx"])
-        partial = ClientBulkWriteResult(self.outcome, True, self._verbose) if self.outcome["anySuccessful"] else None
-        failure = ClientBulkWriteException(self.outcome, self._verbose, partial)
+        partial = ClientBulkWriteResult(self.outcome, True, self.verbose) if self.outcome["anySuccessful"] else None
+        failure = errors.ClientBulkWriteException(self.outcome, self.verbose, partial)
         with_labels(failure, self.outcome)
-        if isinstance(error, PyMongoError):
+        if isinstance(error, errors.PyMongoError):
             for label in error._error_labels:
                 failure._add_error_label(label)
         return failure
@@ -109,22 +89,21 @@ class ClientBulk:
     def _run(self, writes: Writes, session: SessionHandle | None) -> None:
         limits = USUAL_LIMITS
         while writes:
-            batch = BulkWriteBatch(self._context, writes, self._fields, limits, self._operation_id, self._acknowledged)
-            if self._trace is not None:
-                batch.trace = self._trace
+            batch = BulkWriteBatch(self.context, writes, self.fields, limits, self._operation_id, self.acknowledged)
+            batch.trace = self._trace
             reply = self._reply_to(batch, session)
             limits = batch.limits
             if reply is not None:
                 self._add_reply(batch, reply, session)
-                if self._ordered and self.outcome["writeErrors"]:
+                if self.ordered and self.outcome["writeErrors"]:
                     return
 
     def _reply_to(self, batch: BulkWriteBatch, session: SessionHandle | None) -> CursorReply | None:
         try:
-            reply: CursorReply | None = self._executor.run(batch, session, self._deadline)
+            reply: CursorReply | None = self.executor.run(batch, session, self._deadline)
             return reply
-        except WriteConcernError:
-            # A server that is stepping down or shutting down executed the writes, and replied with the results.
+        except errors.WriteConcernError:
+            # The server executed the writes and sent the results, but is stepping down or shutting down.
             if batch.reply is None:
                 raise
             opened: CursorReply = batch.result(batch.reply, ("", None))
@@ -137,10 +116,10 @@ class ClientBulk:
         if reply.get("writeConcernError"):
             outcome["writeConcernErrors"].append(labelled_concern_error(reply))
         failed = reply.get("nErrors") or 0
-        if failed == 0 or (not self._ordered and failed < len(batch.taken)):
+        if failed == 0 or (not self.ordered and failed < len(batch.taken)):
             outcome["anySuccessful"] = True
         cursor = ServerCursor(
-            self._executor, self._cursor_killer, opened, session, batch.decoding, deadline=self._deadline
+            self.executor, self.cursor_killer, opened, session, batch.decoding, deadline=self._deadline
         )
         try:
             self._read_results(batch, cursor)
@@ -150,20 +129,14 @@ class ClientBulk:
         cursor.close()
 
     def _read_results(self, batch: BulkWriteBatch, cursor: ServerCursor) -> None:
-        work = LongWork()
-        while True:
-            work.checkpoint()
-            try:
-                result = cursor.next_document()
-            except StopIteration:
-                return
+        for result in with_checkpoints(iter(cursor.next_document, None)):
             batch.check_result(result)
             write = batch.taken[result["idx"]]
             if result["ok"]:
                 self._record_success(write, result)
                 continue
             if result["idx"] > 0:
-                self.outcome["anySuccessful"] = self.outcome["anySuccessful"] or self._ordered
+                self.outcome["anySuccessful"] = self.outcome["anySuccessful"] or self.ordered
             self.outcome["writeErrors"].append({**result, "idx": write.index, "op": write.document})
 
     def _record_success(self, write: Write, result: DocumentDict) -> None:
@@ -179,7 +152,7 @@ class ClientBulk:
 
 
 def _is_server_error(error: Exception) -> bool:
-    """Return True if the server replied with the error, or if the connection failed after server selection."""
-    if isinstance(error, ServerSelectionTimeoutError):
+    """Return True if the server sent the error, or if the connection failed after server selection."""
+    if isinstance(error, errors.ServerSelectionTimeoutError):
         return False
-    return isinstance(error, (OperationFailure, ConnectionFailure))
+    return isinstance(error, (errors.OperationFailure, errors.ConnectionFailure))

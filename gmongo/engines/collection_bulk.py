@@ -1,11 +1,10 @@
-"""Collection bulk writes: group statements of one kind to runs, split runs into batches, and add up the replies."""
+"""Collection bulk writes: group statements by command, send batches, and add up the replies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from gmongo._background import with_checkpoints
 from gmongo._documents import Document, DocumentDict, Value
@@ -13,63 +12,44 @@ from gmongo._truncated_repr import short
 from gmongo.errors import BulkWriteError, OperationFailure, WriteConcernError
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import OperationContext
+from gmongo.execution.operation_trace import OperationTrace
 from gmongo.execution.reply_errors import labelled_concern_error, with_labels
 from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit
-from gmongo.operations.models import (
-    DeleteMany,
-    DeleteOne,
-    InsertOne,
-    ReplaceOne,
-    UpdateMany,
-    UpdateOne,
-    check_is_mapping,
-    checked_change,
-)
-from gmongo.operations.write import (
-    Statements,
-    WriteBatch,
-    check_validation_not_bypassed,
-    delete_statement,
-    ensure_id,
-    update_statement,
-)
+from gmongo.operations import models, write
 from gmongo.wire.message import next_request_id
 
-if TYPE_CHECKING:
-    from gmongo.execution.operation_trace import OperationTrace
-
-# Statement: the name of the command, the element of the list in the command, and True if the write is retryable.
+# The command name, the statement in the form of the command, and True if the write is retryable.
 _Statement = tuple[str, Document, bool]
 
 
 def statement_of(model: object) -> _Statement:
-    """Convert a write model to a statement: an element of an insert, update or delete command."""
-    if isinstance(model, InsertOne):
-        check_is_mapping("document", model.document)
-        ensure_id(model.document)
+    """Convert a write model to a statement of an insert, update or delete command."""
+    if isinstance(model, models.InsertOne):
+        models.check_is_mapping("document", model.document)
+        write.ensure_id(model.document)
         return "insert", model.document, True
-    if isinstance(model, (DeleteOne, DeleteMany)):
-        is_single = isinstance(model, DeleteOne)
-        element = delete_statement(model.filter, limit=int(is_single), collation=model.collation, hint=model.hint)
+    if isinstance(model, (models.DeleteOne, models.DeleteMany)):
+        is_single = isinstance(model, models.DeleteOne)
+        element = write.delete_statement(model.filter, limit=int(is_single), collation=model.collation, hint=model.hint)
         return "delete", element, is_single
-    if isinstance(model, (UpdateOne, UpdateMany, ReplaceOne)):
-        element = update_statement(
+    if isinstance(model, (models.UpdateOne, models.UpdateMany, models.ReplaceOne)):
+        element = write.update_statement(
             model.filter,
-            checked_change(model),
-            multi=isinstance(model, UpdateMany),
+            models.checked_change(model),
+            multi=isinstance(model, models.UpdateMany),
             upsert=bool(model.upsert),
             collation=model.collation,
             array_filters=getattr(model, "array_filters", None),
             hint=model.hint,
             sort=getattr(model, "sort", None),
         )
-        return "update", element, not isinstance(model, UpdateMany)
+        return "update", element, not isinstance(model, models.UpdateMany)
     raise TypeError(f"{short(model)} is not a valid request: bulk_write takes InsertOne, UpdateOne, DeleteOne, ...")
 
 
 @dataclass(eq=False, repr=False)
 class _Run:
-    """Statements of one kind that commands send together, with the index of each statement in the request list."""
+    """Statements for one kind of command, with the index of each statement in the request list."""
 
     kind: str
     elements: list[Document] = field(default_factory=list)
@@ -83,18 +63,18 @@ class _Run:
 
 
 def insert_run(documents: list[Value]) -> _Run:
-    """Return the single run of `insert_many`."""
+    """Return the only run of an `insert_many` operation."""
     return _Run("insert", documents, list(range(len(documents))))
 
 
 def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
-    """Yield runs: consecutive statements of one kind, or all statements of one kind if not `ordered`."""
+    """Group consecutive statements of one kind, or without `ordered`, all statements of one kind."""
     numbered = enumerate(with_checkpoints(statements))
     if not ordered:
         by_kind = {kind: _Run(kind) for kind in ("insert", "update", "delete")}
         for index, (kind, element, retryable) in numbered:
             by_kind[kind].add(index, element, retryable)
-        yield from by_kind.values()  # for an empty run, the driver sends no command
+        yield from by_kind.values()  # the driver sends no command for an empty run
         return
     for kind, group in groupby(numbered, lambda each: each[1][0]):
         run = _Run(kind)
@@ -104,13 +84,13 @@ def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
 
 
 class Bulk:
-    """One call of `Collection.bulk_write` or `Collection.insert_many`. Observers see `name` as the operation's name."""
+    """Bulk write of a collection. Observers receive the operation name `name`."""
 
     def __init__(
         self, context: OperationContext, *, name: str, ordered: bool, fields: Document, acknowledged: bool
     ) -> None:
         if not acknowledged:
-            check_validation_not_bypassed(fields)
+            write.check_validation_not_bypassed(fields)
         self._context = context
         self._name = name
         self._trace: OperationTrace | None = None
@@ -119,7 +99,7 @@ class Bulk:
         # Servers reject `let` in an insert command, because an insert evaluates no expressions.
         self._insert_fields = {name: value for name, value in self._fields.items() if name != "let"}
         self._acknowledged = acknowledged
-        # Ordered writes stop at the first error. Even with w=0, all commands except the last therefore need a reply.
+        # Ordered writes stop at an error. Therefore only the last command with w=0 needs no reply.
         self._needs_replies = acknowledged or ordered
         self._operation_id = next_request_id()
         self._interrupted = False
@@ -132,7 +112,7 @@ class Bulk:
         }
 
     def execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> DocumentDict:
-        """Run all writes. Return the sum of the replies (for unacknowledged writes, {}), or raise BulkWriteError."""
+        """Run all writes, and return the sum of the replies, which is {} for unacknowledged writes."""
         with executor.operation_scope(self._name, self._context, session) as self._trace:
             return self._execute(executor, runs, session)
 
@@ -160,7 +140,7 @@ class Bulk:
         return self.outcome
 
     def _fields_of(self, runs: Iterable[_Run]) -> dict[str, set[str]]:
-        """Return the field names of all commands and statements, by command name. The first batch checks the names."""
+        """Return the field names of all commands and statements, keyed by command name."""
         used: dict[str, set[str]] = {}
         for run in runs:
             if run.kind == "insert":
@@ -171,32 +151,29 @@ class Bulk:
 
     @property
     def _is_stopped(self) -> bool:
-        """True if the driver sends no further batch, because an ordered write or the retry of a batch failed."""
+        """True if the driver sends no further batch, after the failure of a write or a retry."""
         return self._interrupted or (self._ordered and bool(self.outcome["writeErrors"]))
 
     def _write(
         self, executor: Executor, run: _Run, session: SessionHandle | None, deadline: float | None, is_last: bool
     ) -> None:
-        """Send the statements of one run in batches. `is_last` is True for the last run of the bulk write."""
-        statements = Statements(run.kind, run.elements, self._context.codec_options)
+        """Send the statements of a run in batches. `is_last` is True for the last run."""
+        statements = write.Statements(run.kind, run.elements, self._context.codec_options)
         offset = 0
         while offset < len(run.elements):
             needs_reply = self._needs_replies and (self._acknowledged or not is_last or offset + 1 < len(run.elements))
             statements.has_reply = needs_reply
-            batch = WriteBatch(
+            batch = write.WriteBatch(
                 self._context,
                 statements,
                 self._fields if run.kind != "insert" else self._insert_fields,
                 acknowledged=needs_reply,
                 retryable=run.retryable and self._acknowledged,
-                # If a write has w=0 but needs a reply, its command has no session and no write concern.
                 takes_session=self._acknowledged,
-                takes_write_concern=needs_reply == self._acknowledged,
                 operation_id=self._operation_id,
                 unacknowledged_fields=self._unacknowledged_fields,
             )
-            if self._trace is not None:
-                batch.trace = self._trace
+            batch.trace = self._trace
             reply = self._reply_to(batch, executor, session, deadline)
             if needs_reply:
                 self._add_reply(run, batch, offset, reply)
@@ -206,20 +183,20 @@ class Bulk:
                 return
 
     def _reply_to(
-        self, batch: WriteBatch, executor: Executor, session: SessionHandle | None, deadline: float | None
+        self, batch: write.WriteBatch, executor: Executor, session: SessionHandle | None, deadline: float | None
     ) -> Document:
         try:
             reply: Document = executor.run(batch, session, deadline)
         except WriteConcernError:
             if batch.reply is None:
                 raise
-            # A server that is stepping down executed the writes. If the writes are retryable, the error comes from the
-            # retry, and the driver sends no further batch.
+            # The server executed the writes, but is stepping down. For retryable writes, the error comes from
+            # the retry, and the driver sends no further batch.
             self._interrupted = batch.transaction_number is not None
             return batch.reply
         return reply
 
-    def _add_reply(self, run: _Run, batch: WriteBatch, offset: int, reply: Document) -> None:
+    def _add_reply(self, run: _Run, batch: write.WriteBatch, offset: int, reply: Document) -> None:
         outcome, count = self.outcome, reply.get("n") or 0
         if run.kind == "insert":
             outcome["nInserted"] += count

@@ -1,28 +1,32 @@
-"""Background work that closes cursors which the application dropped without a call of ``close``."""
+"""Resources of open cursors, and the background greenlets that close dropped cursors."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import InitVar, dataclass
 from typing import NamedTuple
 from weakref import WeakMethod
 
+from bson.codec_options import CodecOptions
 from bson.errors import BSONError
 from gevent import Greenlet, getcurrent, joinall, spawn
 
+from gmongo import _clock
+from gmongo._documents import Value
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.engines.read_ahead import ReadAhead
-from gmongo.errors import PyMongoError
+from gmongo.errors import OperationFailure, PyMongoError
+from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
 from gmongo.execution.server_session import ServerSession
-from gmongo.execution.sessions import ImplicitSession
-from gmongo.operations.cursors import KillCursors, context_of
-from gmongo.operations.find import CursorReply
+from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession, server_session_of
+from gmongo.operations.find import CursorReply, KillCursors, context_of
 from gmongo.wire.address import Address
 
 
 class DroppedCursor(NamedTuple):
-    """Cursor that the application dropped, and the resources of the cursor."""
+    """Resources of a cursor that the application dropped without a call of ``close``."""
 
     cursor_id: int
     namespace: str
@@ -30,7 +34,7 @@ class DroppedCursor(NamedTuple):
     session: ImplicitSession | None
     pin: PinnedConnection | None
     ahead: ReadAhead | None = None
-    # Server session of a cursor without a pinned connection. The owner of the session may continue to use the session.
+    # the server session of a cursor without a pinned connection
     server_session: ServerSession | None = None
 
     def release(self) -> None:
@@ -43,26 +47,26 @@ class DroppedCursor(NamedTuple):
 
 
 class CursorKiller:
-    """Queue of dropped cursors. Finalisers add cursors at any moment and in any thread. Greenlets close the cursors."""
+    """Queue of dropped cursors, which background greenlets close. Finalisers add the cursors."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         executor.commands.orphan_taker = WeakMethod(self.take_orphan)
-        # Each entry consists of a cursor and the epoch (number of forks) in which the cursor was added.
+        # Each item consists of an epoch, which is the current number of forks, and a dropped cursor.
         self._unpinned: deque[tuple[int, DroppedCursor]] = deque()
         self._pinned: deque[tuple[int, DroppedCursor]] = deque()
-        self._reaping: int | None = None  # the epoch in which a greenlet for `_unpinned` runs or is scheduled
+        self._reaping: int | None = None  # the epoch of the greenlet for `_unpinned`, or None
         self._running: set[Greenlet[[], None]] = set()
-        self.reading: set[ReadAhead] = set()  # the read-ahead objects of the client that have a fetch in progress
+        self.reading: set[ReadAhead] = set()  # the read-ahead objects that are fetching a batch
 
     def take(self, dropped: DroppedCursor) -> None:
-        """Take ownership of a cursor and its resources, without I/O and without a switch of greenlets."""
+        """Add a dropped cursor to a queue, without I/O and without a switch of greenlets."""
         hub, epoch = self._executor.topology.hub, self._executor.epoch
         if dropped.pin is not None:
             if hub is None:  # the client is closed
                 dropped.pin.release_soon()
             else:
-                # A pinned cursor has a separate queue, because `_unpinned` cursors may wait for its connection.
+                # `_unpinned` cursors may wait for the connection of a pinned cursor.
                 self._pinned.append((epoch, dropped))
                 hub.loop.run_callback_threadsafe(self._start, self._close_pinned)
             return
@@ -82,7 +86,7 @@ class CursorKiller:
         greenlet.rawlink(self._restart_if_needed)
 
     def _restart_if_needed(self, ended: Greenlet[[], None] | None) -> None:
-        """Start another greenlet if the ended greenlet has left cursors in its queue, for example after a kill."""
+        """Start another greenlet if a greenlet left cursors in its queue, for example after a kill."""
         self._running.discard(ended)
         self._reaping = None
         if self._pinned:
@@ -91,11 +95,11 @@ class CursorKiller:
             self._reap_soon()
 
     def take_orphan(self, opened: CursorReply) -> None:
-        """Take ownership of a cursor that the command of an interrupted operation opened."""
+        """Add the open cursor of an interrupted operation to a queue."""
         self.take(DroppedCursor(opened.cursor_id, opened.namespace, opened.address, None, opened.pin))
 
     def reap(self) -> None:
-        """Close all cursors in the queues. Then wait for the greenlets that are closing cursors."""
+        """Close all cursors in the queues, and wait for the greenlets that are closing cursors."""
         try:
             self._close_pinned()
             self._close_unpinned()
@@ -104,7 +108,7 @@ class CursorKiller:
             self._restart_if_needed(None)  # a finaliser or an error may have left cursors in the queue
 
     def _close_pinned(self) -> None:
-        # One greenlet is started for each pinned cursor: while a greenlet waits for a server, other greenlets continue.
+        # Each pinned cursor has its own greenlet, because each greenlet may wait for another server.
         while self._pinned:
             epoch, dropped = self._pinned.popleft()
             self._close_group(epoch, [dropped])
@@ -114,27 +118,27 @@ class CursorKiller:
             self._close_group(*self._next_group())
 
     def _next_group(self) -> tuple[int, list[DroppedCursor]]:
-        """Remove the first cursor from the queue, and all cursors with the same epoch, namespace and server.
+        """Remove the first cursor from the queue, and all cursors of the same namespace and server.
 
-        Iteration over the queue would fail, because finalisers in other threads may append cursors concurrently.
+        Do not iterate over the queue, because finalisers may append cursors during the iteration.
         """
         epoch, first = self._unpinned.popleft()
         group = [first]
         for _ in range(len(self._unpinned)):
-            entry = self._unpinned.popleft()
-            if (entry[0], entry[1].namespace, entry[1].address) == (epoch, first.namespace, first.address):
-                group.append(entry[1])
+            each_epoch, each = self._unpinned.popleft()
+            if (each_epoch, each.namespace, each.address) == (epoch, first.namespace, first.address):
+                group.append(each)
             else:
-                self._unpinned.append(entry)
+                self._unpinned.append((each_epoch, each))
         return epoch, group
 
     def stop_reading(self) -> None:
-        """Stop all fetches in progress, because the client is being closed."""
+        """Stop all fetches in progress, because the application is closing the client."""
         for ahead in list(self.reading):
             ahead.stop()
 
     def _close_group(self, epoch: int, group: list[DroppedCursor]) -> None:
-        """Close cursors of one namespace and server with one command. A pinned cursor has its own group."""
+        """Close the cursors of one namespace and server with one command."""
         if epoch != self._executor.epoch:  # ignore cursors of the parent process
             return
         first = group[0]
@@ -148,3 +152,128 @@ class CursorKiller:
         finally:
             for dropped in group:
                 dropped.release()
+
+
+@dataclass(eq=False, repr=False)
+class CursorResources:
+    """Resources of a server cursor: its session, its pinned connection, and its read-ahead object.
+
+    The last reply of the cursor, or an earlier :meth:`close`, releases the resources. The finaliser calls
+    :meth:`drop`, after which a background greenlet releases the resources.
+    """
+
+    _executor: Executor
+    _cursor_killer: CursorKiller
+    opened: InitVar[CursorReply]
+    session: SessionHandle | None
+    codec_options: InitVar[CodecOptions[Value]]
+    _time_limit: float | None  # seconds for the whole cursor. None if each command has a time limit
+    _keeps_session: bool  # True if another object ends the session
+    ahead: ReadAhead | None = None
+    _left_open: int = 0  # the ID of the cursor if close() or drop() must still kill the cursor, or 0
+
+    def __post_init__(self, opened: CursorReply, codec_options: CodecOptions[Value]) -> None:
+        self.epoch = self._executor.epoch
+        self.cursor_id = opened.cursor_id  # 0 if the driver requests no further batch
+        self._namespace = opened.namespace
+        self.address: Address = opened.address
+        self.context = context_of(opened.namespace, codec_options)  # context of the later commands
+        self.pin = opened.pin
+
+    def update(self, reply: CursorReply) -> None:
+        self.cursor_id = reply.cursor_id
+        self.address = reply.address
+        if reply.namespace != self._namespace:
+            self._namespace = reply.namespace
+            self.context = context_of(reply.namespace, self.context.codec_options)
+        if self.cursor_id == 0:
+            self.release()
+
+    def share_session(self) -> SharedSession | None:
+        """Share an implicit session with a read-ahead object. Return the shared session, or None."""
+        if isinstance(self.session, ImplicitSession):
+            self.session = SharedSession(self.session)
+            return self.session
+        return None
+
+    def stop_fetching(self) -> None:
+        """Stop requesting batches. The caller must then close or drop the cursor."""
+        cursor_id, self.cursor_id = self.cursor_id, 0
+        if cursor_id and self.ahead is not None:
+            cursor_id = self.ahead.end()
+        if cursor_id and not self._ends_with_connection():
+            self._left_open = cursor_id
+
+    def close(self) -> None:
+        """Close the cursor on the server, and release the resources."""
+        if self.pin is not None:
+            if self.ahead is not None:
+                self.ahead.stop()  # the getMore of the read-ahead object occupies the connection
+            else:
+                self.pin.check_free()
+        self.stop_fetching()
+        session = self.session if self.session is not None and not self.session.has_ended else None
+        try:
+            if self._left_open and self.epoch == self._executor.epoch:
+                operation = KillCursors(self.context, [self._left_open], self.address, self.pin)
+                self._executor.run(operation, session, self._deadline_for_closing())
+        except PyMongoError as error:
+            if self.pin is None:
+                self._executor.sessions.leave_cursor(server_session_of(session), self.address)
+            if error.timeout or not (self.pin or isinstance(error, OperationFailure)):
+                self.drop()
+        except BaseException:
+            self.drop()
+            raise
+        finally:
+            self._left_open = 0
+            self.release()
+            self.end_late_session(session)
+
+    def end_late_session(self, session: SessionHandle | None) -> None:
+        """Release the implicit session that a command acquired after the end of the cursor."""
+        if type(session) is ImplicitSession and not self._keeps_session:
+            session.end_implicit()
+
+    def drop(self) -> None:
+        """Let the cursor killer release the resources, without I/O and without a switch."""
+        self.stop_fetching()
+        cursor_id, self._left_open = self._left_open, 0
+        if self._ends_with_connection():
+            cursor_id = 0
+        session, self.session = self.session, None
+        pin, self.pin = self.pin, None
+        ahead, self.ahead = self.ahead, None
+        implicit = session if isinstance(session, ImplicitSession) and not self._keeps_session else None
+        # A forked child must not close a cursor of the parent process.
+        if (cursor_id or implicit or pin) and self.epoch == self._executor.epoch:
+            server_session = server_session_of(session) if pin is None else None
+            dropped = DroppedCursor(cursor_id, self._namespace, self.address, implicit, pin, ahead, server_session)
+            self._cursor_killer.take(dropped)
+
+    def __del__(self) -> None:
+        # If the constructor failed, some attributes are not set.
+        if getattr(self, "cursor_id", 0) or getattr(self, "_left_open", 0) or getattr(self, "pin", None):
+            self.drop()
+
+    def release(self) -> None:
+        if self.ahead is not None:
+            self.ahead.stop()
+        if isinstance(self.session, ImplicitSession) and not self._keeps_session:
+            self.session.end_implicit()
+            self.session = None
+        # Release the session before the check-in of the connection, which may be interrupted.
+        pin, self.pin = self.pin, None
+        if pin is not None:
+            pin.release()
+
+    def _ends_with_connection(self) -> bool:
+        """Return True if the pinned connection is unusable, so that the server closes the cursor."""
+        return self.pin is not None and not self.pin.connection.usable
+
+    def _deadline_for_closing(self) -> float | None:
+        """Return the current deadline, or a new deadline with the time limit of the cursor."""
+        limit, current = self._time_limit, current_deadline()
+        if current is not None and current > _clock.monotonic():
+            return current
+        return self._executor.fresh_deadline() if limit is None else _clock.monotonic() + limit

@@ -14,7 +14,7 @@ from gmongo.execution.executor import Executor
 
 
 class PublicCursor(Protocol):
-    """The parts of a public cursor that this module uses."""
+    """The attributes of a public cursor that :func:`document_runs` uses."""
 
     @property
     def _cursor(self) -> ServerCursor | None: ...
@@ -22,16 +22,16 @@ class PublicCursor(Protocol):
     def _server_cursor(self) -> ServerCursor | None: ...
 
 
-class _Gate:
-    """Iterator that fetches the next run of documents, but yields no document.
+class _FetchGate:
+    """Iterator that fetches the next batch, but yields no document.
 
-    Several greenlets may wait in ``__next__``. A generator would not allow concurrent calls.
+    Several greenlets may wait in ``__next__``, whereas a generator would reject concurrent calls.
     """
 
     cursor: PublicCursor
     is_open = True
 
-    def __iter__(self) -> _Gate:
+    def __iter__(self) -> _FetchGate:
         return self
 
     def __next__(self) -> NoReturn:
@@ -41,13 +41,13 @@ class _Gate:
 
 
 def document_runs(cursor: PublicCursor) -> Iterator[Iterator[Value]]:
-    """Yield runs of documents for ``itertools.chain.from_iterable``: available documents, or a gate that fetches more.
+    """Yield iterators for ``itertools.chain.from_iterable``: available documents, or a gate that fetches a batch.
 
-    The chain returns the documents of a run without a call of a Python function. Several greenlets may share the chain:
-    this generator does not switch greenlets. The chain changes its state only after ``__next__`` of the gate has
-    returned, and without a switch. A second greenlet may therefore enter the chain while the first waits in the gate.
+    The chain returns available documents without a call of a Python function. Several greenlets may share the chain,
+    because the generator does not switch greenlets. The chain changes its state, without a switch, only after
+    ``__next__`` of the gate has returned. Another greenlet can therefore use the chain during this call.
     """
-    gate = _Gate()  # no constructor, because a call of a constructor costs time for each cursor
+    gate = _FetchGate()  # for speed, the class has no constructor
     gate.cursor = cursor
     while gate.is_open:
         opened = cursor._cursor
@@ -66,7 +66,7 @@ ITERATION = "iteration"
 
 
 def limits_each_iteration(mode: object, executor: Executor, tailable: bool, writes: bool = False) -> bool:
-    """Return True if the time limit applies to each iteration, and False if the limit applies to the whole cursor.
+    """Return True for a time limit of each iteration, and False for a time limit of the whole cursor.
 
     `mode` is the argument ``timeout_mode``. `writes` is True if the command writes the result to a collection.
     """

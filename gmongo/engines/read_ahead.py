@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import InitVar, dataclass
 
 from gevent import Greenlet, sleep, spawn
 
@@ -11,53 +12,46 @@ from gmongo._truncated_repr import short
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession
-from gmongo.operations.cursors import GetMoreAhead
-from gmongo.operations.find import CursorReply
+from gmongo.operations.find import CursorReply, GetMoreAhead
 from gmongo.wire.address import address_text
 from gmongo.wire.reply import Batch
 from gmongo.wire.timeout import interrupt_after, limit_text, remaining
 
-_DECODED = 1024 * 1024  # bytes: the maximum total size of waiting batches that are decoded in advance
-MAX_BYTES = 32 * 1024 * 1024  # the default maximum size of all waiting batches together
+_DECODED = 1024 * 1024  # the maximum number of bytes that are decoded in advance
+MAX_BYTES = 32 * 1024 * 1024  # the default maximum total size of all waiting batches, in bytes
 
 
+@dataclass(eq=False, repr=False)
 class ReadAhead:
-    """Batches of one cursor that were fetched, or are being fetched, before the application needs them.
+    """Batches of one cursor that the driver fetches before the application needs the batches.
 
-    A new greenlet fetches each batch. The greenlet does not refer to the cursor, so that the cursor can be
-    garbage-collected during a fetch. The greenlet and the cursor share the session and the pinned connection, and the
-    last owner releases both. Without a `session`, each fetch has a new implicit session.
+    A new greenlet fetches each batch. The greenlet does not refer to the cursor, so that Python can free the cursor
+    during a fetch. The greenlet and the cursor share the session and the pinned connection. The last owner releases
+    the session and the connection. Without a session, each fetch has a new implicit session.
     """
 
-    def __init__(
-        self,
-        executor: Executor,
-        reading: set[ReadAhead],
-        operation: GetMoreAhead,
-        session: SharedSession | None,
-        deadline: float | None,
-        batch_size: int,
-        left: int | None,
-    ) -> None:
-        self._executor = executor
-        self._epoch = executor.epoch
-        self._reading = reading
+    _executor: Executor
+    _reading: set[ReadAhead]  # all objects of the client that are fetching a batch
+    operation: InitVar[GetMoreAhead]
+    _session: SharedSession | None
+    _deadline: float | None
+    batch_size: int
+    _left: int | None  # the number of documents that the limit of the cursor still allows, or None
+    batches: int = 0  # the maximum number of batches that are waiting or being fetched
+    max_bytes: int = 0  # the maximum total size of these batches in bytes
+    _bytes: int = 0  # the total size of the received batches that the application does not use yet
+    _last_size: int = 0  # the size of the last batch in bytes
+    _is_awaited: bool = False  # True if the application waits for the batch that is being fetched
+    _error: Exception | None = None  # the error of the last getMore
+    _greenlet: Greenlet[[], None] | None = None
+
+    def __post_init__(self, operation: GetMoreAhead) -> None:
+        self._epoch = self._executor.epoch
         self._address = address_text(operation.address)
         self._operation: GetMoreAhead | None = operation  # the next getMore, or None
-        self._session = session
-        self._deadline = deadline
-        self.batch_size = batch_size
-        self._left = left  # the number of documents that the limit of the cursor still allows, or None
-        # limits of the number and the total size in bytes of the batches that are waiting or being fetched
-        self.batches = self.max_bytes = 0
-        self.cursor_id = operation.cursor_id  # cursor ID of the last reply
-        self._arrived: deque[tuple[CursorReply, int]] = deque()  # received replies, each with its size in bytes
-        self._bytes = 0  # the total size of `_arrived`
-        self._last_size = 0
+        self.cursor_id = operation.cursor_id  # the cursor ID of the last reply
+        self._arrived: deque[tuple[CursorReply, int]] = deque()  # received replies, with sizes in bytes
         self._raw = operation.raw
-        self._is_awaited = False  # True if the application waits for the batch that is being fetched
-        self._error: Exception | None = None  # the error of the last getMore
-        self._greenlet: Greenlet[[], None] | None = None
 
     def next(self, deadline: float | None) -> CursorReply:
         """Wait for the next batch until `deadline`, and return the batch."""
@@ -75,7 +69,7 @@ class ReadAhead:
         return reply
 
     def start(self, needed: bool = False) -> bool:
-        """Start to fetch the next batch without a switch, and return True. For a `needed` batch, ignore the limits."""
+        """Start a fetch, without a switch, if possible. A `needed` batch may exceed the limits."""
         is_fetching = self._greenlet is not None and not self._greenlet.ready()
         if is_fetching or self._operation is None or self._error is not None:
             return False
@@ -87,7 +81,7 @@ class ReadAhead:
         return room or needed
 
     def end(self) -> int:
-        """Discard the fetched batches without a switch, and request no further batches. Finalisers may call it.
+        """Discard the fetched batches, and stop requesting batches, without a switch of greenlets.
 
         :returns: the ID of the cursor if the cursor may still be open on the server, or 0.
         """
@@ -96,13 +90,11 @@ class ReadAhead:
         return self.cursor_id
 
     def stop(self) -> None:
-        """End the read-ahead without a switch. An interrupted fetch closes its connection."""
+        """Stop the read-ahead without a switch. An interrupted fetch closes its connection."""
         self.end()
         greenlet, self._greenlet = self._greenlet, None
         if greenlet is not None:
             greenlet.kill(block=False)
-
-    # The fetching greenlet
 
     def _fetch(self) -> None:
         operation, session = self._operation, self._session
@@ -114,7 +106,7 @@ class ReadAhead:
             session.share()
         self._reading.add(self)
         try:
-            # The process may have been forked before the greenlet started.
+            # The process may have forked before the start of the greenlet.
             refuse_inherited(self._epoch, self._executor)
             self._store_reply(operation, self._executor.run(operation, session, self._deadline))
         except Exception as error:
@@ -129,15 +121,15 @@ class ReadAhead:
             if pin is not None:
                 pin.release()
         if self.start():
-            sleep(0)  # the new greenlet sends the next getMore before this greenlet decodes documents
+            sleep(0)  # let the new greenlet send the next getMore before the decoding
         if not self._is_awaited and self._arrived:
             self._decode(*self._arrived[-1])
 
     def _decode(self, reply: CursorReply, size: int) -> None:
         """Decode a new batch in advance, while the application waits for another event.
 
-        Decoded documents need several times the memory of their BSON, and access outside of processor caches is slow.
-        Therefore the driver decodes only small batches in advance.
+        Decode only small batches, because decoded documents need several times the memory of their BSON, and large
+        documents do not fit into the processor caches.
         """
         batch, work = reply.batch, LongWork()
         if not isinstance(batch, Batch) or self._raw or size * len(self._arrived) > _DECODED:
@@ -160,13 +152,11 @@ class ReadAhead:
     def _interrupted(self) -> AutoReconnect:
         return AutoReconnect(f"{self._address}: the read-ahead of a batch was interrupted")
 
-    # The greenlet that uses the cursor
-
     def _wait(self, deadline: float | None) -> None:
-        """Wait until the fetch in progress has ended, or raise NetworkTimeout at the deadline."""
+        """Wait for the fetch in progress, or raise NetworkTimeout at the deadline."""
         greenlet = self._greenlet
         assert greenlet is not None
-        # If the whole cursor has a deadline, this deadline already limits the fetch.
+        # A deadline of the whole cursor already limits the fetch.
         left = remaining(deadline) if self._deadline is None else None
         keep_alive = keep_loop_alive()  # the fetching greenlet does not keep the event loop alive
         self._is_awaited = True
@@ -190,7 +180,7 @@ def checked_read_ahead_limits(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_session(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation for an explicit session, because the application determines its order of commands."""
+    """Raise InvalidOperation for an explicit session, whose commands the application orders."""
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
             "a cursor in an explicit session cannot read ahead: a session runs one command at a time, in the order of "
@@ -199,9 +189,9 @@ def check_session(session: SessionHandle | None) -> None:
 
 
 def refuse_inherited(epoch: int, executor: Executor) -> None:
-    """Raise AutoReconnect if the process was forked after the `epoch` in which the cursor was opened.
+    """Raise AutoReconnect if the process has forked since the `epoch` of the cursor.
 
-    If the child and the parent read one cursor, each process misses the documents that the other process reads.
+    If the child and the parent read one cursor, each process receives only a part of the documents.
     """
     if epoch != executor.epoch:
         raise AutoReconnect("the cursor was opened before a fork, and belongs to the parent process")
@@ -213,7 +203,7 @@ def document_count(batch: list[object] | Batch) -> int:
 
 
 def size_of_next(batch_size: int, left: int | None) -> int:
-    """Return the `batchSize` of the next `getMore`. If the batch size is 0, the server chooses the batch size."""
+    """Return the `batchSize` for at most `left` documents, or 0 if the server chooses the size."""
     if left is None:
         return batch_size
     return min(batch_size, left) if batch_size else left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import InitVar, dataclass
 from operator import length_hint
 from typing import TypeVar
 
@@ -14,75 +15,63 @@ from gmongo import _clock
 from gmongo._background import LongWork
 from gmongo._documents import Value
 from gmongo._server_facts import codes
-from gmongo.engines.cursor_killer import CursorKiller
-from gmongo.engines.cursor_resources import CursorResources
+from gmongo.engines.cursor_killer import CursorKiller, CursorResources
 from gmongo.engines.read_ahead import ReadAhead, document_count, refuse_inherited, size_of_next
 from gmongo.engines.turn import Turn
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import SessionHandle
-from gmongo.operations.cursors import ExhaustGetMore, GetMore, GetMoreAhead
-from gmongo.operations.find import CursorReply
+from gmongo.operations.find import CursorReply, ExhaustGetMore, GetMore, GetMoreAhead
 from gmongo.wire.address import address_text
 from gmongo.wire.reply import Batch
 
 AnyGetMore = TypeVar("AnyGetMore", bound=GetMore)
+_NO_DOCUMENTS: Iterator[Value] = iter(())
 
 
+@dataclass(eq=False, repr=False)
 class ServerCursor:
-    """Cursor that a command has opened on a server, and the documents of its current batch.
+    """Cursor that a command has opened on a server, and the documents of its current batch."""
 
-    :param limit: the maximum number of documents; 0 means no limit, a negative number means a single batch.
-    :param tailable: True if an empty batch ends an iteration. Otherwise the driver sends another `getMore`.
-    :param deadline: the deadline of the whole cursor; None if each iteration has its own time limit.
-    :param keeps_session: True if the end of the cursor must not end an implicit session, which its owner still uses.
-    """
+    _executor: Executor
+    _cursor_killer: CursorKiller
+    opened: InitVar[CursorReply]
+    session: InitVar[SessionHandle | None]
+    codec_options: InitVar[CodecOptions[Value]]
+    limit: int = 0  # maximum number of documents, or 0. A negative limit allows one batch
+    batch_size: int = 0  # the number of documents in each later batch, or 0 if the server chooses
+    max_await_time_ms: int | None = None
+    tailable: bool = False  # True if an empty batch ends an iteration
+    comment: Value = None
+    raw: bool = False
+    deadline: float | None = None  # of the whole cursor. None if each iteration has a limit
+    exhaust: bool = False
+    keeps_session: InitVar[bool] = False  # True if another object ends the session
+    documents: Iterator[Value] = _NO_DOCUMENTS  # list iterator over decoded documents
+    _batch: Batch | None = None
+    _interrupted: bool = False  # True if the interruption of a getMore has ended the cursor
+    _turn: Turn | None = None
+    retrieved: int = 0
+    wire_version: int = 0  # the wire version of the connection of the last getMore
 
-    def __init__(
+    def __post_init__(
         self,
-        executor: Executor,
-        cursor_killer: CursorKiller,
         opened: CursorReply,
         session: SessionHandle | None,
         codec_options: CodecOptions[Value],
-        *,
-        limit: int = 0,
-        batch_size: int = 0,
-        max_await_time_ms: int | None = None,
-        tailable: bool = False,
-        comment: Value = None,
-        raw: bool = False,
-        deadline: float | None = None,
-        exhaust: bool = False,
-        keeps_session: bool = False,
+        keeps_session: bool,
     ) -> None:
-        time_limit = None if deadline is None else deadline - _clock.monotonic()
+        time_limit = None if self.deadline is None else self.deadline - _clock.monotonic()
         self.resources = CursorResources(
-            executor, cursor_killer, opened, session, codec_options, time_limit, keeps_session
+            self._executor, self._cursor_killer, opened, session, codec_options, time_limit, keeps_session
         )
-        self._executor = executor
-        self._cursor_killer = cursor_killer
-        self._deadline = deadline
-        self._exhaust = exhaust
-        self._tailable = tailable
-        self._limit = limit
-        self._batch_size = batch_size
-        self._max_await_time_ms = max_await_time_ms
-        self._comment = comment
-        self._raw = raw
-        if exhaust:
+        if self.exhaust:
             self._work = LongWork()
-        self.documents: Iterator[Value] = iter(())  # list iterator over decoded documents for the application
-        self._batch: Batch | None = None
-        self._interrupted = False  # True if the interruption of a getMore has ended the cursor
-        self._turn: Turn | None = None
-        self.retrieved = 0
-        self.wire_version = 0  # the wire version of the connection of the last getMore
         self._store_batch(opened)
 
     @property
     def alive(self) -> bool:
-        """True if the cursor may have more documents, in the buffer or on the server."""
+        """True if the buffer or the server may contain more documents of the cursor."""
         return length_hint(self.documents) > 0 or self._batch is not None or self.resources.cursor_id != 0
 
     @property
@@ -92,120 +81,118 @@ class ServerCursor:
 
     @property
     def has_buffered_documents(self) -> bool:
-        """True if the current batch contains documents that the application has not received."""
+        """True if the current batch contains documents for the application."""
         return length_hint(self.documents) > 0 or (self._batch is not None and self._batch.has_more)
 
     @property
     def awaits(self) -> bool:
-        """True if the server waits for new documents before the reply to a `getMore` (``maxAwaitTimeMS``)."""
-        return self._max_await_time_ms is not None
+        """True if the server waits for documents before the reply (``maxAwaitTimeMS``)."""
+        return self.max_await_time_ms is not None
 
     def set_batch_size(self, batch_size: int) -> None:
-        self._batch_size = batch_size
+        self.batch_size = batch_size
         if self.resources.ahead is not None:
             self.resources.ahead.batch_size = batch_size
 
     def read_ahead(self, batches: int, max_bytes: int) -> None:
-        """Fetch the next batches while the application uses the current batch, within the given limits."""
+        """Fetch the next batches, up to the limits, while the application uses the current batch."""
         resources = self.resources
         if resources.cursor_id == 0:
             return
         if resources.ahead is None:
-            resources.ahead = self._new_read_ahead()
+            resources.ahead = self._create_read_ahead()
         resources.ahead.batches, resources.ahead.max_bytes = batches, max_bytes
         self._fetch_ahead()
 
-    def _new_read_ahead(self) -> ReadAhead:
+    def _create_read_ahead(self) -> ReadAhead:
         left = None
-        if self._limit:
-            left = self._limit - self.retrieved - (0 if self._batch is None else document_count(self._batch))
+        if self.limit:
+            left = self.limit - self.retrieved - (0 if self._batch is None else document_count(self._batch))
         session = self.resources.share_session()
-        operation = self._get_more(GetMoreAhead, 0)
+        operation = self._create_get_more(GetMoreAhead, 0)
         reading = self._cursor_killer.reading
-        return ReadAhead(self._executor, reading, operation, session, self._deadline, self._batch_size, left)
+        return ReadAhead(self._executor, reading, operation, session, self.deadline, self.batch_size, left)
 
     def _fetch_ahead(self) -> None:
-        """Send the next `getMore` now, because the application may block the event loop afterwards."""
+        """Send the next `getMore` now, because the application may then block the event loop."""
         if self.resources.ahead is not None and self.resources.ahead.start():
             sleep(0)
 
     def next_document(self) -> Value:
-        """Return the next document, or raise StopIteration."""
         if self.advance():
             return next(self.documents)
         raise StopIteration
 
     def try_next_document(self) -> Value:
-        """Return the next document. Send at most one `getMore`, and return None if no document is then available."""
+        """Return the next document, or None if no document is available after at most one `getMore`."""
         return next(self.documents) if self.advance(at_most_once=True) else None
 
     def advance(self, at_most_once: bool = False) -> bool:
-        """Make the next document available in :attr:`documents`, or return False. Only one greenlet at a time fetches.
+        """Store the next documents in :attr:`documents`. Return False at the end of the cursor.
 
-        If `at_most_once`, return False after an empty batch. A tailable cursor always does.
+        If `at_most_once`, or if the cursor is tailable, also return False after an empty batch.
         """
-        deadline = self._deadline
+        deadline = self.deadline
         while not length_hint(self.documents):
             if self.has_ended:
                 return False
             if deadline is None:
-                deadline = self._executor.deadline()  # all steps of this iteration share one deadline
-            if not self._step(deadline) and (at_most_once or self._tailable):
+                deadline = self._executor.deadline()  # all steps of an iteration share one deadline
+            if not self._step(deadline) and (at_most_once or self.tailable):
                 return False
         return True
 
     def _step(self, deadline: float | None) -> bool:
-        """Decode documents, fetch a batch, or wait for the greenlet that fetches. Return False after an empty batch."""
+        """Decode documents, fetch a batch, or wait for a reader. Return False after an empty batch."""
         if self._turn is not None:
             return self._turn.wait(deadline)
         with Turn(self) as turn:
             if self._batch is not None:
-                self._decode_more(self._batch)
+                self._decode_documents(self._batch)
             else:
                 turn.has_documents = self._fetch(deadline)
         return turn.has_documents
 
-    def _decode_more(self, batch: Batch) -> None:
-        self._work.checkpoint()  # an application that only iterates over documents would otherwise block the event loop
+    def _decode_documents(self, batch: Batch) -> None:
+        self._work.checkpoint()  # a loop over documents must not block the event loop
         try:
-            if self._raw:
+            if self.raw:
                 raw = batch.raw()
                 run = [raw] if raw else []
             else:
                 run = batch.decode_run()
-        except (PyMongoError, BSONError):  # other errors come from a decoder of the application, and may be temporary
+        except (PyMongoError, BSONError):  # an error of a custom type decoder may be temporary
             self.drop()
             raise
         if self._batch is batch:  # a concurrent rewind() may have dropped the batch
-            if self._raw or not batch.has_more:
+            if self.raw or not batch.has_more:
                 self._batch = None
             self.documents = iter(run)
             self.retrieved += len(run)
 
     def _fetch(self, deadline: float | None) -> bool:
-        """Fetch the next batch. Return False if the batch is empty."""
         if self._interrupted:
             where = address_text(self.resources.address)
             raise AutoReconnect(f"{where}: a getMore was interrupted, which has ended the cursor early")
-        if self._exhaust:
-            self._work.checkpoint()  # let other greenlets run, even if the next replies have already arrived
+        if self.exhaust:
+            self._work.checkpoint()  # let other greenlets run, even if many replies have arrived
         refuse_inherited(self.resources.epoch, self._executor)
         left = None
-        if self._limit:
-            left = self._limit - self.retrieved
-            if left <= 0:  # some servers do not close the cursor at the limit
+        if self.limit:
+            left = self.limit - self.retrieved
+            if left <= 0:  # some servers do not close a cursor at its document limit
                 self.close()
                 return False
         session = self.resources.session
         try:
-            reply = self._next_reply(left, deadline)
+            reply = self._fetch_reply(left, deadline)
         except InvalidOperation:
-            raise  # the driver rejected the command and did not send it, so the state is unchanged
+            raise  # the driver rejected the command before the send, and the cursor is unchanged
         except BaseException as error:
             if self._was_closed(session):
                 if not isinstance(error, PyMongoError):
                     raise
-            elif not self._on_failure(error):
+            elif not self._handle_failure(error):
                 raise
         else:
             self._store_batch(reply._replace(cursor_id=0) if self._was_closed(session) else reply)
@@ -213,71 +200,71 @@ class ServerCursor:
         return self.has_buffered_documents
 
     def _was_closed(self, session: SessionHandle | None) -> bool:
-        """Return True if another greenlet closed the cursor during the current `getMore`, which used `session`."""
+        """Return True if another greenlet closed the cursor during a `getMore` in `session`."""
         if self.resources.cursor_id:
             return False
         self.resources.end_late_session(session)
         return True
 
-    def _next_reply(self, left: int | None, deadline: float | None) -> CursorReply:
-        """Return the next reply, from the read-ahead object or by a `getMore` for at most `left` documents."""
+    def _fetch_reply(self, left: int | None, deadline: float | None) -> CursorReply:
+        """Return the next reply, from the read-ahead object or a `getMore` for `left` documents."""
         if self.resources.ahead is not None:
             return self.resources.ahead.next(deadline)
-        kind = ExhaustGetMore if self._exhaust else GetMore
-        operation = self._get_more(kind, size_of_next(self._batch_size, left))
+        kind = ExhaustGetMore if self.exhaust else GetMore
+        operation = self._create_get_more(kind, size_of_next(self.batch_size, left))
         try:
             reply: CursorReply = self._executor.run(operation, self.resources.session, deadline)
         finally:
             self.wire_version = operation.wire_version
         return reply
 
-    def _get_more(self, kind: type[AnyGetMore], size: int) -> AnyGetMore:
+    def _create_get_more(self, kind: type[AnyGetMore], size: int) -> AnyGetMore:
         return kind(
             self.resources.context,
             self.resources.cursor_id,
             self.resources.address,
             self.resources.pin,
             batch_size=size,
-            max_time_ms=self._max_await_time_ms,
-            comment=self._comment,
-            raw=self._raw,
+            max_time_ms=self.max_await_time_ms,
+            comment=self.comment,
+            raw=self.raw,
         )
 
-    def _on_failure(self, error: BaseException) -> bool:
-        """Update the state after a failed `getMore`. Return True if the iteration ends without an error."""
+    def _handle_failure(self, error: BaseException) -> bool:
+        """Update the cursor after a failed `getMore`. Return True if the iteration ends silently."""
         resources = self.resources
         if resources.ahead is not None:
             resources.ahead.stop()
         if isinstance(error, OperationFailure):
             is_gone = error.code in codes.CURSOR_GONE
-            if is_gone or self._exhaust:  # in an exhaust stream, an error also ends the cursor
+            if is_gone or self.exhaust:  # an error ends an exhaust cursor
                 resources.cursor_id = 0
-            if resources.pin is None or self._exhaust:  # a pinned cursor keeps its connection until close()
+            if resources.pin is None or self.exhaust:  # a pinned cursor keeps its connection
                 self.close()
-            return is_gone and self._tailable  # new documents of a capped collection have overwritten the position
-        resources.give_up()
+            return is_gone and self.tailable  # new documents have overwritten the position
+        resources.stop_fetching()
         if not isinstance(error, PyMongoError):
             self._interrupted = not isinstance(error, BSONError)
             self.drop()  # an interrupted greenlet must not wait, and may never call close()
-        elif self._exhaust:
+        elif self.exhaust:
             resources.release()
         return False
 
     def _store_batch(self, reply: CursorReply) -> None:
-        """Store the batch of a reply. :attr:`retrieved` counts only decoded documents."""
+        """Store the batch of a reply. The attribute :attr:`retrieved` counts only decoded documents."""
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):
             self._batch = reply.batch if reply.batch.has_more else None
-            if not self._exhaust:
+            if not self.exhaust:
                 self._work = LongWork()
         else:
             self.documents = iter(reply.batch)
             self.retrieved += len(reply.batch)
-        # Store the batch before renew(), whose check-in may be interrupted by an exception.
-        self.resources.renew(reply)
+        # Store the batch before update(), whose check-in may be interrupted.
+        self.resources.update(reply)
 
     def close(self) -> None:
-        """Close the cursor if the cursor is still open on the server. Buffered documents remain available."""
+        """Close the cursor on the server. Buffered documents remain available."""
         self._interrupted = False
         self.resources.close()
 
@@ -289,8 +276,8 @@ class ServerCursor:
             self.close()
 
     def drop(self) -> None:
-        """Discard buffered documents, and hand the cursor to the cursor killer, without I/O and without a switch."""
-        # Exhaust the iterator, because an iteration in progress may still use it.
+        """Discard buffered documents, and let the cursor killer close the cursor, without a switch."""
+        # Exhaust the iterator, because an iteration in progress may still use the iterator.
         for _document in self.documents:
             pass
         self._batch = None

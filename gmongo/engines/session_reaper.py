@@ -1,4 +1,4 @@
-"""Background work that ends the commands and transactions which interrupted greenlets have left on the server."""
+"""Background cleanup of commands and transactions that interrupted greenlets have left."""
 
 from __future__ import annotations
 
@@ -21,33 +21,32 @@ from gmongo.operations.end_sessions import KillSessions
 from gmongo.wire.address import Address
 from gmongo.wire.transport import without_frames
 
-# The delays before the attempts, in seconds. The server may receive the interrupted command after the first attempt.
+# The delays before the cleanup attempts, in seconds. The command may arrive after the first attempt.
 _DELAYS = (0.1, 0.4, 1.5)
 _ATTEMPT_TIMEOUT = 1.0  # seconds
-# The time during which attempts without a reply do not count. A paused server later executes the interrupted command.
+# In this time, attempts without a reply do not count, because the server may be paused.
 _UNANSWERED_TIMEOUT = 60.0  # seconds
-_ENDED: float = -1.0  # the result of `_step` that makes spawn_for() end the greenlet
 
 
-class _Remnant:
-    """Session with an interrupted command, or a transaction that `abort` must end on the server."""
+class _InterruptedSession:
+    """Session with an interrupted command, or with a transaction that `abort` must end."""
 
     def __init__(self, session: ServerSession, abort: Operation | None) -> None:
         self.session = session
         self.abort = abort
         self.attempts = 0
         self.created = _clock.monotonic()
-        # In a dirty session without a transaction, only a cursor may be open. Closing the cursor is not urgent.
+        # A dirty session without a transaction has at most an open cursor, whose end is not urgent.
         delay = _DELAYS[-1] if session.dirty and abort is None else _DELAYS[0]
         self.due = self.created + delay
 
     def postpone(self, error: BaseException | None) -> bool:
-        """Schedule the next attempt after `error` or None. Return False if the last allowed attempt has been made."""
+        """Schedule the next cleanup attempt after `error`. Return False after the last attempt."""
         now = _clock.monotonic()
         was_answered = error is None or isinstance(error, OperationFailure)
         if was_answered or now > self.created + _UNANSWERED_TIMEOUT:
             self.attempts += 1
-        if self.attempts >= len(_DELAYS):  # close() may have made attempts concurrently
+        if self.attempts >= len(_DELAYS):  # a concurrent close() may have made attempts
             return False
         self.due = now + (_DELAYS[self.attempts] if was_answered else _DELAYS[-1])
         return True
@@ -56,27 +55,27 @@ class _Remnant:
 class SessionReaper:
     """Queue of sessions and transactions from interrupted operations and finalisers. A greenlet processes the queue.
 
-    After the late replies to all interrupted commands, a session returns to the pool. If a `killSessions` command
-    failed, the pool discards the session.
+    After the late replies to all interrupted commands, a session returns to the pool. The pool discards the session
+    if a `killSessions` command failed.
     """
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         executor.sessions.reaper = WeakMethod(self.take)
-        self._taken: deque[_Remnant] = deque()  # a finaliser may append at any moment
-        self._remnants: dict[_Remnant, None] = {}
+        self._taken: deque[_InterruptedSession] = deque()  # finalisers may append sessions
+        self._remnants: dict[_InterruptedSession, None] = {}
         self._is_running = False
-        self._epoch = 0  # the epoch (number of forks) in which the greenlet was started
+        self._epoch = 0  # the number of forks before the start of the greenlet
         self._wakeup: Wakeup | None = None
 
     def take(self, session: ServerSession, abort: Operation | None) -> None:
-        """Take ownership of a transaction that `abort` ends, or of a session that no operation uses any more.
+        """Add an unused session, or a transaction that `abort` ends, to the queue, in any thread.
 
-        Any thread may call this method, which does no I/O and does not switch greenlets.
+        The method does no I/O, and does not switch greenlets.
         """
         hub = self._executor.topology.hub
         if hub is not None:  # the client is open
-            self._taken.append(_Remnant(session, abort))
+            self._taken.append(_InterruptedSession(session, abort))
             hub.loop.run_callback_threadsafe(self._start)
 
     def _start(self) -> None:
@@ -88,17 +87,18 @@ class SessionReaper:
             self._wakeup.set()
 
     def end_all(self) -> list[DocumentDict]:
-        """Make one attempt for each session, and wait until 0.1 seconds after the interruption of its command.
+        """Make one cleanup attempt for each session, 0.1 seconds or later after the interruption.
 
-        In this time, the server receives the interrupted command. A slow server may still open a cursor after
-        `killSessions`. Return the identifiers of these sessions for `endSessions`, which closes the cursor later.
+        A `killSessions` that arrives before an interrupted `find` would leave the cursor open. A slow server may
+        therefore still open a cursor. Return the identifiers of these sessions for `endSessions`, which later closes
+        the cursor.
         """
         self._accept_taken()
         arrived_by = 0.0
         for remnant in self._remnants:
             if remnant.session.unanswered and not remnant.attempts:
                 arrived_by = max(arrived_by, remnant.created + _DELAYS[0])
-                remnant.due += _ATTEMPT_TIMEOUT  # the greenlet of the reaper makes no attempt during the pause
+                remnant.due += _ATTEMPT_TIMEOUT  # the reaper greenlet makes no attempt during the pause
         pause = arrived_by - _clock.monotonic()
         if pause > 0:
             sleep(pause)
@@ -106,25 +106,25 @@ class SessionReaper:
         return [remnant.session.lsid for remnant in self._remnants]
 
     def close(self) -> None:
-        """Forget all sessions, and let the greenlet end, without a switch of greenlets."""
+        """Forget all sessions, and stop the greenlet, without a switch of greenlets."""
         self._taken.clear()
         self._remnants.clear()
         if self._wakeup is not None:
             self._wakeup.set()
 
     def _step(self) -> float:
-        """End the remnants that are due. Return the seconds until the next remnant is due."""
+        """Clean up the due sessions. Return the seconds until the next session is due."""
         self.reap(_clock.monotonic())
         if self._executor.topology.hub is None or not (self._remnants or self._taken):
             self._is_running = False
-            return _ENDED
+            return -1.0  # a negative number ends the greenlet of spawn_for()
         return max(0.0, min((remnant.due for remnant in self._remnants), default=0.0) - _clock.monotonic())
 
     def reap(self, now: float) -> None:
-        """End the remnants that are due at `now`. A forked child discards the remnants of the parent process."""
+        """Clean up the sessions that are due at `now`. A forked child discards inherited sessions."""
         self._accept_taken()
-        sessions: dict[Address, list[_Remnant]] = {}
-        # A remnant is due after its delay, or earlier if the late reply to the interrupted command has arrived.
+        sessions: dict[Address, list[_InterruptedSession]] = {}
+        # A session is due after its delay, or after the late reply to the interrupted command.
         for remnant in [each for each in self._remnants if each.due <= now or not each.session.unanswered]:
             if remnant.session.epoch != self._executor.epoch:
                 self._forget(remnant)
@@ -139,38 +139,38 @@ class SessionReaper:
         self._kill(sessions)
 
     def _accept_taken(self) -> None:
-        # Iteration over the queue would fail, because a finaliser may append at any moment.
+        # Do not iterate over the queue, because a finaliser may append during the iteration.
         while self._taken:
             remnant = self._taken.popleft()
             remnant.session.wakeup = self._wakeup
             self._remnants[remnant] = None
 
-    def _abort(self, remnant: _Remnant, abort: Operation) -> None:
+    def _abort(self, remnant: _InterruptedSession, abort: Operation) -> None:
         was_answered = not remnant.session.unanswered
         error = self._run(abort)
         if error is None or (was_answered and isinstance(error, OperationFailure)) or not remnant.postpone(error):
             self._forget(remnant)
 
-    def _kill(self, sessions: dict[Address, list[_Remnant]]) -> None:
-        errors: dict[_Remnant, BaseException | None] = {}
+    def _kill(self, sessions: dict[Address, list[_InterruptedSession]]) -> None:
+        errors: dict[_InterruptedSession, BaseException | None] = {}
         for address, remnants in sessions.items():
             error = None
             # The Stable API version 1 does not contain killSessions.
             if not self._executor.topology.settings.connection.server_api.get("apiStrict"):
                 error = self._run(KillSessions([remnant.session.lsid for remnant in remnants], address))
             for remnant in remnants:
-                # After an error, this killSessions may arrive late, and interrupt a later command of the session.
+                # After an error, the killSessions may arrive late, and interrupt a later command.
                 remnant.session.dirty = remnant.session.dirty or error is not None
                 errors[remnant] = errors.get(remnant) or error
         for remnant, error in errors.items():
             if not remnant.postpone(error):
                 self._forget(remnant)
 
-    def _forget(self, remnant: _Remnant) -> None:
-        self._remnants.pop(remnant, None)  # close() may have removed the remnant concurrently
+    def _forget(self, remnant: _InterruptedSession) -> None:
+        self._remnants.pop(remnant, None)  # a concurrent close() may have removed the session
 
     def _run(self, operation: Operation) -> BaseException | None:
-        """Run an operation with the time limit of one attempt. Return its error or None."""
+        """Run an operation within the time limit of one cleanup attempt, and return its error."""
         try:
             with bind_session(None):
                 self._executor.run(operation, None, _clock.monotonic() + _ATTEMPT_TIMEOUT)

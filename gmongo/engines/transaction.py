@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import copy_context
+from dataclasses import dataclass
 from typing import TypeVar
 
 from gevent import sleep, spawn
@@ -16,26 +17,26 @@ from gmongo.errors import ExecutionTimeout, InvalidOperation, NetworkTimeout, Py
 from gmongo.execution.deadline import deadline_after, until
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
-from gmongo.execution.session_state import SessionState
+from gmongo.execution.sessions import SessionState
 from gmongo.operations.end_sessions import AbortAgain, AbortTransaction, CommitTransaction
 from gmongo.wire.timeout import interrupt_after
 
 T = TypeVar("T")
+_NO_ERROR = PyMongoError()  # placeholder until an attempt fails
 
 _TIME_LIMIT = 120.0  # seconds
 _FIRST_BACKOFF = 0.005  # seconds
 _BACKOFF_GROWTH = 1.5
 _MAX_BACKOFF = 0.5  # seconds
-# The time limit of an abort in a greenlet that a kill or a timeout interrupted.
-_INTERRUPTED_ABORT_TIMEOUT = 1.0  # seconds
+_INTERRUPTED_ABORT_TIMEOUT = 1.0  # seconds for an abort after a kill or a timeout
 
 
 class _TooLongError(BaseException):
-    """Exception that ends an abort if the abort delays an interrupted greenlet for too long."""
+    """Exception that interrupts a slow abort, for which a kill or a timeout waits."""
 
 
 class TransactionEnd:
-    """Commit and abort of the transactions of one session. `in_background` is True in a background greenlet."""
+    """Commit and abort of the transactions of one session, possibly in a background greenlet."""
 
     def __init__(self, executor: Executor, state: SessionState, in_background: bool = False) -> None:
         self._executor = executor
@@ -47,7 +48,7 @@ class TransactionEnd:
         return self._state.transaction.active
 
     def commit(self, deadline: float | None = None) -> None:
-        """Commit the transaction by `deadline`, or for None, by the default deadline."""
+        """Commit the transaction before `deadline`. None means the default deadline."""
         _ = self._state.server_session
         self._state.check_free()
         transaction = self._state.transaction
@@ -57,12 +58,11 @@ class TransactionEnd:
             self._executor.transaction_ended(transaction, None)
 
     def abort(self, deadline: float | None = None) -> None:
-        """Abort the transaction by `deadline`, or for None, by the default deadline. Ignore driver errors."""
+        """Abort before `deadline` (None means the default deadline), and ignore driver errors."""
         self._state.check_free()
         self._abort(deadline, None)
 
     def _abort(self, deadline: float | None, reason: BaseException | None) -> None:
-        """Abort the transaction by `deadline` because of `reason`, an error or None."""
         session = self._state.server_session
         transaction = self._state.transaction
         second_abort = AbortAgain(transaction, session) if transaction.begin_abort() else None
@@ -84,9 +84,9 @@ class TransactionEnd:
             self._executor.transaction_ended(transaction, None)
 
     def give_up(self, error: BaseException | None, deadline: float | None) -> None:
-        """Abort the transaction because of `error`. Delay a kill or a timeout of the application by at most one second.
+        """Abort the transaction because of `error`. A kill or a timeout waits at most one second.
 
-        If another greenlet runs an operation in the session, a background greenlet aborts the transaction afterwards.
+        If another greenlet runs an operation in the session, a background greenlet later aborts the transaction.
         """
         if self._state.is_used_elsewhere:
             self._state.after_use = self.abandon
@@ -105,12 +105,12 @@ class TransactionEnd:
             del too_long  # prevent a reference cycle between this frame and the error
 
     def abandon(self) -> None:
-        """Let a background greenlet abort the transaction, and notify the observers, without a switch."""
+        """Start a background abort, and notify the observers, without a switch of greenlets."""
         self.end_in_background()
         self._executor.transaction_ended(self._state.transaction, None)
 
     def end_in_background(self) -> None:
-        """Let a background greenlet abort the transaction. Finalisers call this method, which notifies no observer."""
+        """Start a background abort without notifying observers. Finalisers call this method."""
         transaction, session = self._state.transaction, self._state.server_session
         pin, second_abort = transaction.pin, AbortAgain(transaction, session)
         if transaction.active and transaction.begin_abort():
@@ -125,34 +125,32 @@ class TransactionEnd:
             pin.release_soon()
 
     def abort_on_server(self) -> None:
-        """Let a background greenlet send `abortTransaction` while the client is being closed, without a switch.
+        """Let a background greenlet send `abortTransaction` while the application closes the client.
 
-        The transaction stays in progress for its greenlet, whose commit fails because the client is closed. The server
-        aborts a transaction that is pinned to a connection when the client closes the connection.
+        The transaction state does not change, and a later commit fails because the client is closed. If the
+        transaction is pinned to a connection, the end of the connection aborts the transaction.
         """
         if self._state.transaction.pin is None:
             session = self._state.server_session
             self._executor.sessions.hand_to_reaper(session, AbortAgain(self._state.transaction, session))
 
     def give_up_by_deadline(self, error: BaseException, deadline: float | None, seconds: float | None) -> None:
-        """Abort the transaction because of `error`. After `deadline`, abort in the background, within `seconds`."""
+        """Abort because of `error`. After `deadline`, start a background abort limited to `seconds`."""
         if not isinstance(error, Exception) or deadline is None or _clock.monotonic() < deadline:
             return self.give_up(error, deadline)
         background = TransactionEnd(self._executor, self._state.hand_over_transaction(), True)
-        # abandon() would publish no command events, but the specification (CSOT, withTransaction) requires the events.
-        # The greenlet runs in a copy of the current context, because listeners may use context variables.
+        # Unlike abandon(), the greenlet publishes command events, as the CSOT specification requires.
+        # A copy of the current context contains the context variables for event listeners.
         spawn(copy_context().run, background.abort, deadline_after(seconds, "with_transaction"))
 
     def _run(self, operation: Operation, deadline: float | None) -> None:
         transaction = self._state.transaction
         try:
             self._executor.run(operation, self._state, deadline)
-        except PyMongoError as error:
-            self._executor.transaction_ended(transaction, error)
-            raise
         except BaseException as error:
-            transaction.end_interrupted()
-            if not transaction.active:
+            if not isinstance(error, PyMongoError):
+                transaction.end_interrupted()
+            if isinstance(error, PyMongoError) or not transaction.active:
                 self._executor.transaction_ended(transaction, error)
             raise
         self._executor.transaction_ended(transaction, None)
@@ -163,11 +161,10 @@ def with_transaction(
     callback: Callable[[], T],
     start: Callable[[], object],
     deadline: float | None,
-    jitter: Callable[[], float] = lambda: _random.random(),
 ) -> T:
-    """Run and commit a transaction, with retries until `deadline`. For None, retries end after 120 seconds."""
+    """Run and commit a transaction, with retries until `deadline`, or for 120 seconds."""
     begin = _clock.monotonic()
-    loop = _RetryLoop(ending, begin + _TIME_LIMIT if deadline is None else deadline, deadline is not None, jitter)
+    loop = _RetryLoop(ending, begin + _TIME_LIMIT if deadline is None else deadline, deadline is not None)
     limit = None if deadline is None else deadline - begin
     try:
         with until(deadline):
@@ -185,25 +182,24 @@ def with_transaction(
                         return result
                 loop.back_off()
     finally:
-        loop.error = PyMongoError()  # prevent a reference cycle between this frame and the error
+        loop.error = _NO_ERROR  # prevent a reference cycle between this frame and the error
 
 
+@dataclass(eq=False, repr=False)
 class _RetryLoop:
-    """State of the retries of one :func:`with_transaction` call. After the time `end`, there is no retry."""
+    """State of the retries of one :func:`with_transaction` call. Retries stop at the time `_end`."""
 
-    def __init__(self, ending: TransactionEnd, end: float, end_is_deadline: bool, jitter: Callable[[], float]) -> None:
-        self._ending = ending
-        self._end = end
-        self._end_is_deadline = end_is_deadline  # False for the default limit of 120 seconds
-        self._jitter = jitter
-        self._retries = 0
-        self.error: Exception = PyMongoError()
+    _ending: TransactionEnd
+    _end: float
+    _end_is_deadline: bool  # False for the default limit of 120 seconds
+    _retries: int = 0
+    error: Exception = _NO_ERROR  # the cause of the last retry
 
     def retries_after(self, error: Exception) -> bool:
-        """Return True if the whole transaction is retried after `error`. Raise an error after the time limit."""
+        """Return True if `error` permits a retry. Raise an error after the time limit."""
         if not isinstance(error, PyMongoError) or not error.has_error_label(TRANSIENT):
             if self._retries and getattr(error, "timeout", False) and error.__cause__ is None:
-                error.__cause__ = self.error  # the error that caused the last retry
+                error.__cause__ = self.error  # the cause of the last retry
             return False
         if _clock.monotonic() >= self._end:
             raise self._timeout(error)
@@ -211,7 +207,7 @@ class _RetryLoop:
         return True
 
     def commit(self) -> bool:
-        """Commit the transaction, with retries. Return False if the whole transaction must be retried."""
+        """Commit the transaction, with retries. Return False if the whole transaction needs a retry."""
         retries = 0
         while True:
             try:
@@ -225,20 +221,20 @@ class _RetryLoop:
                 if _clock.monotonic() >= self._end:
                     raise self._timeout(error)
                 if retries:
-                    # The specification forbids a backoff only before the first retry. A load balancer that closes all
-                    # connections would otherwise receive thousands of retries per second.
+                    # The specification forbids a backoff only before the first retry. Without a backoff, a load
+                    # balancer that closes all connections would receive thousands of retries per second.
                     self._wait(retries - 1, error)
                 retries += 1
             else:
                 return True
 
     def back_off(self) -> None:
-        """Wait before a retry of the whole transaction, or raise an error if the time limit would end first."""
+        """Wait before a retry of the transaction, or raise an error at the time limit."""
         self._retries += 1
         self._wait(self._retries - 1, self.error)
 
     def _wait(self, retries: int, error: Exception) -> None:
-        delay = self._jitter() * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**retries)
+        delay = _random.random() * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**retries)
         if _clock.monotonic() + delay >= self._end:
             raise self._timeout(error)
         sleep(timer_delay(delay))

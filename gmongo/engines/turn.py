@@ -1,4 +1,4 @@
-"""Turns: one greenlet at a time reads a cursor or a stream. Other greenlets wait until this greenlet has finished."""
+"""Turns of greenlets: only one greenlet at a time reads a cursor or a stream."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class SharedSource(Protocol):
 
 
 class Turn:
-    """Context manager for one step of the greenlet that reads `owner`. Meanwhile, other readers call :meth:`wait`."""
+    """Context manager for one read step of `owner`. Meanwhile, other readers call :meth:`wait`."""
 
     def __init__(self, owner: SharedSource) -> None:
         self._owner = owner
         self._greenlet = getcurrent()
         self._outcome: AsyncResult[bool | Exception] | None = None  # None until another greenlet waits
-        self.has_documents = True  # False if the step found no document. Other greenlets receive this value from wait()
+        self.has_documents = True  # the result of wait(): False if the step found no document
 
     def wait(self, deadline: float | None) -> bool:
-        """Wait until the step has ended. Raise a copy of its error, or NetworkTimeout at the deadline.
+        """Wait for the end of the step. Raise a copy of its error, or NetworkTimeout at the deadline.
 
-        :returns: False if the step has found no document. After True, the caller must check again for documents. Other
-            greenlets may have taken the documents, or an exception may have interrupted the step.
+        :returns: False if the step found no document. After True, the caller must check for documents, because other
+            greenlets may have received the documents, or an exception may have interrupted the step.
         """
         if self._greenlet is getcurrent():
             raise InvalidOperation("a type decoder or a listener cannot read the cursor or the stream that called it")
@@ -51,7 +51,7 @@ class Turn:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._owner._turn = None
-        if self._outcome is not None:  # waiting greenlets receive only driver and BSON errors
+        if self._outcome is not None:  # pass only driver and BSON errors to waiting greenlets
             self._outcome.set(
                 without_frames(error) if isinstance(error, (PyMongoError, BSONError)) else self.has_documents
             )

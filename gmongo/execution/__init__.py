@@ -1,1 +1,1 @@
-"""Execution of operations: select a server, check out a connection, run the command, classify the reply, and retry."""
+"""Execution of operations: select a server, check out a connection, run the command, and retry."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from gmongo import _clock
 from gmongo._documents import DocumentDict
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection, Purpose
-from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
+from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, OperationFailure, PyMongoError
 from gmongo.execution.operation import Operation, Result
-from gmongo.execution.retry import Retry, RetryPolicy
+from gmongo.execution.retry import AttemptState, Retry, RetryPolicy
 from gmongo.execution.server_session import ServerSession
 from gmongo.execution.sessions import Session
 from gmongo.execution.transaction import State, Transaction
@@ -21,43 +22,26 @@ from gmongo.sdam.topology import Topology, fork_error
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.reply_schema import TIMES, check
 
-if TYPE_CHECKING:
-    from gmongo.cmap.pool import Pool
-
-
-class Commands(Protocol):
-    """The method of a command runner that an attempt uses."""
-
-    def run(self, attempt: Attempt, connection: Connection) -> Result: ...
-
 
 class AttemptOwner(Protocol):
     """The attributes and methods of an executor that an attempt uses."""
 
     topology: Topology
     policy: RetryPolicy
-
-    @property
-    def commands(self) -> Commands: ...
+    run_command: Callable[[Attempt, Connection], Result]
 
     def reap(self, operation: Operation, result: Result) -> None: ...
 
 
-class Attempt:
-    """One attempt of an operation. The retry decision reads the attributes of a failed attempt."""
+class Attempt(AttemptState):
+    """One attempt of an operation."""
 
-    # These class attributes are the default values, so that `__init__` is fast.
-    selector: Selector = WRITABLE  # read preference, or WRITABLE for a write
-    session: Session | None = None  # explicit session, or implicit session of a cursor
-    address: Address | None = None  # server on which the attempt runs
-    hello: Hello | None = None  # hello of the connection, set after an error
-    # server session of the implicit session, which all attempts of the operation share
+    selector: Selector = WRITABLE  # the read preference, or WRITABLE for a write
+    session: Session | None = None  # the explicit session, or the implicit session of a cursor
+    # the server session of an implicit session, which all attempts of the operation share
     server_session: ServerSession | None = None
-    is_retryable_write = False  # True if the command has a transaction number, by which the server recognizes a retry
-    transaction: Transaction | None = None
-    starts_transaction: bool  # True if the command starts the transaction. Set only in a transaction
-    retry: Retry | None = None  # retry state after earlier attempts, or None in the first attempt
-    avoided: frozenset[Address] = frozenset()  # deprioritized servers
+    retry: Retry | None = None  # the retry state after earlier attempts, or None in the first attempt
+    avoided: frozenset[Address] = frozenset()  # the deprioritized servers
 
     def __init__(self, operation: Operation, deadline: float | None) -> None:
         self.operation = operation
@@ -66,7 +50,6 @@ class Attempt:
             self.selector = operation.context.selector
 
     def run(self, executor: AttemptOwner) -> Result:
-        """Select a server, check out a connection, run the command once, and return the result of the operation."""
         topology = executor.topology
         self.epoch = topology.epoch
         operation = self.operation
@@ -92,13 +75,13 @@ class Attempt:
             if operation.retryable and executor.policy.retry_writes and server.supports_retryable_writes:
                 self.is_retryable_write = True
             elif self.retry is not None and operation.retryable and self.retry.maybe_executed:
-                # A server may have executed the write, and this server would not recognize a retry.
+                # A server may have executed the write. The selected server cannot recognize a retry.
                 raise OperationFailure("Selected server does not support retryable writes") from self.retry.error
         if trace is not None:
             trace.selected(server.address, topology)
         connection = server.pool.check_out(limit)
-        # After any exception from here, this attempt must check in the connection. A kill or a timeout may interrupt
-        # the wait for the reply, and the command or an observer may raise an exception.
+        # Check in the connection after any exception. A kill or a timeout may interrupt the wait.
+        # The command or an observer may raise an exception.
         try:
             if trace is not None:
                 trace.checked_out(connection)
@@ -110,7 +93,7 @@ class Attempt:
             if operation.in_background:
                 result = self._run_in_background(connection, executor)
             else:
-                result = executor.commands.run(self, connection)
+                result = executor.run_command(self, connection)
             if (
                 operation.opens_cursor
                 and (operation.pins_connection or topology.settings.load_balanced)
@@ -127,7 +110,7 @@ class Attempt:
                 server.pool.check_in(connection)
             else:
                 self._check_in(server.pool, connection, pin is not None)
-        except BaseException:  # if an observer is interrupted, the caller does not receive the result
+        except BaseException:  # the caller does not receive the result after an interruption
             executor.reap(operation, result)
             raise
         return result
@@ -158,19 +141,19 @@ class Attempt:
             if operation.in_background:
                 result = self._run_in_background(connection, executor)
             else:
-                result = executor.commands.run(self, connection)
+                result = executor.run_command(self, connection)
         kept = operation.opens_cursor and operation.keeps_cursor_open(result)
         return operation.pinned(result, pin.share()) if kept else result
 
     def _run_in_background(self, connection: Connection, executor: AttemptOwner) -> Result:
         connection.set_ref(False)
         try:
-            return executor.commands.run(self, connection)
+            return executor.run_command(self, connection)
         finally:
             connection.set_ref(True)
 
     def _check_in(self, pool: Pool, connection: Connection, pinned: bool, error: BaseException | None = None) -> None:
-        """Check in the connection. If a cursor or a transaction pins the connection, record the error instead."""
+        """Check in an unpinned connection. For a pinned connection, only record the error."""
         if pinned:
             connection.record_failure(error)
             return
@@ -180,25 +163,24 @@ class Attempt:
         if trace is not None:
             trace.observer.connection_used(trace, connection.address, seconds)
 
-    def observe(self, reply: DocumentDict) -> None:
-        """Store the times and the recovery token of a reply in the explicit session and its transaction."""
+    def store_times(self, reply: DocumentDict) -> None:
         if self.session is not None and self.session.explicit is not None:
             check(reply, TIMES)
-            self.session.explicit.observe(reply)
+            self.session.explicit.store_times(reply)
             if self.transaction is not None:
-                self.transaction.observe(reply)
+                self.transaction.store_recovery_token(reply)
 
     def next_attempt(self, retry: Retry) -> Attempt:
-        """Return the next attempt of the operation. The next attempt uses the same sessions."""
+        """Return the next attempt of the operation, which uses the sessions of this attempt."""
         following = Attempt(self.operation, self.deadline)
         following.session, following.server_session = self.session, self.server_session
         following.retry, following.avoided = retry, retry.failed_on
         return following
 
     def belongs_to_parent(self) -> bool:
-        """Return True if only the parent process may continue the operation after a fork: a write, or a cursor.
+        """Return True if a forked child must not continue the operation: a write or an open cursor.
 
-        For other reads, drop the implicit session, so that the forked child retries the read with a new session.
+        Otherwise, drop the implicit session. The child then retries the read with a new session.
         """
         if self.operation.is_write or self.operation.address is not None:
             return True

@@ -1,22 +1,23 @@
-"""Command runner: build a command, publish its events, send the command, receive the reply, and handle errors."""
+"""Command runner: build and send a command, publish events, receive the reply, and handle errors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import bson
 from bson.errors import BSONError
 
 from gmongo import _clock
-from gmongo._documents import DocumentDict
+from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import codes
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.errors import DocumentTooLarge, NetworkTimeout, OperationFailure, ProtocolError, PyMongoError
 from gmongo.events.command import CommandEvents, SentCommand
+from gmongo.execution.attempt import Attempt
 from gmongo.execution.command_fields import CommandFields
 from gmongo.execution.operation import Operation, Result
 from gmongo.execution.reply_errors import error_of, malformed_reply_error, raise_error_of
@@ -27,27 +28,24 @@ from gmongo.wire.message import MORE_TO_COME, Buffer, next_request_id
 from gmongo.wire.reply_schema import CLUSTER_TIME, TIMES, check
 from gmongo.wire.timeout import remaining
 
-if TYPE_CHECKING:
-    from gmongo.execution.attempt import Attempt
-
 _OrphanTaker: TypeAlias = Callable[[], Callable[[Result], None] | None]
 
 
 class CommandRunner:
-    """Runs the commands of one client. Passes errors and the cluster times of replies to the topology."""
+    """Runner of the commands of one client, which reports errors and cluster times to the topology."""
 
     def __init__(self, topology: Topology, events: CommandEvents, sessions: ServerSessionPool) -> None:
         self._topology = topology
         self._events = events
         self._is_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
-        # Returns the function that kills the cursors of interrupted operations, or None after the client was deleted.
+        # Function that returns `CursorKiller.take_orphan`, or None after the deletion of the client
         self.orphan_taker: _OrphanTaker = lambda: None
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
         """Run one command. After an error, update the connection, session and server before the check-in.
 
-        If `reauthenticates`, this method may authenticate the connection again and repeat the command.
+        If `reauthenticates`, the method may authenticate again, and repeat the command.
         """
         operation = attempt.operation
         deadline = attempt.deadline
@@ -63,27 +61,29 @@ class CommandRunner:
             request_id = next_request_id()
             buffers = operation.message(request_id, 0 if operation.acknowledged else MORE_TO_COME, body, hello)
             if self._is_enabled():
-                sent = self._publish_started(operation, connection, command, request_id)
+                sent = self._describe_command(operation, connection, command, request_id)
+                self._events.started(sent)
             if attempt.transaction is not None:
-                attempt.transaction.sent()
+                attempt.transaction.record_command()
             limit = connection.socket_timeout if deadline is None else remaining(deadline)
             if operation.acknowledged:
                 reply = connection.exchange(request_id, buffers, limit, operation.decode)
             else:
                 connection.send(buffers, limit)
             if sent is not None:
+                outcome = self._describe_outcome(operation, reply)
                 ended, sent = sent, None
-                self._publish_end(ended, operation, reply)
+                self._publish_end(ended, *outcome)
             if reply is None:
                 return operation.unacknowledged_result()
             try:
                 cluster_time = reply.get("$clusterTime")
                 if cluster_time is not None:
                     if CLUSTER_TIME(cluster_time) is not None:
-                        check(reply, TIMES)  # raises the error that names the invalid field
+                        check(reply, TIMES)  # raises an error with the name of the invalid field
                     self._topology.advance_cluster_time(cluster_time)
                 if attempt.session is not None:
-                    attempt.observe(reply)
+                    attempt.store_times(reply)
                 if reply.get("ok") != 1 or "writeConcernError" in reply:
                     raise_error_of(reply, hello.max_wire_version, operation.concern_first)
                 return operation.result(reply, connection.address)
@@ -105,31 +105,25 @@ class CommandRunner:
             self._report_error(error, attempt, connection, None, None)
             raise
 
-    # Events. A succeeded or failed event follows each started event, even after an exception.
-
-    def _publish_started(
+    def _describe_command(
         self, operation: Operation, connection: Connection, command: DocumentDict, request_id: int
     ) -> SentCommand:
         if operation.operation_id is None:
             operation.operation_id = request_id  # a retry keeps the operation ID of the first attempt
         shown = operation.for_monitoring(command)
-        sent = SentCommand(
+        return SentCommand(
             shown, operation.context.database, request_id, operation.operation_id, connection, operation.trace
         )
-        try:
-            self._events.started(sent)
-        except BaseException as error:
-            self._events.failed(sent, _clock.monotonic() - sent.started, error)
-            raise
-        return sent
 
-    def _publish_end(self, sent: SentCommand, operation: Operation, reply: DocumentDict | None) -> None:
-        try:
-            error = None if reply is None or reply.get("ok") == 1 else error_of(reply)
-            shown = {"ok": 1} if reply is None else self._events.monitored_reply(operation.reply_for_monitoring, reply)
-        except BaseException as failure:
-            self._events.failed(sent, _clock.monotonic() - sent.started, failure)
-            raise
+    def _describe_outcome(
+        self, operation: Operation, reply: DocumentDict | None
+    ) -> tuple[PyMongoError | None, Document]:
+        if reply is None:
+            return None, {"ok": 1}
+        error = None if reply.get("ok") == 1 else error_of(reply)
+        return error, self._events.monitored_reply(operation.reply_for_monitoring, reply)
+
+    def _publish_end(self, sent: SentCommand, error: PyMongoError | None, shown: Document) -> None:
         duration = _clock.monotonic() - sent.started
         if error is not None:
             self._events.failed(sent, duration, error)
@@ -144,7 +138,7 @@ class CommandRunner:
         sent: SentCommand | None,
         reply: DocumentDict | None,
     ) -> None:
-        """Publish the failed event of `sent`, if any, and apply the error to the connection, session and server.
+        """Apply the error to the connection, session and server, and publish the failed event.
 
         If the operation was interrupted, kill the cursor in `reply`.
         """
@@ -155,11 +149,11 @@ class CommandRunner:
             error = interruption
             raise
         finally:
-            if isinstance(error, ProtocolError):  # later data on this connection is unreliable
+            if isinstance(error, ProtocolError):  # later data on the connection is unreliable
                 connection.mark_unusable(error)
             session = None
             if not connection.usable:
-                # the server may still run the command, although the connection is broken
+                # The server may still run the command, although the connection is unusable.
                 session = attempt.server_session if attempt.session is None else attempt.session.server_session
             if session is not None:
                 operation = attempt.operation
@@ -167,13 +161,12 @@ class CommandRunner:
                 session.dirty = session.dirty or is_own
                 may_have_cursor = operation.opens_cursor or operation.waits_for_documents
                 if not is_own or isinstance(error, NetworkTimeout) or may_have_cursor:
-                    # the reaper later ends the command or kills the cursor
-                    session.interrupted(connection.address)
+                    # The session reaper later ends the command or kills the cursor.
+                    session.record_interruption(connection.address)
                 else:
                     session = None
             if connection.unanswered is not None:
-                # The handler has no strong reference to the client. A connection that waits for the late reply
-                # therefore does not keep a deleted client alive.
+                # The handler has no strong reference to the client, which the application may delete.
                 handler = partial(_handle_late_reply, attempt.operation, connection.address, self.orphan_taker, session)
                 connection.expect_late_reply(handler, _max_time_ended(attempt, error))
             if isinstance(error, PyMongoError):
@@ -183,11 +176,10 @@ class CommandRunner:
             del error  # prevent a reference cycle between this frame and the error
 
     def reap(self, cursor: object) -> None:
-        """Kill the cursor of an interrupted operation, if any."""
-        _reap(self.orphan_taker, cursor)
+        _kill_cursor(self.orphan_taker, cursor)
 
 
-def _reap(orphan_taker: _OrphanTaker, cursor: object) -> None:
+def _kill_cursor(orphan_taker: _OrphanTaker, cursor: object) -> None:
     take = orphan_taker()
     if cursor is not None and take is not None:
         take(cursor)
@@ -196,14 +188,14 @@ def _reap(orphan_taker: _OrphanTaker, cursor: object) -> None:
 def _handle_late_reply(
     operation: Operation, address: Address, taker: _OrphanTaker, session: ServerSession | None, body: Buffer
 ) -> None:
-    """Kill the cursor in a late reply, and record in the session that the reply arrived. Does not switch greenlets."""
-    _reap(taker, operation.late_cursor(body, address))
+    """Kill the cursor in a late reply, and record the reply in the session, without a switch."""
+    _kill_cursor(taker, operation.late_cursor(body, address))
     if session is not None:
-        session.answered(address)
+        session.record_reply(address)
 
 
 def _max_time_ended(attempt: Attempt, error: BaseException | None) -> bool:
-    """Return True if ``maxTimeMS`` has elapsed on the server, so that the late reply arrives soon."""
+    """Return True if the late reply arrives soon, because ``maxTimeMS`` has elapsed on the server."""
     limited = attempt.operation.takes_max_time or attempt.operation.waits_for_documents
     return limited and isinstance(error, NetworkTimeout) and attempt.deadline not in (None, inf)
 

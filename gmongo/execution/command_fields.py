@@ -1,34 +1,29 @@
-"""Command fields that the driver adds to the commands of all operations, such as ``$db`` and ``lsid``."""
+"""Command fields that the driver adds to all commands, such as ``$db`` and ``lsid``."""
 
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
 
 import bson
 
 from gmongo import _clock
-from gmongo._documents import Document, DocumentDict
+from gmongo._documents import DocumentDict
 from gmongo._server_facts import codes
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, ExecutionTimeout
+from gmongo.execution.attempt import Attempt
 from gmongo.execution.deadline import without_wtimeout
 from gmongo.execution.operation import Operation
 from gmongo.execution.server_session import ServerSession, ServerSessionPool
-from gmongo.execution.sessions import Session
+from gmongo.execution.sessions import Session, newer_cluster_time
 from gmongo.sdam.topology import Topology
 from gmongo.wire.timeout import limit_text
 
-if TYPE_CHECKING:
-    from gmongo.execution.attempt import Attempt
-
-_PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
-
 
 class CommandFields:
-    """Adds the fields that all kinds of commands have in common."""
+    """Object that adds the common fields to the commands of one client."""
 
     def __init__(self, topology: Topology, sessions: ServerSessionPool) -> None:
         self._topology = topology
@@ -36,11 +31,11 @@ class CommandFields:
         self._api = topology.settings.connection.server_api
 
     def add_fields(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
-        """Add the fields for session, transaction, cluster time, concerns, read preference, deadline and Stable API."""
+        """Add the fields of the session, concerns, read preference, deadline and Stable API."""
         operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
-        # In a transaction, only the first command has a read concern, and only commit and abort have a write concern.
+        # In a transaction, only the first command has a read concern, and only the last a write concern.
         if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
             command["readConcern"] = context.read_concern
         if (
@@ -62,9 +57,9 @@ class CommandFields:
             elif session.explicit is not None:
                 raise ConfigurationError("Sessions are not supported by this MongoDB deployment")
             if session.explicit is not None:
-                cluster_time = _newer_cluster_time(cluster_time, session.explicit.cluster_time)
+                cluster_time = newer_cluster_time(cluster_time, session.explicit.cluster_time)
         elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
-            # Acquire the session only now, so that operations have no session during the check-out of a connection.
+            # An operation acquires the session after the check-out, and needs no session before.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
             if attempt.is_retryable_write:
@@ -81,8 +76,8 @@ class CommandFields:
                 and not hello.is_mongos
                 and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
             ):
-                # a directly connected secondary needs this field to allow reads
-                command["$readPreference"] = _PRIMARY_PREFERRED
+                # A directly connected secondary rejects reads without the field `$readPreference`.
+                command["$readPreference"] = {"mode": "primaryPreferred"}
         if attempt.deadline is not None and attempt.deadline != inf:
             server = self._topology.description.get(connection.address)
             _add_max_time(command, operation, attempt.deadline, server.min_round_trip_time if server else 0.0)
@@ -110,7 +105,7 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, hell
 
 
 def _transaction_number(operation: Operation, server_session: ServerSession) -> int:
-    """Return the transaction number of a retryable write, which is equal in all attempts."""
+    """Return the transaction number of a retryable write. All attempts of the write use this number."""
     if operation.transaction_number is None:
         server_session.transaction_number += 1
         operation.transaction_number = bson.Int64(server_session.transaction_number)
@@ -118,7 +113,7 @@ def _transaction_number(operation: Operation, server_session: ServerSession) -> 
 
 
 def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, min_round_trip_time: float) -> None:
-    """Set ``maxTimeMS`` so that the reply arrives before the deadline. `min_round_trip_time` is in seconds."""
+    """Set ``maxTimeMS`` to the time until the deadline, minus `min_round_trip_time` in seconds."""
     seconds_left = deadline - _clock.monotonic() - min_round_trip_time
     if seconds_left <= 0:
         message = f"{limit_text(deadline)} ended before {operation.name} was sent"
@@ -130,11 +125,5 @@ def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, 
     elif "maxTimeMS" in command:
         if operation.waits_for_documents:
             command["maxTimeMS"] = min(command["maxTimeMS"], longest)
-        else:  # remove the limit, which the server would apply to the whole life of the cursor
+        else:  # the server would apply `maxTimeMS` to the whole lifetime of the cursor
             del command["maxTimeMS"]
-
-
-def _newer_cluster_time(first: Document | None, second: Document | None) -> Document | None:
-    if first is None or second is None:
-        return first or second
-    return second if second["clusterTime"] > first["clusterTime"] else first

@@ -1,7 +1,7 @@
 """Deadlines of whole operations (Client Side Operations Timeout).
 
-Each operation determines its deadline once, at its start. Deadlines are times of :mod:`gmongo._clock`. An infinite
-deadline (``timeoutMS=0``) sets no limit, but the operation then ignores older timeouts, such as ``socketTimeoutMS``.
+Each operation computes its deadline at its start, as a time of :mod:`gmongo._clock`. With an infinite deadline
+(``timeoutMS=0``), an operation has no time limit, and ignores older timeouts such as ``socketTimeoutMS``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ current_deadline = _current.get
 
 
 def deadline_after(seconds: float | None, option: str) -> float | None:
-    """Return the deadline in `seconds` from now. For 0 (no limit), return infinity. For None (not set), return None."""
+    """Return the deadline `seconds` from now, infinity for 0 (no limit), or None for None (not set)."""
     if seconds is None:
         return None
     return seconds_of((seconds, option), _clock.monotonic() + seconds) if seconds else inf
@@ -32,7 +32,7 @@ def deadline_after(seconds: float | None, option: str) -> float | None:
 
 @contextmanager
 def until(deadline: float | None) -> Iterator[None]:
-    """Limit the operations in the block by `deadline`, or by an earlier deadline of an enclosing block."""
+    """Limit the operations in the block by `deadline`, or by an earlier deadline of an outer block."""
     outer = _current.get()
     if deadline is None or (outer is not None and outer <= deadline):
         yield
@@ -53,13 +53,13 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
             orders.insert_one(order)
             customers.update_one(filter, update)
 
-    The limit includes server selection, the connection check-out, the network, the work of the server, and retries. The
-    error of an interrupted operation has ``error.timeout`` set to True. A nested block can only shorten the limit.
+    The limit includes server selection, the connection check-out, the network, the command on the server, and retries.
+    After the timeout of an operation, ``error.timeout`` is True. A nested block can only shorten the limit.
 
     Specification: Client Side Operations Timeout.
 
     :param seconds: time limit in seconds. 0 means no limit, and disables older timeouts such as ``socketTimeoutMS``.
-        None changes nothing.
+        None keeps the current time limit.
     :raises TypeError: `seconds` is not a number.
     :raises ValueError: `seconds` is negative.
     """
@@ -68,31 +68,27 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
 
 def checked_seconds(seconds: float | None) -> float | None:
     """Check that `seconds` is None or a number of at least 0, and return `seconds`."""
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float))):
-        raise TypeError(f"timeout must be a number of seconds or None, not {seconds!r}")
-    if seconds is not None and seconds < 0:
-        raise ValueError(f"timeout must be 0 or more seconds, not {seconds!r}")
-    return seconds
+    return checked_timeout("timeout", seconds, "seconds")
 
 
-def checked_timeout(name: str, milliseconds: object) -> float | None:
-    """Check a timeout in milliseconds, and return the timeout in seconds. None stays None."""
-    if milliseconds is None:
+def checked_timeout(name: str, limit: object, unit: str = "milliseconds") -> float | None:
+    """Check that `limit` is None or a number of at least 0, and return `limit` in seconds."""
+    if limit is None:
         return None
-    if isinstance(milliseconds, bool) or not isinstance(milliseconds, (int, float)):
-        raise TypeError(f"{name} must be a number of milliseconds or None, not {short(milliseconds)}")
-    if not milliseconds >= 0:
-        raise ValueError(f"{name} must be 0 or more milliseconds, not {milliseconds!r}")
-    return milliseconds / 1000
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+        raise TypeError(f"{name} must be a number of {unit} or None, not {short(limit)}")
+    if not limit >= 0:
+        raise ValueError(f"{name} must be 0 or more {unit}, not {limit!r}")
+    return limit if unit == "seconds" else limit / 1000
 
 
 def without_wtimeout(write_concern: Document) -> DocumentDict:
-    """Return a copy of a write concern without ``wtimeout``, which the deadline of the operation replaces."""
+    """Return a copy of a write concern without ``wtimeout``, which a deadline replaces."""
     return {name: value for name, value in write_concern.items() if name != "wtimeout"}
 
 
 def check_await_time(max_await_time_ms: int | None, deadline: float | None) -> None:
-    """Raise ConfigurationError if ``max_await_time_ms`` is not shorter than the time until the deadline."""
+    """Raise ConfigurationError if ``max_await_time_ms`` exceeds the time until the deadline."""
     left = remaining(deadline)
     # Round the milliseconds, because floating-point subtraction is inexact.
     if left is not None and max_await_time_ms is not None and max_await_time_ms >= round(left * 1000, 3):

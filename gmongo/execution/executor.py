@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from itertools import count
-from typing import TYPE_CHECKING
 
 from gevent import getcurrent, sleep
 from greenlet import greenlet
@@ -13,12 +13,14 @@ from greenlet import greenlet
 from gmongo import _clock
 from gmongo._background import timer_delay
 from gmongo._fork import register_after_fork
+from gmongo.cmap.connection import Connection
 from gmongo.errors import PyMongoError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.attempt import Attempt
 from gmongo.execution.command import CommandRunner
 from gmongo.execution.deadline import checked_timeout, current_deadline, deadline_after
 from gmongo.execution.operation import Operation, OperationContext, Result
+from gmongo.execution.operation_trace import Observers, OperationTrace
 from gmongo.execution.retry import ExecutionSettings, Retry, RetryPolicy
 from gmongo.execution.server_session import ServerSessionPool
 from gmongo.execution.sessions import (
@@ -29,18 +31,15 @@ from gmongo.execution.sessions import (
     refuse_limit_in_with_transaction,
     state_of,
 )
+from gmongo.execution.transaction import Transaction
 from gmongo.sdam.topology import Topology
-
-if TYPE_CHECKING:
-    from gmongo.execution.operation_trace import Observers, OperationTrace
-    from gmongo.execution.transaction import Transaction
 
 _numbers = count(1)
 _UNOBSERVED: AbstractContextManager[None] = nullcontext()
 
 
 class Executor:
-    """Runs the operations of one client."""
+    """Executor of the operations of one client. `TracedExecutor` also notifies observers."""
 
     observers: Observers | None = None
 
@@ -48,22 +47,23 @@ class Executor:
         self.topology = topology
         self.sessions = ServerSessionPool(topology)
         self.commands = CommandRunner(topology, events, self.sessions)
+        self.run_command: Callable[[Attempt, Connection], Result] = self.commands.run
         self.policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
-        self._limit_option = "timeoutMS"  # option that sets `_timeout`, for error messages
-        self._is_for_operation = False  # True if the executor runs a single operation with its own `timeout_ms`
+        self._limit_option = "timeoutMS"  # the option that sets `_timeout`, for error messages
+        self._is_for_operation = False  # True for one operation with its own `timeout_ms`
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
-        # waiting greenlet -> name of its operation, start of the backoff
+        # waiting greenlets, with the operation name and the start time of the backoff
         self.backing_off: dict[greenlet, tuple[str, float]] = {}
-        self.number = next(_numbers)  # number of the client in the process, for logs
-        register_after_fork(self)
+        self.number = next(_numbers)  # the number of the client in the process, for log messages
+        register_after_fork(self.sessions)
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         """Run an operation with retries, and return its result.
 
-        :param session: explicit session, or session of a cursor; None uses the bound session or an implicit session.
-        :param deadline: deadline of the operation; None uses :func:`gmongo.timeout`, or ``timeoutMS`` from now.
+        :param session: the session, or None for the bound session or an implicit session.
+        :param deadline: the deadline; None uses :func:`gmongo.timeout`, or ``timeoutMS`` from now.
         """
         if deadline is None:
             deadline = current_deadline()
@@ -83,13 +83,13 @@ class Executor:
                     if self.epoch != attempt.epoch and attempt.belongs_to_parent():
                         raise
                     retry = attempt.retry = attempt.retry or Retry(self.policy, deadline)
-                    retry.failed(error, attempt)
+                    retry.record_failure(error, attempt)
                 else:
-                    # A cleanup command deposits nothing, because its success does not indicate less load.
+                    # A cleanup command deposits no token: its success says nothing about the load.
                     if self._bucket.missing and operation.retries_overload:
                         self._bucket.deposit(1 if attempt.retry is None else 11)
                     return result
-                # Wait outside of the `except` block, so that the error does not become the context of other exceptions.
+                # In the `except` block, the error would become the context of later exceptions.
                 attempt = self._next_attempt(attempt, retry)
         finally:
             if attempt.retry is not None:
@@ -100,7 +100,7 @@ class Executor:
                 attempt.session.end_use()
 
     def _next_attempt(self, attempt: Attempt, retry: Retry) -> Attempt:
-        """Wait for the backoff, and return the next attempt, or raise the error for the application."""
+        """Wait for the backoff, and return the next attempt. Without a retry, raise the error."""
         operation = attempt.operation
         if retry.delay is None:
             raise retry.error
@@ -111,10 +111,10 @@ class Executor:
         return attempt.next_attempt(retry)
 
     def _will_retry(self, operation: Operation, error: PyMongoError) -> None:
-        """Notify the observers of a failed attempt that the executor will retry."""
+        """Notify the observers that the executor will retry an operation after `error`."""
 
     def _wait(self, seconds: float, operation: Operation) -> None:
-        """Wait for a backoff without a connection. A kill or a timeout ends the wait immediately."""
+        """Wait for a backoff, without a connection. A kill or a timeout interrupts the wait."""
         if seconds > 0:
             self.overload.slept += seconds
             me = getcurrent()
@@ -122,31 +122,27 @@ class Executor:
             try:
                 sleep(timer_delay(seconds))
             finally:
-                del self.backing_off[me]
-                # prevent a reference cycle between this frame and a thrown exception
-                del me
+                del self.backing_off[me], me  # a thrown exception refers to this frame
 
     def reap(self, operation: Operation, result: Result) -> None:
-        """If `result` is an open cursor, kill the cursor, because the interrupted caller does not receive `result`."""
+        """Kill the cursor in `result`, if any, because the caller does not receive `result`."""
         if operation.opens_cursor and result is not None and operation.keeps_cursor_open(result):
             self.commands.reap(result)
-
-    # Observers: `TracedExecutor` overrides these methods
 
     def operation_scope(
         self, name: str, context: OperationContext, session: SessionHandle | None
     ) -> AbstractContextManager[OperationTrace | None]:
-        """Return the context manager for a bulk write. It yields the trace of the bulk write, or None."""
+        """Return the context manager for a bulk write, which yields a trace or None."""
         return _UNOBSERVED
 
     def transaction_started(self, transaction: Transaction) -> None:
-        """Notify the observers that a transaction started."""
+        """Notify the observers of the start of a transaction."""
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
         """Notify the observers of the commit, abort or failure of a transaction."""
 
     def deadline(self) -> float | None:
-        """Return the deadline of an operation that begins now. None means no limit."""
+        """Return the deadline of an operation that starts now, or None for no time limit."""
         deadline = current_deadline()
         if self._timeout is None or (deadline is not None and not self._is_for_operation):
             return deadline
@@ -155,16 +151,16 @@ class Executor:
 
     @property
     def has_limit(self) -> bool:
-        """True if ``timeoutMS`` or :func:`gmongo.timeout` is set now, even to 0 (no limit)."""
+        """True if ``timeoutMS`` or :func:`gmongo.timeout` is set, even to 0 (no limit)."""
         return self._timeout is not None or current_deadline() is not None
 
     @property
     def own_limit(self) -> str:
-        """Name and value of the option that limits operations outside of a :func:`gmongo.timeout` block."""
+        """Name and value of the option that limits operations outside of `gmongo.timeout` blocks."""
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
-        """Return an executor with another timeout in seconds. 0 means no limit, None keeps the current timeout."""
+        """Return an executor with a timeout in seconds. 0 disables, and None keeps the timeout."""
         if timeout is None or timeout == self._timeout:
             return self
         limited = copy(self)
@@ -172,7 +168,7 @@ class Executor:
         return limited
 
     def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
-        """Return an executor for one operation with its own timeout. 0 means no limit, None keeps the timeout."""
+        """Return an executor for one operation. 0 disables the timeout, and None keeps the timeout."""
         timeout = checked_timeout("timeout_ms", timeout_ms)
         if timeout is None:
             return self
@@ -183,7 +179,7 @@ class Executor:
         return limited
 
     def fresh_deadline(self) -> float | None:
-        """Return a new deadline, ``timeoutMS`` from now, for the cleanup after an operation."""
+        """Return the deadline ``timeoutMS`` from now, for a cleanup command after an operation."""
         return deadline_after(self._timeout, self._limit_option)
 
     @property
@@ -194,7 +190,3 @@ class Executor:
     def implicit_session(self) -> SessionHandle:
         """Return the session that `bind()` set for the current context, or a new implicit session."""
         return bound_session(self) or ImplicitSession(self.sessions)
-
-    def mark_forked(self) -> None:
-        """Forget all server sessions, because the parent process uses these sessions."""
-        self.sessions.forget()

@@ -8,7 +8,7 @@ from gmongo.errors import InvalidOperation
 
 
 class UnsupportedClient:
-    """Executor that refuses the operations that libraries such as Ming or mongomock inherit from PyMongo's classes."""
+    """Executor that rejects the operations which libraries such as mongomock inherit."""
 
     def __init__(self, client: object) -> None:
         self._kind = type(client)
@@ -17,7 +17,7 @@ class UnsupportedClient:
         return self
 
     def deadline(self) -> None:
-        """Return None, because no operation needs a limit."""
+        """Return None, because the executor runs no operation."""
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
@@ -13,20 +13,18 @@ from gmongo._truncated_repr import short
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import InvalidOperation, ProtocolError, PyMongoError
+from gmongo.execution.operation_trace import OperationTrace
+from gmongo.execution.transaction import Transaction
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
 from gmongo.wire.reply_schema import Check, unexpected
 
-if TYPE_CHECKING:
-    from gmongo.execution.operation_trace import OperationTrace
-    from gmongo.execution.transaction import Transaction
-
-Result: TypeAlias = Any  # the result of an operation: a document, a value or an open cursor
+Result: TypeAlias = Any  # the result of an operation, such as a document or an open cursor
 
 
 def required_field(reply: Document, name: str, check: Check, document_name: str = "a reply") -> Value:
-    """Return the checked value of a field that a reply must have, or raise ProtocolError."""
+    """Return the value of a required field. Raise ProtocolError if the field is absent or invalid."""
     if name not in reply:
         raise ProtocolError(f"{document_name} lacks the field {name}: {short(reply)}")
     value = reply[name]
@@ -38,11 +36,11 @@ def required_field(reply: Document, name: str, check: Check, document_name: str 
 
 @dataclass(slots=True)
 class OperationContext:
-    """Namespace and options of operations. All operations of a collection share one context, which never changes."""
+    """Namespace and options of operations. The operations of a collection share one context."""
 
     database: str
-    collection: str = ""  # empty for a database or a client
-    codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS  # for the documents of the application
+    collection: str = ""  # an empty name for operations of a database or a client
+    codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS  # for documents of the application
     selector: Selector = WRITABLE  # server selector of reads: a read preference, or `WRITABLE`
     read_concern: Document | None = None  # None uses the default of the server
     write_concern: Document | None = None  # None uses the default of the server
@@ -52,31 +50,31 @@ class OperationContext:
 
 
 class Operation:
-    """Base class of operations. An operation builds one command, for each attempt again, and reads the reply."""
+    """Base class of operations, which build the command of each attempt, and read the reply."""
 
     name: ClassVar[str]
     is_write: ClassVar[bool] = False
     retryable: bool = False  # True if the operation may be retried after a network error or an election
-    address: Address | None = None  # the server that must run the operation, or None for any suitable server
-    waits_for_server: ClassVar[bool] = True  # True if the operation waits while the server at `address` is Unknown
+    address: Address | None = None  # the required server, or None for any suitable server
+    waits_for_server: ClassVar[bool] = True  # True if the operation waits for an Unknown server
     acknowledged: bool = True  # True if the server sends a reply
-    takes_session: bool = True  # False for unacknowledged writes and cleanup commands, which use no session
-    operation_id: int | None = None  # the operation ID in command events. One bulk write has one operation ID
+    takes_session: bool = True  # False for unacknowledged writes and cleanup commands
+    operation_id: int | None = None  # the ID in command events. A bulk write has one ID
     takes_read_concern: ClassVar[bool] = False
     takes_write_concern: bool = False
-    concern_first: ClassVar[bool] = False  # True if a write concern error has priority over the error of the command
-    transaction_number: int | None = None  # set by the executor. The server recognizes a retried write by this number
-    is_generic: ClassVar[bool] = False  # True for a command of `Database.command`, which may read or write
+    concern_first: ClassVar[bool] = False  # True if a write concern error precedes a command error
+    transaction_number: int | None = None  # the number by which the server recognizes a retried write
+    is_generic: ClassVar[bool] = False  # True for a command of `Database.command`
     retries_overload: ClassVar[bool] = True  # True if the operation is retried after overload errors
     ends_transaction: ClassVar[bool] = False  # True if the operation commits or aborts a transaction
     takes_max_time: bool = True  # True if a deadline sets `maxTimeMS`
-    waits_for_documents: ClassVar[bool] = False  # True if `maxTimeMS` limits the server's wait for new documents
+    waits_for_documents: ClassVar[bool] = False  # True if `maxTimeMS` limits the wait for documents
     opens_cursor: bool = False  # True if the result may be an open cursor
-    pins_connection: bool = False  # True if the connection stays pinned to the cursor even without a load balancer
+    pins_connection: bool = False  # True if the cursor pins the connection even without a load balancer
     pin: PinnedConnection | None = None  # the pinned connection on which the operation must run, or None
-    in_background: bool = False  # True for a background greenlet, which must not keep the event loop alive
-    selector_is_explicit: bool = False  # True if the read preference of the transaction does not apply
-    trace: OperationTrace | None = None  # record of the progress for the observers of the client, or None
+    in_background: bool = False  # True if the operation must not keep the event loop alive
+    selector_is_explicit: bool = False  # True to ignore the read preference of the transaction
+    trace: OperationTrace | None = None  # the progress for the observers of the client, or None
 
     __slots__ = ("__dict__", "context")
 
@@ -90,22 +88,22 @@ class Operation:
 
     @property
     def collection(self) -> str:
-        """Collection name for observers, empty for the database ``admin``, and for commands without a collection."""
+        """Collection name for observers, empty for commands on ``admin`` or without a collection."""
         collection = self.context.collection
         return "" if collection.startswith("$cmd") or self.context.database == "admin" else collection
 
     @property
     def is_causally_consistent(self) -> bool:
-        """True if causal consistency applies to the operation, which is a read with a read concern or a write."""
+        """True if causal consistency applies: to writes, and to reads with a read concern."""
         return self.takes_read_concern or self.is_write
 
     @property
     def needs_retry_writes(self) -> bool:
-        """True if the client retries the operation after a ``RetryableError`` only if ``retryWrites`` is set."""
-        return self.is_write
+        """True if retries of the operation after a ``RetryableError`` require ``retryWrites``."""
+        return self.is_write or self.takes_write_concern
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Return the command without the fields that the executor adds. The first field has the command name."""
+        """Return the command without the common fields. The first field is the command name."""
         raise NotImplementedError
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
@@ -113,7 +111,7 @@ class Operation:
         return encode_op_msg(request_id, flags, body)
 
     def for_monitoring(self, command: DocumentDict) -> DocumentDict:
-        """Return the command that events and logs show, including the document sequences of its message."""
+        """Return the command for events and logs, including the document sequences of its message."""
         return command
 
     def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
@@ -134,11 +132,11 @@ class Operation:
         return False
 
     def orphaned_cursor(self, reply: DocumentDict, address: Address) -> object:
-        """Return the cursor that the reply to an interrupted operation opened, or None."""
+        """Return the open cursor in the reply to an interrupted operation, or None."""
         return None
 
     def late_cursor(self, body: Buffer, address: Address) -> object:
-        """Return the cursor that a late reply to an interrupted operation opened, or None."""
+        """Return the open cursor in a late reply to an interrupted operation, or None."""
         return None
 
     def pinned(self, result: Result, pin: PinnedConnection) -> Result:
@@ -146,7 +144,7 @@ class Operation:
         return result
 
     def selector_in_transaction(self, transaction: Transaction) -> Selector:
-        """Return the server selector of this operation in a transaction. All reads must use the primary."""
+        """Return the server selector for a transaction, in which all reads must use the primary."""
         if self.is_write:
             return WRITABLE
         selector = self.context.selector if self.selector_is_explicit else transaction.settings.selector
@@ -155,5 +153,5 @@ class Operation:
         return selector
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        """Notify the transaction of an error. `overloaded` is True if an overloaded server rejected the command."""
-        transaction.failed(error)
+        """Notify the transaction of an error. `overloaded` is True for an overloaded server."""
+        transaction.label_error(error)

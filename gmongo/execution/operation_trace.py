@@ -6,20 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from gmongo import _clock
 from gmongo._documents import Document, Value
 from gmongo._safe_log import safely
+from gmongo.cmap.connection import Connection
+from gmongo.errors import PyMongoError
+from gmongo.events.command import SentCommand
+from gmongo.execution.transaction import Transaction
+from gmongo.sdam.topology import Topology
+from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
-
-if TYPE_CHECKING:
-    from gmongo.cmap.connection import Connection
-    from gmongo.errors import PyMongoError
-    from gmongo.events.command import SentCommand
-    from gmongo.execution.transaction import Transaction
-    from gmongo.sdam.topology import Topology
-    from gmongo.wire.address import Address
 
 T = TypeVar("T")
 
@@ -34,7 +32,7 @@ class Phase(Enum):
 
 @dataclass(slots=True, eq=False, repr=False)
 class OperationTrace:
-    """Record of the progress of one operation, for the observers of the client. Durations are in seconds."""
+    """Record of the progress of one operation for observers. Durations are in seconds."""
 
     name: str  # name of the operation in the API specifications, such as `find`
     database: str
@@ -48,15 +46,15 @@ class OperationTrace:
     waits_for: Phase | None = None  # phase of the current wait, or None
     wait_started: float = 0.0
     commands: int = 0
-    # seconds that the operation waited in each phase
+    # The time in seconds that the operation waited in each phase:
     selecting: float = 0.0
     checking_out: float = 0.0
     backing_off: float = 0.0
-    connecting: float = 0.0  # the part of `checking_out` in which the pool established connections
-    exchanging: float = 0.0  # sum over all commands: seconds from the first sent byte to the decoded reply
-    decoding: float = 0.0  # the part of `exchanging` in which the driver decoded replies
+    connecting: float = 0.0  # the time in `checking_out` in which the pool established connections
+    exchanging: float = 0.0  # the time of all commands, from the first sent byte to the decoded reply
+    decoding: float = 0.0  # the time in `exchanging` in which the driver decoded replies
     round_trip: float = 0.0  # average round trip time of the server of the last attempt
-    notes: dict[object, Value] = field(default_factory=dict)  # data that each observer stores about the operation
+    notes: dict[object, Value] = field(default_factory=dict)  # data of each observer
 
     def elapsed(self) -> float:
         return _clock.monotonic() - self.started
@@ -68,7 +66,7 @@ class OperationTrace:
         return f"{self.name} {where}"
 
     def wait_ended(self, phase: Phase, started: float, error: BaseException | None, connecting: float = 0.0) -> None:
-        """Record the end of a wait. `connecting` is the time in seconds in which the pool established a connection."""
+        """Record the end of a wait. The pool needed `connecting` seconds to establish a connection."""
         seconds = _clock.monotonic() - started
         if phase is Phase.SELECTION:
             self.selecting += seconds
@@ -80,30 +78,27 @@ class OperationTrace:
         self.observer.wait_ended(self, phase, seconds, connecting, error)
 
     def begin_attempt(self) -> None:
-        """Record that an attempt begins and waits for server selection."""
         self.attempts += 1
         self.waits_for, self.wait_started = Phase.SELECTION, _clock.monotonic()
 
     def selected(self, address: Address, topology: Topology) -> None:
-        """Record that the attempt has a server and waits for a connection."""
         self.wait_ended(Phase.SELECTION, self.wait_started, None)
         self.address, description = address, topology.description.get(address)
         self.round_trip = (description and description.round_trip_time) or 0.0
         self.waits_for, self.wait_started = Phase.CHECK_OUT, _clock.monotonic()
 
     def checked_out(self, connection: Connection) -> None:
-        """Record that the attempt has a connection."""
         self.waits_for, waited = None, _clock.monotonic() - self.wait_started
-        # The establishment may have begun before this check-out.
+        # The pool may have started to establish the connection before this check-out.
         connecting = connection.established_in if connection.last_command is None else 0.0
         self.wait_ended(Phase.CHECK_OUT, self.wait_started, None, min(connecting, waited))
 
     def pinned(self) -> None:
-        """Record that the attempt uses a pinned connection, and does not wait for a connection."""
+        """Record that the attempt has a pinned connection, without a check-out."""
         self.waits_for = None
 
     def end_attempt(self, error: BaseException) -> None:
-        """Record that the attempt failed. If the attempt was waiting, the wait also ends."""
+        """Record the failure of the attempt, and the end of a wait in progress."""
         wait, self.waits_for = self.waits_for, None
         if wait is not None:
             self.wait_ended(wait, self.wait_started, error)
@@ -117,23 +112,23 @@ class OperationTrace:
 
 
 class Observer:
-    """Base class of observers, such as metrics: objects that the executor notifies of the progress of operations.
+    """Base class of observers such as metrics, which the executor notifies about operations.
 
-    The methods do nothing by default. The executor calls the methods in the greenlet and the context of the operation.
+    By default, the methods do nothing. The executor calls the methods in the greenlet of the operation.
     """
 
-    times_decoding = False  # True if the observer reads `OperationTrace.decoding`, the time to decode replies
+    times_decoding = False  # True if the observer reads `OperationTrace.decoding`
 
     def is_enabled(self) -> bool:
-        """Return True if the observer is active. If no observer of the client is active, operations have no trace."""
+        """Return True if the observer is active, so that operations have a trace."""
         return True
 
     def bind_context(self, run: Callable[[], None]) -> Callable[[], None]:
-        """Return a function that another greenlet can call to run `run` in the context of the current greenlet."""
+        """Return a function that calls `run` in the context of the current greenlet."""
         return run
 
     def operation_started(self, trace: OperationTrace, transaction: Transaction | None) -> None:
-        """Handle the start of an operation. `transaction` is the transaction of the operation, or None."""
+        """Handle the start of an operation, which may belong to a transaction."""
 
     def operation_ended(self, trace: OperationTrace, error: BaseException | None) -> None:
         """Handle the end of an operation: success, error or interruption."""
@@ -141,7 +136,7 @@ class Observer:
     def wait_ended(
         self, trace: OperationTrace, phase: Phase, seconds: float, connecting: float, error: BaseException | None
     ) -> None:
-        """Handle the end of a wait. `connecting` is the part of `seconds` in which the pool connected to the server."""
+        """Handle the end of a wait. The pool needed `connecting` seconds to establish a connection."""
 
     def command_started(self, trace: OperationTrace, sent: SentCommand) -> None:
         """Handle a command that the driver is about to send."""
@@ -149,13 +144,13 @@ class Observer:
     def command_ended(
         self, trace: OperationTrace, sent: SentCommand, reply: Document | None, error: BaseException | None
     ) -> None:
-        """Handle the end of a command. `reply` is None after a failure, and `error` is None after a success."""
+        """Handle the end of a command. Either `reply` or `error` is None."""
 
     def connection_used(self, trace: OperationTrace, address: Address, seconds: float) -> None:
         """Handle the check-in of a connection after `seconds` of use."""
 
     def connection_made(self, address: Address, seconds: float) -> None:
-        """Handle a connection that an operation or a background greenlet has established in `seconds`."""
+        """Handle a connection that the pool has established in `seconds`."""
 
     def attempt_failed(self, trace: OperationTrace, error: PyMongoError) -> None:
         """Handle a failed attempt that the executor will retry."""
@@ -170,8 +165,8 @@ class Observer:
 class Observers(Observer):
     """Group of all observers of one client, with the interface of a single observer.
 
-    If an observer raises an exception, this class prints the exception, and the operation continues. An exception that
-    another greenlet throws into the observer reaches the operation.
+    After an exception of an observer, the group prints the exception, and the operation continues. A kill or a timeout
+    that interrupts an observer also interrupts the operation.
     """
 
     def __init__(self, observers: tuple[Observer, ...]) -> None:

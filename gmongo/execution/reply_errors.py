@@ -5,41 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+from gmongo import errors
 from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import codes
-from gmongo.errors import (
-    CursorNotFound,
-    DuplicateKeyError,
-    ExecutionTimeout,
-    NotPrimaryError,
-    OperationFailure,
-    ProtocolError,
-    PyMongoError,
-    WriteConcernError,
-    WriteError,
-    WTimeoutError,
-)
 from gmongo.execution.operation import Operation
 from gmongo.sdam.application_errors import is_state_change
 from gmongo.wire.reply import decodes_plainly
 from gmongo.wire.reply_schema import ERROR, WRITE_CONCERN_ERROR, check
 
-_BY_CODE: dict[int, Callable[..., OperationFailure]] = {
-    codes.CURSOR_NOT_FOUND: CursorNotFound,
-    codes.MAX_TIME_MS_EXPIRED: ExecutionTimeout,
-    codes.DUPLICATE_KEY: DuplicateKeyError,
-    codes.DUPLICATE_KEY_IN_UPDATE: DuplicateKeyError,
-    codes.DUPLICATE_KEY_IN_CAPPED_COLLECTION: DuplicateKeyError,
+_BY_CODE: dict[int, Callable[..., errors.OperationFailure]] = {
+    codes.CURSOR_NOT_FOUND: errors.CursorNotFound,
+    codes.MAX_TIME_MS_EXPIRED: errors.ExecutionTimeout,
+    codes.DUPLICATE_KEY: errors.DuplicateKeyError,
+    codes.DUPLICATE_KEY_IN_UPDATE: errors.DuplicateKeyError,
+    codes.DUPLICATE_KEY_IN_CAPPED_COLLECTION: errors.DuplicateKeyError,
 }
 
 
-def error_of(reply: Document, max_wire_version: int | None = None, concern_first: bool = False) -> PyMongoError | None:
-    """Return the exception for an error reply, or None if the command succeeded.
+def error_of(
+    reply: Document, max_wire_version: int | None = None, concern_first: bool = False
+) -> errors.PyMongoError | None:
+    """Return the exception for an error reply, or None for the reply to a successful command.
 
-    This function ignores write errors, because a bulk write may continue after a write error. For a write concern error
-    of a successful command, this function returns an exception only if the code reports a state change of the server.
-    This exception is a WriteConcernError, because a NotPrimaryError would cause programs to repeat the executed write.
-    If `concern_first`, a write concern error has priority over the error of the command.
+    Ignore write errors, because a bulk write may continue after a write error. Ignore a write concern error of a
+    successful command, unless the error code reports a state change of the server. The exception for a state change is
+    a WriteConcernError, because applications would repeat the executed write after a NotPrimaryError. With
+    `concern_first`, a write concern error has priority over the error of the command.
     """
     check(reply, ERROR)
     concern = reply.get("writeConcernError")
@@ -50,15 +41,15 @@ def error_of(reply: Document, max_wire_version: int | None = None, concern_first
     message = str(reply.get("errmsg") or reply.get("$err") or "command failed")
     code = reply.get("code")
     if is_state_change(reply):
-        return NotPrimaryError(message, reply)
+        return errors.NotPrimaryError(message, reply)
     if concern and concern_first:
         return _concern_error(reply)
-    kind = _BY_CODE.get(code, OperationFailure) if code is not None else OperationFailure
+    kind = errors.OperationFailure if code is None else _BY_CODE.get(code, errors.OperationFailure)
     return kind(message, code, reply, max_wire_version)
 
 
 def raise_error_of(reply: Document, max_wire_version: int | None, concern_first: bool = False) -> None:
-    """Raise the exception that :func:`error_of` returns, if any."""
+    """Raise the exception of :func:`error_of`, if any."""
     error = error_of(reply, max_wire_version, concern_first)
     try:
         if error is not None:
@@ -68,19 +59,20 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
-    """Return a ProtocolError, or `failure` itself if a custom type decoder may have raised `failure`."""
+    """Return a ProtocolError, or `failure` itself if a custom type decoder may have raised it."""
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     where = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
     if not where.startswith("gmongo.") and not decodes_plainly(operation.context.codec_options):
         return failure
-    error = ProtocolError(f"the reply to {operation.name} cannot be read: {type(failure).__name__}: {failure}")
+    cause = f"{type(failure).__name__}: {failure}"
+    error = errors.ProtocolError(f"the reply to {operation.name} cannot be read: {cause}")
     error.__cause__ = failure
     return error
 
 
-def is_namespace_missing(error: OperationFailure) -> bool:
+def is_namespace_missing(error: errors.OperationFailure) -> bool:
     """Return True if a command failed because its collection does not exist."""
     return error.code == codes.NAMESPACE_NOT_FOUND or "ns not found" in str(error)
 
@@ -88,18 +80,19 @@ def is_namespace_missing(error: OperationFailure) -> bool:
 def raise_write_error(error: Document) -> NoReturn:
     """Raise the exception for one element of ``writeErrors``."""
     code = error.get("code")
-    kind = DuplicateKeyError if _BY_CODE.get(code or 0) is DuplicateKeyError else WriteError
+    is_duplicate = _BY_CODE.get(code or 0) is errors.DuplicateKeyError
+    kind = errors.DuplicateKeyError if is_duplicate else errors.WriteError
     raise kind(error.get("errmsg", "write error"), code, error)
 
 
 def labelled_concern_error(reply: Document) -> DocumentDict:
-    """Return the ``writeConcernError`` document of a reply, extended by the error labels of the reply."""
+    """Return the ``writeConcernError`` document of a reply with the error labels of the reply."""
     labels = reply.get("errorLabels")
     return {**reply["writeConcernError"], **({"errorLabels": labels} if labels else {})}
 
 
-def with_labels(error: PyMongoError, outcome: Document) -> PyMongoError:
-    """Add the error labels of all write concern errors of a bulk write to `error`, and return `error`."""
+def with_labels(error: errors.PyMongoError, outcome: Document) -> errors.PyMongoError:
+    """Add the labels of all write concern errors of a bulk write to `error`, and return `error`."""
     for concern in outcome["writeConcernErrors"]:
         for label in concern.get("errorLabels", ()):
             error._add_error_label(label)
@@ -112,10 +105,10 @@ def raise_write_concern_error(reply: Document) -> None:
         raise _concern_error(reply)
 
 
-def _concern_error(reply: Document) -> WriteConcernError:
+def _concern_error(reply: Document) -> errors.WriteConcernError:
     error = reply["writeConcernError"]
     timed_out = error.get("code") == codes.WRITE_CONCERN_TIMEOUT or bool((error.get("errInfo") or {}).get("wtimeout"))
-    kind = WTimeoutError if timed_out else WriteConcernError
+    kind = errors.WTimeoutError if timed_out else errors.WriteConcernError
     raised = kind(error.get("errmsg", "write concern error"), error.get("code"), labelled_concern_error(reply))
     raised._topology_version = reply.get("topologyVersion")
     return raised

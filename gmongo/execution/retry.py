@@ -1,16 +1,16 @@
-"""Decisions about retries: whether and when to retry, and which error the application receives. No I/O."""
+"""Decisions about retries, backoffs, and the error for the application, without I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Protocol
 
-from gmongo import _clock
+from gmongo import _clock, _random
 from gmongo._server_facts import codes, wire_versions
 from gmongo._server_facts.labels import NO_WRITES_PERFORMED, OVERLOADED, RETRYABLE, RETRYABLE_WRITE, TRANSIENT
 from gmongo._topology_type import TOPOLOGY_TYPE
+from gmongo.cmap.hello import Hello
 from gmongo.errors import (
     AutoReconnect,
     NotPrimaryError,
@@ -19,22 +19,76 @@ from gmongo.errors import (
     ServerSelectionTimeoutError,
     WriteConcernError,
 )
-from gmongo.execution.backpressure import BASE_BACKOFF, MAX_RETRIES, BackpressurePolicy, backoff
 from gmongo.execution.operation import Operation
+from gmongo.execution.transaction import State, Transaction
 from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
 from gmongo.wire.message import OutOfStepError
 
-if TYPE_CHECKING:
-    from gmongo.cmap.hello import Hello
-    from gmongo.execution.transaction import Transaction
+MAX_RETRIES = 5
+BASE_BACKOFF = 0.1  # seconds
+MAX_BACKOFF = 10.0  # seconds
+
+
+def backoff(retries: int, base: float, jitter: float) -> float:
+    """Return the backoff in seconds (BP-20 to BP-25). Each earlier retry doubles the maximum."""
+    return jitter * min(MAX_BACKOFF, base * 2.0**retries)
+
+
+class TokenBucket:
+    """Token bucket that limits the retries of a client after overload errors (BP-55 to BP-60).
+
+    A retry takes one token, and a successful operation returns 0.1 tokens. If most operations fail, the client soon
+    stops retrying. The bucket counts tenths of tokens, because floating-point sums of 0.1 are inexact.
+    """
+
+    CAPACITY = 1000
+
+    def __init__(self) -> None:
+        self.missing = 0  # the number of tenths of tokens that the bucket lacks
+
+    @property
+    def tokens(self) -> float:
+        return (self.CAPACITY * 10 - self.missing) / 10
+
+    def consume(self) -> bool:
+        """Take one token. Return False if less than one token is left."""
+        if self.missing > (self.CAPACITY - 1) * 10:
+            return False
+        self.missing += 10
+        return True
+
+    def deposit(self, tenths: int) -> None:
+        """Add tenths of a token to the bucket, up to the capacity."""
+        self.missing = max(0, self.missing - tenths)
+
+
+@dataclass(eq=False, repr=False)
+class BackpressurePolicy:
+    """Settings, token bucket and counters for the retries of one client."""
+
+    max_retries: int
+    base: float  # maximum backoff in seconds before the first retry
+    retargeting: bool  # True if retries deprioritize an overloaded server
+    jitter: Callable[[], float] = lambda: _random.random()
+    bucket: TokenBucket = field(default_factory=TokenBucket)
+    retries: int = 0
+    others: int = 0  # number of retries after network errors and elections, which need no token
+    errors: int = 0  # number of failed attempts
+    slept: float = 0.0
+    exhausted: int = 0
+
+    def stats(self) -> dict[str, float]:
+        """Return the counters of :meth:`MongoClient.retry_stats`."""
+        return {"tokens": self.bucket.tokens, "retries": self.retries, "slept": self.slept, "exhausted": self.exhausted}
+
 
 _NO_RETRYABLE_WRITES = (
     "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 )
 
-_NONE = PyMongoError()  # placeholder until an attempt fails
-# If a server sent data to an available connection, the next exchange raises OutOfStepError.
+_NO_ERROR = PyMongoError()  # placeholder until an attempt fails
+# An exchange on a connection with unexpected data raises OutOfStepError.
 _CONNECTION_LOST = (AutoReconnect, OutOfStepError)
 
 
@@ -50,7 +104,7 @@ def may_retry_read(error: PyMongoError) -> bool:
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
     """Add the label ``RetryableWriteError`` to a retryable error of a write, if the server sends no error labels.
 
-    Write concern errors from such a mongos get no label, because the mongos has already retried the write.
+    A write concern error from a mongos without error labels gets no label, because the mongos has retried the write.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         unlabelled = max_wire_version < wire_versions.ERROR_LABELS
@@ -63,12 +117,12 @@ def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: boo
 
 
 def _is_write_concern_error(error: OperationFailure | NotPrimaryError) -> bool:
-    """Return True if the error is a write concern error in the reply to a successful command."""
+    """Return True for a write concern error in the reply to a successful command."""
     return isinstance(error, WriteConcernError) or (isinstance(error.details, Mapping) and "ok" not in error.details)
 
 
 def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
-    """Replace the error of a server without retryable writes by an error that recommends ``retryWrites=false``."""
+    """Return `error`, or an error that recommends ``retryWrites=false`` for an old server."""
     if not isinstance(error, OperationFailure) or error.code != codes.ILLEGAL_OPERATION:
         return error
     if not str(error).startswith("Transaction numbers"):
@@ -85,21 +139,22 @@ class ExecutionSettings:
 
     retry_reads: bool = True
     retry_writes: bool = True
-    timeout: float | None = None  # timeout of a whole operation in seconds. 0 means no limit, None means not set
-    max_adaptive_retries: int = MAX_RETRIES  # maximum number of retries of an operation after overload errors
+    timeout: float | None = None  # seconds for an operation, 0 for no limit, or None
+    max_adaptive_retries: int = MAX_RETRIES  # maximum number of retries after overload errors
     base_backoff: float = BASE_BACKOFF  # maximum backoff in seconds before the first retry
-    overload_retargeting: bool = False  # True if retries also deprioritize an overloaded server that is not a mongos
+    overload_retargeting: bool = False  # True if retries deprioritize an overloaded server
 
 
-class FailedAttempt(Protocol):
-    """The attributes of a failed attempt on which the retry decision depends."""
+class AttemptState:
+    """The attributes of an attempt on which the retry decision depends."""
 
+    # These class attributes are the default values, so that the constructor of an attempt is fast.
     operation: Operation
-    address: Address | None
-    hello: Hello | None
-    is_retryable_write: bool
-    transaction: Transaction | None
-    starts_transaction: bool
+    address: Address | None = None  # server on which the attempt runs
+    hello: Hello | None = None  # hello of the connection, set after an error
+    is_retryable_write = False  # True if the command has a transaction number
+    transaction: Transaction | None = None
+    starts_transaction: bool  # True if the command starts the transaction
 
 
 class RetryPolicy:
@@ -113,7 +168,7 @@ class RetryPolicy:
             options.max_adaptive_retries, options.base_backoff, options.overload_retargeting
         )
 
-    def allows_single_retry(self, attempt: FailedAttempt) -> bool:
+    def allows_single_retry(self, attempt: AttemptState) -> bool:
         """Return True if the options allow a retry after a network error or an election."""
         operation = attempt.operation
         if attempt.transaction is not None:
@@ -123,7 +178,7 @@ class RetryPolicy:
         return operation.retryable and self._options.retry_reads
 
     def allows_overload_retry(self, operation: Operation) -> bool:
-        """Return True if the options allow a retry after an error with the label ``RetryableError`` (BP-A06)."""
+        """Return True if the options allow a retry after a ``RetryableError`` (BP-A06)."""
         options = self._options
         if operation.ends_transaction:
             return True
@@ -133,7 +188,7 @@ class RetryPolicy:
             return options.retry_writes
         return options.retry_reads and (options.retry_writes or not operation.is_generic)
 
-    def server_to_avoid(self, error: PyMongoError, attempt: FailedAttempt) -> Address | None:
+    def server_to_avoid(self, error: PyMongoError, attempt: AttemptState) -> Address | None:
         """Return the address of the server that the next attempt deprioritizes, or None (BP-A13)."""
         overloaded = self.overload.retargeting and error.has_error_label(OVERLOADED)
         sharded = self._topology.description.topology_type == TOPOLOGY_TYPE.Sharded
@@ -143,13 +198,12 @@ class RetryPolicy:
 class Retry:
     """Retry state of one operation.
 
-    There are two kinds of retries:
+    The driver retries an operation for two reasons:
 
     - After a network error or an election, the driver immediately retries a retryable read or write. Without a
       deadline, the driver retries once, otherwise until the deadline.
-    - Overloaded servers send errors with the label ``RetryableError``. After such an error, the driver retries any
-      operation up to ``maxAdaptiveRetries`` times, if a token is left. This limit then applies to the retries of both
-      kinds together (BP-A10).
+    - After an error with the label ``RetryableError`` from an overloaded server, the driver retries any operation.
+      The retry needs a token. After the first overload error, ``maxAdaptiveRetries`` limits all retries (BP-A10).
     """
 
     def __init__(self, policy: RetryPolicy, deadline: float | None) -> None:
@@ -158,13 +212,13 @@ class Retry:
         self._deadline = deadline
         self._retries = 0
         self._limit: float = 1 if deadline is None else inf
-        self.latest = _NONE  # error of the last attempt
-        self.error = _NONE  # error that the application receives
-        self.delay: float | None = None  # seconds before the next attempt, or None if there is no next attempt
+        self.latest = _NO_ERROR  # error of the last attempt
+        self.error = _NO_ERROR  # error that the application receives
+        self.delay: float | None = None  # seconds before the next attempt, or None for no retry
         self.maybe_executed = False  # True if a server may have executed the operation
         self.failed_on: frozenset[Address] = frozenset()
 
-    def failed(self, error: PyMongoError, attempt: FailedAttempt) -> None:
+    def record_failure(self, error: PyMongoError, attempt: AttemptState) -> None:
         """Add the labels of the specifications to `error`, and set :attr:`delay` and :attr:`error`."""
         self._overload.errors += 1
         self.latest = error
@@ -175,7 +229,7 @@ class Retry:
         if self.delay is None and attempt.transaction is not None and self.error.has_error_label(TRANSIENT):
             attempt.transaction.unpin()
 
-    def _delay(self, error: PyMongoError, attempt: FailedAttempt) -> float | None:
+    def _delay(self, error: PyMongoError, attempt: AttemptState) -> float | None:
         overloaded = error.has_error_label(OVERLOADED)
         labelled = error.has_error_label(RETRYABLE) and self._policy.allows_overload_retry(attempt.operation)
         if self._retries and not overloaded:
@@ -189,7 +243,7 @@ class Retry:
         delay = backoff(self._retries, self._overload.base, self._overload.jitter()) if overloaded else 0.0
         is_over = self._deadline is not None and _clock.monotonic() + delay >= self._deadline
         if is_over and (delay or self.error.timeout):
-            # Without a delay, the retry is allowed: it raises a timeout error whose cause is this error.
+            # A retry without a delay would raise a timeout error with this error as the cause.
             return None
         if not (overloaded or labelled):
             self._overload.others += 1
@@ -207,20 +261,20 @@ class Retry:
     def forget_errors(self) -> None:
         """Remove the references to the errors after the operation.
 
-        An error refers to the frames of its traceback, and a frame refers to this object. The removal breaks this
-        cycle, so that Python frees the local variables of the application together with the error.
+        The traceback of an error refers to frames, and a frame refers to this object. The removal breaks the cycle, so
+        that Python frees the local variables of the application together with the error.
         """
-        self.latest = self.error = _NONE
+        self.latest = self.error = _NO_ERROR
 
-    def _may_retry_once(self, error: PyMongoError, attempt: FailedAttempt) -> bool:
-        """Return True if the driver may retry the operation because of a network error or an election."""
+    def _may_retry_once(self, error: PyMongoError, attempt: AttemptState) -> bool:
+        """Return True if the driver may retry the operation after a network error or an election."""
         is_write = attempt.operation.is_write
         may_retry = error.has_error_label(RETRYABLE_WRITE) if is_write else may_retry_read(error)
         return may_retry and self._policy.allows_single_retry(attempt)
 
     def _error_to_raise(self, error: PyMongoError) -> PyMongoError:
-        """Return the previous error if the retry executed nothing, otherwise `error`."""
-        if self.error is _NONE:
+        """Return `error`, or the previous error if no server executed the retry."""
+        if self.error is _NO_ERROR:
             return error
         if self._deadline is not None and error.timeout:
             error.__cause__ = self.error
@@ -229,7 +283,7 @@ class Retry:
         return self.error if executed_nothing else error
 
 
-def _add_labels(error: PyMongoError, attempt: FailedAttempt) -> None:
+def _add_labels(error: PyMongoError, attempt: AttemptState) -> None:
     """Add the error labels that the specifications require, and notify the transaction of the error."""
     operation, transaction, hello = attempt.operation, attempt.transaction, attempt.hello
     if attempt.is_retryable_write or operation.ends_transaction:
@@ -237,5 +291,5 @@ def _add_labels(error: PyMongoError, attempt: FailedAttempt) -> None:
     if transaction is not None:
         rejected = error.has_error_label(RETRYABLE)
         if rejected and attempt.starts_transaction:
-            transaction.restart()
+            transaction.state = State.STARTING  # an overloaded server rejected the first command
         operation.notify_transaction(transaction, error, rejected and error.has_error_label(OVERLOADED))

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from bson.binary import Binary, UuidRepresentation
 
 from gmongo import _clock, _random
+from gmongo._background import Wakeup
 from gmongo._documents import DocumentDict
-
-if TYPE_CHECKING:
-    from gmongo._background import Wakeup
-    from gmongo.execution.operation import Operation
-    from gmongo.sdam.topology import Topology
-    from gmongo.wire.address import Address
+from gmongo.execution.operation import Operation
+from gmongo.sdam.topology import Topology
+from gmongo.wire.address import Address
 
 
 class ServerSession:
-    """Session on the server, which belongs to one operation, one cursor or one client session."""
+    """Session on the server, for one operation, one cursor or one client session."""
 
     __slots__ = ("dirty", "epoch", "last_used", "lsid", "transaction_number", "unanswered", "wakeup")
 
@@ -27,17 +25,17 @@ class ServerSession:
         self.epoch = epoch  # number of forks of the process before the creation of the session
         self.lsid = {"id": Binary.from_uuid(_random.uuid4(), UuidRepresentation.STANDARD)}
         self.last_used = _clock.monotonic()
-        self.dirty = False  # True after a network error, because a server may still run a command in the session
+        self.dirty = False  # True after a network error, because a server may still use the session
         self.transaction_number = 0
-        self.unanswered: dict[Address, int] = {}  # number of interrupted commands that each server may still run
-        self.wakeup: Wakeup | None = None  # wakes the reaper, which waits until these commands end
+        self.unanswered: dict[Address, int] = {}  # number of interrupted commands on each server
+        self.wakeup: Wakeup | None = None  # wakes the session reaper after the late replies
 
-    def interrupted(self, address: Address) -> None:
-        """Record that a command on this server was interrupted before its reply arrived."""
+    def record_interruption(self, address: Address) -> None:
+        """Record the interruption of a command on a server before the reply."""
         self.unanswered[address] = self.unanswered.get(address, 0) + 1
 
-    def answered(self, address: Address) -> None:
-        """Record that the late reply to an interrupted command arrived, without a switch."""
+    def record_reply(self, address: Address) -> None:
+        """Record the late reply to an interrupted command, without a switch of greenlets."""
         self.unanswered[address] -= 1
         if not self.unanswered[address]:
             del self.unanswered[address]
@@ -53,7 +51,7 @@ class ServerSessionPool:
         self._idle: deque[ServerSession] = deque()
         self._epoch = 0
         self.in_use = 0  # number of acquired sessions
-        # Returns the function that ends interrupted commands and transactions, or None after the client was deleted.
+        # Function that returns `SessionReaper.take`, or None after the deletion of the client
         self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = lambda: None
 
     def __len__(self) -> int:
@@ -61,7 +59,7 @@ class ServerSessionPool:
 
     def acquire(self) -> ServerSession:
         """Return an idle session that does not expire soon, or a new session."""
-        # Critical section: no greenlet may run between the check of the age and the removal of a session.
+        # Critical section: the check of the age and the removal of a session must not switch greenlets.
         self.in_use += 1
         idle = self._idle
         now = _clock.monotonic()
@@ -74,9 +72,9 @@ class ServerSessionPool:
         return ServerSession(self._epoch)
 
     def release(self, session: ServerSession) -> None:
-        """Return a session to the pool, or hand a session with interrupted commands to the reaper.
+        """Return a session to the pool. The reaper receives a session with interrupted commands.
 
-        Discard the session if it is dirty, expires soon, or belongs to the parent process.
+        Discard a session that is dirty, expires soon, or belongs to the parent process.
         """
         if session.epoch != self._epoch:  # `in_use` does not count a session of the parent process
             return
@@ -92,26 +90,26 @@ class ServerSessionPool:
             idle.append(session)
 
     def leave_cursor(self, session: ServerSession | None, address: Address) -> None:
-        """Record that a cursor of the session may be open on a server, so that the reaper kills the cursor later.
+        """Let the reaper later kill the cursors of a session on a server.
 
         The session may be None, idle, or in use by another operation.
         """
         if session is None or session.epoch != self._epoch:
             return
         session.dirty = True
-        session.interrupted(address)
+        session.record_interruption(address)
         if session in self._idle:
             self._idle.remove(session)
             self.hand_to_reaper(session)
 
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
-        """Hand a session to the reaper, without a switch. The reaper runs `abort`. For None, it kills the session."""
+        """Let the session reaper run `abort`, or for None, kill the session, without a switch."""
         take = self.reaper()
         if take is not None:
             take(session, abort)
 
     def restore(self, session: ServerSession) -> None:
-        """Return a session to the pool that the reaper has taken over."""
+        """Return a session from the session reaper to the pool."""
         self.in_use += 1
         self.release(session)
 
@@ -121,7 +119,7 @@ class ServerSessionPool:
         self._idle.clear()
         return idle
 
-    def forget(self) -> None:
+    def mark_forked(self) -> None:
         """Forget all sessions in a forked child, because these sessions belong to the parent process."""
         self._idle.clear()
         self.in_use = 0

@@ -1,27 +1,175 @@
-"""Implicit sessions, and the bound session, which `ClientSession.bind()` sets for a context."""
+"""Explicit and implicit sessions of operations, and the session of `ClientSession.bind()`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias, TypeVar
 
-from gmongo.errors import InvalidOperation
+from bson.timestamp import Timestamp
+from gevent import getcurrent
+
+from gmongo._documents import Document, DocumentDict
+from gmongo._server_facts import wire_versions
+from gmongo.cmap.hello import Hello
+from gmongo.errors import ConfigurationError, InvalidOperation
+from gmongo.execution.deadline import current_deadline
+from gmongo.execution.operation import Operation
 from gmongo.execution.server_session import ServerSession, ServerSessionPool, SessionOwner
-from gmongo.execution.session_state import OTHER_LIMIT, SessionState
-
-if TYPE_CHECKING:
-    from gmongo.execution.operation import Operation
+from gmongo.execution.transaction import State, Transaction
 
 T = TypeVar("T")
+OTHER_LIMIT = "neither gmongo.timeout nor timeout_ms can change the limit inside the callback of with_transaction"
+
+
+@dataclass(eq=False, repr=False)
+class SessionState:
+    """State of an explicit session and its transaction, and the greenlet that uses the session.
+
+    The ``ClientSession`` of the application contains the state.
+    """
+
+    _executor: SessionOwner
+    _server_session: ServerSession | None
+    _causal_consistency: bool
+    _snapshot: bool
+    _snapshot_time: Timestamp | None = None
+    _user: object = None  # greenlet that runs an operation in the session, or None
+    after_use: Callable[[], None] | None = None  # ends the session after the last operation
+    _uses: int = 0  # operations in progress. A listener may run an operation in the same session
+    transaction: Transaction = field(default_factory=Transaction)
+    limit: float | None = None  # deadline of `with_transaction`, or None
+    cluster_time: Document | None = None  # latest cluster time in the replies
+    operation_time: Timestamp | None = None  # latest operation time in the replies
+
+    def __post_init__(self) -> None:
+        self._epoch = self._executor.epoch
+
+    @property
+    def explicit(self) -> SessionState:
+        """The session state itself. An implicit session has the value None."""
+        return self
+
+    @property
+    def server_session(self) -> ServerSession:
+        """Session on the server. After the end of the session, the property raises InvalidOperation."""
+        if self._server_session is None:
+            raise InvalidOperation("Cannot use ended session")
+        return self._server_session
+
+    @property
+    def has_ended(self) -> bool:
+        return self._server_session is None
+
+    @property
+    def after_cluster_time(self) -> Timestamp | None:
+        """Operation time for ``afterClusterTime`` of reads, or None without causal consistency."""
+        return self.operation_time if self._causal_consistency else None
+
+    def begin(self, executor: SessionOwner, operation: Operation) -> None:
+        """Mark the session as in use by an operation until :meth:`end_use`, or raise an error."""
+        if self._executor.sessions is not executor.sessions:
+            raise InvalidOperation("Can only use session with the MongoClient that started it")
+        if self._epoch != executor.epoch:
+            raise InvalidOperation("the session was started before a fork, and belongs to the parent process")
+        _ = self.server_session  # raises an error after the end of the session
+        self.check_free()
+        if self.limit is not None and current_deadline() != self.limit:
+            raise InvalidOperation(OTHER_LIMIT)
+        concern = operation.context.write_concern if operation.takes_write_concern else None
+        # `takes_session` is False for a write with w=0, even if the write needs a reply.
+        unacknowledged = (concern or {}).get("w") == 0 or not operation.takes_session
+        if not operation.acknowledged or (unacknowledged and not self.transaction.active):
+            raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
+        if not self.transaction.active and not operation.ends_transaction:
+            self.transaction.reset_ended()
+        # Set the user after all checks, because no call of `end_use` follows a failed check.
+        self._user = getcurrent()
+        self._uses += 1
+
+    @property
+    def is_used_elsewhere(self) -> bool:
+        return self._user is not None and self._user is not getcurrent()
+
+    def check_free(self) -> None:
+        if self.is_used_elsewhere:
+            raise InvalidOperation("the session is in use by another greenlet: start one session for each greenlet")
+
+    def end_use(self) -> None:
+        """End the use by an operation. After the last use, other greenlets may use the session."""
+        self._uses -= 1
+        if self._uses:
+            return
+        self._user = None
+        if self.after_use is not None:
+            after, self.after_use = self.after_use, None
+            after()
+
+    def hand_over_transaction(self) -> SessionState:
+        """Move the transaction to a new session state, for an abort in a background greenlet.
+
+        The server session becomes dirty and does not return to the pool, because the session may end before the abort.
+        """
+        other = copy(self)
+        other._server_session = copy(self.server_session)
+        other._user, other._uses, other.limit = None, 0, None
+        self.server_session.dirty = True
+        self.transaction = Transaction()
+        self.transaction.state = State.ABORTED
+        return other
+
+    def release(self) -> None:
+        """Return the server session to the pool. Later calls do nothing."""
+        session, self._server_session = self._server_session, None
+        if session is not None:
+            self._executor.sessions.release(session)
+
+    def end_implicit(self) -> None:
+        """Do nothing, because the application ends an explicit session."""
+
+    def add_read_concern(self, command: DocumentDict, is_causally_consistent: bool, hello: Hello) -> None:
+        """Add the read concern for causal consistency or snapshot reads to a command."""
+        if self._snapshot:
+            if hello.max_wire_version < wire_versions.SNAPSHOT_READS:
+                raise ConfigurationError("Snapshot reads require MongoDB 5.0 or later")
+            command["readConcern"] = {"level": "snapshot"}
+            if self._snapshot_time is not None:
+                command["readConcern"]["atClusterTime"] = self._snapshot_time
+        elif is_causally_consistent and self.after_cluster_time is not None:
+            command["readConcern"] = {**command.get("readConcern", {}), "afterClusterTime": self.after_cluster_time}
+
+    def store_times(self, reply: Document) -> None:
+        """Store the checked cluster time, operation time and snapshot time of a reply."""
+        if "$clusterTime" in reply:
+            self.advance_cluster_time(reply["$clusterTime"])
+        if "operationTime" in reply:
+            self.advance_operation_time(reply["operationTime"])
+        if self._snapshot and self._snapshot_time is None:
+            self._snapshot_time = reply.get("cursor", reply).get("atClusterTime")
+
+    def advance_cluster_time(self, cluster_time: Document) -> None:
+        self.cluster_time = newer_cluster_time(self.cluster_time, cluster_time)
+
+    def advance_operation_time(self, operation_time: Timestamp) -> None:
+        if self.operation_time is None or operation_time > self.operation_time:
+            self.operation_time = operation_time
 
 
 class SessionHandle(Protocol):
-    """Session object that higher layers pass to the executor: a ``ClientSession`` or an implicit session."""
+    """Session from a higher layer: a ``ClientSession`` or an implicit session."""
 
     @property
     def has_ended(self) -> bool: ...
+
+
+def newer_cluster_time(first: Document | None, second: Document | None) -> Document | None:
+    """Return the later of two cluster times, or the only cluster time if the other argument is None."""
+    if first is None or second is None:
+        return first or second
+    return second if second["clusterTime"] > first["clusterTime"] else first
 
 
 def state_of(session: object) -> Session:
@@ -42,13 +190,13 @@ def checked_session(session: T) -> T:
 
 
 def refuse_limit_in_with_transaction(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation if the operations of a ``with_transaction`` callback in `session` share one deadline."""
+    """Raise InvalidOperation if `session` runs a ``with_transaction`` callback with a deadline."""
     if session is not None and getattr(state_of(session), "limit", None) is not None:
         raise InvalidOperation(OTHER_LIMIT)
 
 
 def end_if_implicit(session: SessionHandle | None) -> None:
-    """End an implicit session. The application ends an explicit session."""
+    """End `session` if the session is implicit. The application ends an explicit session."""
     if isinstance(session, ImplicitSession):
         session.end_implicit()
 
@@ -58,7 +206,7 @@ binding = _bound.get  # returns the executor and the bound session of its client
 
 
 def bound_session(executor: SessionOwner) -> SessionHandle | None:
-    """Return the session that `bind()` set for this context, or None. Raise an error if another client is bound."""
+    """Return the bound session of the context, or None. Raise an error if another client is bound."""
     bound = _bound.get()
     if bound is None:
         return None
@@ -68,7 +216,7 @@ def bound_session(executor: SessionOwner) -> SessionHandle | None:
 
 
 def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> bool:
-    """Return True if an operation in `session` runs in a transaction. None means the bound session."""
+    """Return True if operations in `session` run in a transaction. None means the bound session."""
     effective = bound_session(executor) if session is None else session
     if effective is None:
         return False
@@ -77,13 +225,13 @@ def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> boo
 
 
 def server_session_of(session: SessionHandle | None) -> ServerSession | None:
-    """Return the server session that `session` has acquired and has not yet returned to the pool, or None."""
+    """Return the server session that `session` has acquired from the pool, or None."""
     return None if session is None else state_of(session)._server_session
 
 
 @contextmanager
 def bind_session(binding: tuple[SessionOwner, SessionHandle] | None) -> Iterator[None]:
-    """Run the operations of a client inside the block in a session. For None, ignore the session of an outer block."""
+    """Bind a session to the block. For None, ignore the bound session of an outer block."""
     token = _bound.set(binding)
     try:
         yield
@@ -94,7 +242,7 @@ def bind_session(binding: tuple[SessionOwner, SessionHandle] | None) -> Iterator
 class ImplicitSession:
     """Implicit session of one operation or one cursor. The first command acquires the server session.
 
-    Operations therefore have no server session while they check out a connection.
+    An operation therefore has no server session during the check-out of a connection.
     """
 
     __slots__ = ("_pool", "_server_session")
@@ -124,24 +272,24 @@ class ImplicitSession:
         """Do nothing, because only one operation or cursor uses an implicit session."""
 
     def end_implicit(self) -> None:
-        """Return the server session, if there is one, to the pool. Later calls do nothing."""
-        # Reset the attribute first: after a second release, two operations could acquire the session.
+        """Return the server session, if any, to the pool. Later calls do nothing."""
+        # Reset the attribute first. After a second release, two operations could acquire the session.
         session, self._server_session = self._server_session, None
         if session is not None:
             self._pool.release(session)
 
 
 class SharedSession(ImplicitSession):
-    """Implicit session of a cursor that reads ahead. This session takes over the server session of `previous`.
+    """Implicit session of a cursor that reads ahead, with the server session of `previous`.
 
-    The last owner ends the session.
+    The last owner of the shared session returns the server session to the pool.
     """
 
     __slots__ = ("_owners",)
 
     def __init__(self, previous: ImplicitSession) -> None:
         super().__init__(previous._pool, previous._server_session)
-        previous._server_session = None  # from now on, only this session may release the server session
+        previous._server_session = None  # only the new session may release the server session
         self._owners = 1
 
     def share(self) -> None:
@@ -149,7 +297,7 @@ class SharedSession(ImplicitSession):
         self._owners += 1
 
     def end_implicit(self) -> None:
-        """Remove an owner. Each owner must call this method once."""
+        """Remove an owner. Each owner must call the method once."""
         self._owners -= 1
         if self._owners == 0:
             super().end_implicit()

@@ -1,24 +1,21 @@
-"""Executor of a client with observers, which records the progress of each operation in an :class:`OperationTrace`."""
+"""Executor of a client with observers, which records each operation in an :class:`OperationTrace`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gmongo import _clock
 from gmongo._documents import Document
+from gmongo.errors import PyMongoError
 from gmongo.events.command import CommandEvents, SentCommand
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation, OperationContext, Result
 from gmongo.execution.operation_trace import Observers, OperationTrace, Phase
 from gmongo.execution.sessions import SessionHandle, binding, bound_session, state_of
+from gmongo.execution.transaction import Transaction
 from gmongo.monitoring import CommandListener
-
-if TYPE_CHECKING:
-    from gmongo.errors import PyMongoError
-    from gmongo.execution.transaction import Transaction
 
 
 class TracedCommands(CommandEvents):
@@ -61,7 +58,7 @@ def _command_ended(sent: SentCommand, duration: float, reply: Document | None, e
 
 
 class TracedExecutor(Executor):
-    """Executor that notifies observers. :func:`with_observers` combines this class with another executor class."""
+    """Executor that notifies observers. The function `with_observers` adds the base class."""
 
     observers: Observers  # never None
 
@@ -69,8 +66,8 @@ class TracedExecutor(Executor):
         observers, trace = self.observers, operation.trace
         observers.active = trace is not None or observers.is_enabled()
         if trace is not None:
-            # this operation is a part of a larger operation, which has created the trace
-            return self._run_part(trace, operation, session, deadline)
+            # The operation belongs to a bulk write, which has created the trace.
+            return self._run_with_trace(trace, operation, session, deadline)
         if not observers.active:
             return super().run(operation, session, deadline)
         if session is None and binding() is not None:
@@ -82,21 +79,18 @@ class TracedExecutor(Executor):
             operation.__dict__["decode"] = partial(trace.decode, operation.decode)
         result = None
         try:
-            observers.operation_started(trace, _transaction_of(operation.ends_transaction, session))
-            result = self._run_part(trace, operation, session, deadline)
-            observers.operation_ended(trace, None)
+            with _notify_start_and_end(trace, _transaction_of(operation.ends_transaction, session)):
+                result = self._run_with_trace(trace, operation, session, deadline)
             return result
-        except BaseException as error:
-            observers.operation_ended(trace, error)
-            if result is not None:
-                # an exception interrupted an observer after the success of the operation
+        except BaseException:
+            if result is not None:  # the exception interrupted an observer
                 self.reap(operation, result)
             raise
         finally:
             operation.__dict__.pop("decode", None)
             operation.trace = None
 
-    def _run_part(
+    def _run_with_trace(
         self, trace: OperationTrace, operation: Operation, session: SessionHandle | None, deadline: float | None
     ) -> Result:
         trace.begin_attempt()
@@ -115,7 +109,7 @@ class TracedExecutor(Executor):
             session = bound_session(self)
         collection = "" if context.database == "admin" else context.collection
         trace = OperationTrace(name, context.database, collection, self.observers)
-        return _scope(trace, _transaction_of(False, session))
+        return _notify_start_and_end(trace, _transaction_of(False, session))
 
     def _will_retry(self, operation: Operation, error: PyMongoError) -> None:
         try:
@@ -123,7 +117,7 @@ class TracedExecutor(Executor):
                 operation.trace.end_attempt(error)
                 operation.trace.observer.attempt_failed(operation.trace, error)
         finally:
-            del error  # prevent a reference cycle between the error and the frames of the callers
+            del error  # prevent a reference cycle between this frame and the error
 
     def _wait(self, seconds: float, operation: Operation) -> None:
         trace, started = operation.trace, _clock.monotonic()
@@ -154,8 +148,8 @@ def with_observers(kind: type[Executor]) -> type[TracedExecutor]:
 
 
 @contextmanager
-def _scope(trace: OperationTrace, transaction: Transaction | None) -> Iterator[OperationTrace]:
-    """Notify the observers of the start and the end of an operation that consists of several operations."""
+def _notify_start_and_end(trace: OperationTrace, transaction: Transaction | None) -> Iterator[OperationTrace]:
+    """Notify the observers of the start and the end of the operation in the block."""
     try:
         trace.observer.operation_started(trace, transaction)
         yield trace
@@ -166,6 +160,6 @@ def _scope(trace: OperationTrace, transaction: Transaction | None) -> Iterator[O
 
 
 def _transaction_of(ends_transaction: bool, session: SessionHandle | None) -> Transaction | None:
-    """Return the transaction in which an operation of `session` runs, or which the operation ends, or None."""
+    """Return the transaction of an operation, commit or abort in `session`, or None."""
     transaction = None if session is None else state_of(session).transaction
     return transaction if transaction is not None and (transaction.active or ends_transaction) else None

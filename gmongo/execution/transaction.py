@@ -1,15 +1,16 @@
-"""States and command fields of a transaction (Transactions specification). This module does no I/O."""
+"""States and command fields of a transaction (Transactions specification), without I/O."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import codes
 from gmongo._server_facts.labels import RETRYABLE_WRITE, TRANSIENT, UNKNOWN_RESULT
 from gmongo.cmap.connection import Purpose
+from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import (
     ConnectionFailure,
     ExecutionTimeout,
@@ -21,10 +22,7 @@ from gmongo.errors import (
     WriteConcernError,
 )
 from gmongo.sdam.selection import WRITABLE, Selector
-
-if TYPE_CHECKING:
-    from gmongo.cmap.pin import PinnedConnection
-    from gmongo.wire.address import Address
+from gmongo.wire.address import Address
 
 _COMMIT_RETRY_WTIMEOUT = 10_000  # milliseconds
 
@@ -44,7 +42,7 @@ ACTIVE = frozenset({State.STARTING, State.IN_PROGRESS})
 
 
 class TransactionSettings(NamedTuple):
-    """Options of a transaction, including the defaults. `max_commit_time_ms` is in milliseconds, or None."""
+    """Options of a transaction after the application of the defaults."""
 
     read_concern: Document
     write_concern: Document
@@ -57,7 +55,7 @@ _NO_SETTINGS = TransactionSettings({}, {}, WRITABLE, None)
 
 @dataclass(slots=True, eq=False, repr=False)
 class Transaction:
-    """State of the current or last transaction of one session. :meth:`start` begins a new transaction."""
+    """State of the current or last transaction of one session."""
 
     state: State = State.NONE
     settings: TransactionSettings = _NO_SETTINGS
@@ -74,7 +72,7 @@ class Transaction:
         return self.state in ACTIVE
 
     def start(self, settings: TransactionSettings) -> None:
-        """Start the transaction without a command: the first operation starts the transaction on the server."""
+        """Start the transaction, which the first operation starts on the server."""
         if self.active:
             raise InvalidOperation("Transaction already in progress")
         self.unpin()
@@ -84,18 +82,18 @@ class Transaction:
         self.state = State.STARTING
 
     def reset_ended(self) -> None:
-        """Forget an ended transaction, because another operation of the session begins."""
+        """Forget an ended transaction before another operation of the session."""
         if self.state is not State.NONE and not self.active:
             self.unpin()
             self.recovery_token = None
             self.state = State.NONE
 
     def unpin(self, error: BaseException | None = None) -> None:
-        """Unpin the mongos and the connection. `error` is the error that ended the transaction, or None."""
+        """Unpin the mongos and the connection, because of `error` or None."""
         self.pinned_address = None
         pin, self.pin = self.pin, None
         if pin is not None:
-            pin.connection.purpose = Purpose.CURSOR  # a cursor of the transaction may still keep the connection
+            pin.connection.purpose = Purpose.CURSOR  # a cursor may still use the connection
             pin.release(error)
 
     def begin_commit(self) -> bool:
@@ -122,19 +120,19 @@ class Transaction:
         if not self.active:
             raise InvalidOperation("Cannot call abortTransaction after calling commitTransaction")
         self.state = State.ABORTED
-        # If the pinned connection has an error, the driver closes it, which aborts the transaction (LB-83).
+        # The driver closes a pinned connection with an error, which aborts the transaction (LB-83).
         return state is State.IN_PROGRESS and (self.pin is None or self.pin.connection.error is None)
 
     @property
-    def commit_write_concern(self) -> Document:
-        """Write concern of the commit. A retry uses w="majority", so that the commit cannot be rolled back."""
+    def end_write_concern(self) -> Document:
+        """Write concern of the commit or abort. A retry of a commit uses w="majority"."""
         concern = self.settings.write_concern
         if not self._commit_is_retry:
             return concern
         return {"wtimeout": _COMMIT_RETRY_WTIMEOUT, **concern, "w": "majority"}
 
     def add_fields(self, command: DocumentDict, after: object) -> None:
-        """Add the transaction fields to a command. `after` is the operation time for ``afterClusterTime``, or None."""
+        """Add the transaction fields to a command, with `after` as ``afterClusterTime`` unless None."""
         command["autocommit"] = False
         if self.state is State.STARTING:
             command["startTransaction"] = True
@@ -144,36 +142,32 @@ class Transaction:
             if concern:
                 command["readConcern"] = concern
 
-    def sent(self) -> None:
-        """Record that a command is about to be sent. Even if the command fails, the transaction is in progress."""
+    def record_command(self) -> None:
+        """Record the start of a command. Even after a failure, the transaction is in progress."""
         if self.state is State.STARTING:
             self.state = State.IN_PROGRESS
         elif self.state is not State.IN_PROGRESS:
             self._end_sent = True
 
     def end_interrupted(self) -> None:
-        """Record the interruption of a commit or abort. If no command was sent, the transaction stays in progress."""
+        """Record an interrupted commit or abort, which has no effect if no command was sent."""
         if not self._end_sent:
             self.state = State.IN_PROGRESS
 
-    def restart(self) -> None:
-        """Let the next command start the transaction again, because an overloaded server rejected the first command."""
-        self.state = State.STARTING
-
-    def observe(self, reply: Document) -> None:
-        """Store the recovery token of a reply, with which another mongos can find the result of the transaction."""
+    def store_recovery_token(self, reply: Document) -> None:
+        """Store the recovery token of a reply, from which another mongos finds the result."""
         token = reply.get("recoveryToken")
         if token is not None:
             self.recovery_token = token
 
     @staticmethod
-    def failed(error: PyMongoError) -> None:
-        """Add the label ``TransientTransactionError`` to a connection error, so that the executor unpins the server."""
+    def label_error(error: PyMongoError) -> None:
+        """Add ``TransientTransactionError`` to a connection error, so that the server is unpinned."""
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
 
-    def commit_failed(self, error: PyMongoError, overloaded: bool) -> None:
-        """Add labels to the error of a commit. Unless a server was overloaded, the next commit uses w="majority"."""
+    def record_failed_commit(self, error: PyMongoError, overloaded: bool) -> None:
+        """Add labels to the error of a commit. Unless overloaded, a retry uses w="majority"."""
         if is_result_unknown(error):
             error._add_error_label(UNKNOWN_RESULT)
         if error.has_error_label(UNKNOWN_RESULT) or error.has_error_label(TRANSIENT):

@@ -1,7 +1,5 @@
 """GridFS: files of any size. The database stores a file in chunks, by default of 255 KiB."""
 
-from __future__ import annotations
-
 from gmongo.gridfs.bucket import GridFSBucket
 from gmongo.gridfs.errors import NoFile
 from gmongo.gridfs.grid_fs import GridFS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gmongo._documents import Document, DocumentDict, Value
+from gmongo._parameter_docs import describes_parameters
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
@@ -22,6 +23,19 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 
+_PARAMETERS = """
+:param file_id: the ``_id`` of the file.
+:param filename: the name of the file.
+:param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
+:param metadata: a mapping that GridFS stores in the description of the file; None by default.
+:param source: the contents: bytes, or a readable file, which the driver reads to its end.
+:param destination: an object with a ``write`` method, which receives bytes.
+:param revision: 0 is the oldest revision, 1 the next, -1 (the default) the newest, -2 the second newest.
+:param new_filename: the new name of the file.
+"""
+
+
+@describes_parameters(GridOutCursor)
 class _FileFinder:
     """Base class of :class:`GridFSBucket` and :class:`~gmongo.gridfs.GridFS`, with their common method."""
 
@@ -39,18 +53,12 @@ class _FileFinder:
     ) -> GridOutCursor:
         """Return a cursor over the files whose descriptions match `filter`.
 
-        :param filter: a query such as ``{"metadata.owner": "ann"}``; None (the default) matches every file.
-        :param skip: the number of files that the server skips; 0 by default.
-        :param limit: the maximum number of files; 0 (the default) means no limit.
-        :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
-        :param sort: a list of pairs (field, direction), or a mapping; None (the default) does not sort the files.
-        :param batch_size: the number of descriptions in each batch; 0 (the default) lets the server choose.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :returns: a cursor whose items are :class:`GridOut` objects.
         """
         return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
 
 
+@describes_parameters(GridOutCursor, _PARAMETERS)
 class GridFSBucket(_FileFinder):
     """Bucket of files in a database.
 
@@ -89,8 +97,6 @@ class GridFSBucket(_FileFinder):
         self._storage = Storage(self._collection)
         self._chunk_size_bytes = checked_size("chunk_size_bytes", chunk_size_bytes)
 
-    # Writing
-
     def open_upload_stream(
         self,
         filename: str,
@@ -100,15 +106,11 @@ class GridFSBucket(_FileFinder):
     ) -> GridIn:
         """Open a new file for writing. Readers see the file after the file is closed.
 
-        :param filename: the name of the file.
-        :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
-        :param metadata: a mapping that GridFS stores in the description of the file; None by default.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :returns: the new file. The attribute ``_id`` is the ``_id`` of the file.
         :raises TypeError: `filename` is not a string, or `chunk_size_bytes` is not an integer.
         :raises ValueError: `chunk_size_bytes` is less than 1.
         """
-        return self._new_file({}, filename, chunk_size_bytes, metadata, session)
+        return self._create_file({}, filename, chunk_size_bytes, metadata, session)
 
     def open_upload_stream_with_id(
         self,
@@ -120,17 +122,12 @@ class GridFSBucket(_FileFinder):
     ) -> GridIn:
         """Open a new file with a given ``_id`` for writing. Readers see the file after the file is closed.
 
-        :param file_id: the ``_id`` of the file.
-        :param filename: the name of the file.
-        :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
-        :param metadata: a mapping that GridFS stores in the description of the file; None by default.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` is not a string, or `chunk_size_bytes` is not an integer.
         :raises ValueError: `chunk_size_bytes` is less than 1.
         """
-        return self._new_file({"_id": file_id}, filename, chunk_size_bytes, metadata, session)
+        return self._create_file({"_id": file_id}, filename, chunk_size_bytes, metadata, session)
 
-    def _new_file(
+    def _create_file(
         self,
         chosen_id: DocumentDict,
         filename: str,
@@ -158,11 +155,6 @@ class GridFSBucket(_FileFinder):
     ) -> Value:
         """Upload a file, and return its ``_id``. If the upload fails, the driver removes the stored chunks.
 
-        :param filename: the name of the file.
-        :param source: the contents: bytes, or a readable file, which the driver reads to its end.
-        :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
-        :param metadata: a mapping that GridFS stores in the description of the file; None by default.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` is not a string, or `source` has the wrong type.
         """
         with self.open_upload_stream(filename, chunk_size_bytes, metadata, session) as file:
@@ -180,25 +172,15 @@ class GridFSBucket(_FileFinder):
     ) -> None:
         """Upload a file with a given ``_id``. If the upload fails, the driver removes the stored chunks.
 
-        :param file_id: the ``_id`` of the file.
-        :param filename: the name of the file.
-        :param source: the contents: bytes, or a readable file, which the driver reads to its end.
-        :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
-        :param metadata: a mapping that GridFS stores in the description of the file; None by default.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` is not a string, or `source` has the wrong type.
         :raises FileExists: another file has this ``_id``.
         """
         with self.open_upload_stream_with_id(file_id, filename, chunk_size_bytes, metadata, session) as file:
             file.write(source)
 
-    # Reading
-
     def open_download_stream(self, file_id: Value, session: ClientSession | None = None) -> GridOut:
         """Open a file for reading.
 
-        :param file_id: the ``_id`` of the file.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises NoFile: no file has this ``_id``.
         """
         file = GridOut(self._collection, file_id, session=session)
@@ -210,15 +192,12 @@ class GridFSBucket(_FileFinder):
     ) -> GridOut:
         """Open a revision of a file for reading.
 
-        :param filename: the name of the file.
-        :param revision: 0 is the oldest revision, 1 the next, -1 (the default) the newest, -2 the second newest.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` is not a string, or `revision` is not an integer.
         :raises NoFile: the file or the revision does not exist.
         """
         _check_name("filename", filename)
         with self._storage.time_limit():
-            document = revision_of(self._storage, {"filename": filename}, "revision", revision, session)
+            document = find_revision(self._storage, {"filename": filename}, "revision", revision, session)
             if document is not None:
                 return GridOut(self._collection, file_document=document, session=session)
             if self._storage.files.find_one({"filename": filename}, {"_id": 1}, session=session) is None:
@@ -230,39 +209,28 @@ class GridFSBucket(_FileFinder):
     ) -> None:
         """Write the contents of a file to `destination`, and leave `destination` open.
 
-        :param file_id: the ``_id`` of the file.
-        :param destination: an object with a ``write`` method, which receives bytes.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `destination` has no ``write`` method.
         :raises NoFile: no file has this ``_id``.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         """
         with self._storage.time_limit(), self.open_download_stream(file_id, session) as file:
-            _copy(file, destination)
+            _copy_chunks(file, destination)
 
     def download_to_stream_by_name(
         self, filename: str, destination: SupportsWrite[bytes], revision: int = -1, session: ClientSession | None = None
     ) -> None:
         """Write the contents of a revision of a file to `destination`, and leave `destination` open.
 
-        :param filename: the name of the file.
-        :param destination: an object with a ``write`` method, which receives bytes.
-        :param revision: 0 is the oldest revision, 1 the next, -1 (the default) the newest, -2 the second newest.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: the type of an argument is wrong, or `destination` has no ``write`` method.
         :raises NoFile: the file or the revision does not exist.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         """
         with self._storage.time_limit(), self.open_download_stream_by_name(filename, revision, session) as file:
-            _copy(file, destination)
-
-    # Changes of files
+            _copy_chunks(file, destination)
 
     def delete(self, file_id: Value, session: ClientSession | None = None) -> None:
         """Remove a file and its chunks.
 
-        :param file_id: the ``_id`` of the file.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises NoFile: no file has this ``_id``. The driver still removes the chunks of this ``_id``.
         """
         check_session(session)
@@ -275,8 +243,6 @@ class GridFSBucket(_FileFinder):
     def delete_by_name(self, filename: str, session: ClientSession | None = None) -> None:
         """Remove all revisions of a file, and their chunks.
 
-        :param filename: the name of the file.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` is not a string.
         :raises NoFile: no file has this name.
         """
@@ -293,9 +259,6 @@ class GridFSBucket(_FileFinder):
     def rename(self, file_id: Value, new_filename: str, session: ClientSession | None = None) -> None:
         """Change the name of a file.
 
-        :param file_id: the ``_id`` of the file.
-        :param new_filename: the new name of the file.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `new_filename` is not a string.
         :raises NoFile: no file has this ``_id``.
         """
@@ -310,8 +273,6 @@ class GridFSBucket(_FileFinder):
         """Change the name of all revisions of a file.
 
         :param filename: the current name of the file.
-        :param new_filename: the new name of the file.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: `filename` or `new_filename` is not a string.
         :raises NoFile: no file has this name.
         """
@@ -324,7 +285,7 @@ class GridFSBucket(_FileFinder):
             raise NoFile(f"no files could be renamed to {new_filename!r} because none matched filename {filename!r}")
 
 
-def revision_of(
+def find_revision(
     storage: Storage, query: Document, option: str, revision: int | None, session: ClientSession | None
 ) -> Value:
     """Return the description of a revision of a file, or None. `option` is the parameter name in error messages."""
@@ -335,7 +296,7 @@ def revision_of(
     return storage.files.find_one(query, sort=[("uploadDate", direction)], skip=skip, session=session)
 
 
-def _copy(file: GridOut, destination: SupportsWrite[bytes]) -> None:
+def _copy_chunks(file: GridOut, destination: SupportsWrite[bytes]) -> None:
     if not hasattr(destination, "write"):
         raise TypeError(f"destination must be a file that can be written to, not {short(destination)}")
     while chunk := file.readchunk():

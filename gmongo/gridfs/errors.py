@@ -1,7 +1,5 @@
 """Errors of GridFS."""
 
-from __future__ import annotations
-
 from gmongo.errors import PyMongoError
 
 __all__ = ["CorruptGridFile", "FileExists", "GridFSError", "NoFile", "PyMongoError"]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gmongo._documents import Document, Value
+from gmongo._documents import Value
+from gmongo._parameter_docs import describes_parameters
 from gmongo.client_session import ClientSession
 from gmongo.database import Database
-from gmongo.gridfs.bucket import _FileFinder, revision_of
+from gmongo.gridfs.bucket import _PARAMETERS, _FileFinder, find_revision
 from gmongo.gridfs.errors import NoFile
 from gmongo.gridfs.grid_in import GridIn
 from gmongo.gridfs.grid_out import GridOut
+from gmongo.gridfs.grid_out_cursor import GridOutCursor
 from gmongo.gridfs.storage import Storage, check_acknowledged, check_session, id_query
 from gmongo.operations.keys import KeyOrList
 
 
+@describes_parameters(GridOutCursor, _PARAMETERS)
 class GridFS(_FileFinder):
     """Older interface to the files of a database. New programs should use :class:`GridFSBucket`.
 
@@ -57,8 +60,6 @@ class GridFS(_FileFinder):
     def get(self, file_id: Value, session: ClientSession | None = None) -> GridOut:
         """Open a file for reading.
 
-        :param file_id: the ``_id`` of the file.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises NoFile: no file has this ``_id``.
         """
         file = GridOut(self._collection, file_id, session=session)
@@ -76,12 +77,11 @@ class GridFS(_FileFinder):
 
         :param filename: the name of the file; None (the default) matches any name.
         :param version: 0 is the oldest version, 1 the next, -1 (the default) the newest, -2 the second newest.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :param kwargs: further fields of the description, with the values that the file must have.
         :raises NoFile: the file does not exist.
         """
         query = kwargs if filename is None else {**kwargs, "filename": filename}
-        document = revision_of(self._storage, query, "version", -1 if version is None else version, session)
+        document = find_revision(self._storage, query, "version", -1 if version is None else version, session)
         if document is None:
             raise NoFile(f"no version {version} for filename {filename!r}")
         return GridOut(self._collection, file_document=document, session=session)
@@ -92,28 +92,20 @@ class GridFS(_FileFinder):
         """Open the newest version of a file for reading.
 
         :param filename: the name of the file; None (the default) matches any name.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :param kwargs: further fields of the description, with the values that the file must have.
         :raises NoFile: the file does not exist.
         """
         return self.get_version(filename, session=session, **kwargs)
 
     def delete(self, file_id: Value, session: ClientSession | None = None) -> None:
-        """Remove a file and its chunks. Do nothing if the file does not exist.
-
-        :param file_id: the ``_id`` of the file.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        """
+        """Remove a file and its chunks. Do nothing if the file does not exist."""
         check_session(session)
         with self._storage.time_limit():
             self._storage.files.delete_one(id_query(file_id), session=session)
             self._storage.remove_chunks(file_id, session)
 
     def list(self, session: ClientSession | None = None) -> list[str]:
-        """Return the distinct names of all files. The list does not contain files without a name.
-
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        """
+        """Return the distinct names of all files. The list does not contain files without a name."""
         check_session(session)
         return [name for name in self._storage.files.distinct("filename", session=session) if name is not None]
 
@@ -130,11 +122,8 @@ class GridFS(_FileFinder):
         """Return the first file whose description matches `filter`, or None.
 
         :param filter: a query for the description, or the ``_id`` of the file. None (the default) matches every file.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
-        :param skip: the number of files that the server skips; 0 by default.
         :param limit: a parameter that the method ignores, because the limit is 1.
         :param no_cursor_timeout: a parameter that the method ignores.
-        :param sort: a list of pairs (field, direction), or a mapping; None (the default) does not sort the files.
         :param batch_size: a parameter that the method ignores.
         """
         if filter is not None and not isinstance(filter, Mapping):
@@ -143,17 +132,13 @@ class GridFS(_FileFinder):
             return next(cursor.limit(-1), None)
 
     def exists(self, document_or_id: Value = None, session: ClientSession | None = None, **kwargs: Value) -> bool:
-        """Return True if a file matches the parameters, or if any file exists and no parameter is set.
+        """Return True if a file matches the parameters. Without parameters, return True if any file exists.
 
         :param document_or_id: the ``_id`` of the file, or a query; None (the default) matches any file.
-        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :param kwargs: fields of the description, with their values. With fields, the method ignores `document_or_id`.
         """
         check_session(session)
-        if kwargs:
-            query: Document = kwargs
-        elif document_or_id is None:
-            query = {}
-        else:
-            query = document_or_id if isinstance(document_or_id, Mapping) else id_query(document_or_id)
+        query: Value = kwargs or ({} if document_or_id is None else document_or_id)
+        if not isinstance(query, Mapping):
+            query = id_query(query)
         return self._storage.files.find_one(query, {"_id": 1}, session=session) is not None

@@ -6,12 +6,12 @@ import datetime
 import io
 import logging
 from collections.abc import Iterable
-from types import TracebackType
 from typing import NoReturn, cast
 
 from bson.binary import Binary
 from bson.int64 import Int64
 
+from gmongo import errors
 from gmongo._background import RestartingGreenlet, Wakeup
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._object_ids import new_object_id
@@ -20,35 +20,25 @@ from gmongo._server_facts import codes
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
-from gmongo.errors import (
-    BulkWriteError,
-    ConnectionFailure,
-    DuplicateKeyError,
-    InvalidOperation,
-    OperationFailure,
-    PyMongoError,
-)
 from gmongo.execution.deadline import until
 from gmongo.execution.reply_errors import raise_write_concern_error
+from gmongo.gridfs import storage
 from gmongo.gridfs.errors import FileExists
-from gmongo.gridfs.exclusive_use import ExclusiveUse
-from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, check_acknowledged, check_session, id_query
 from gmongo.wire.message import Buffer
 from gmongo.wire.transport import without_frames
 
 _log = logging.getLogger("gmongo.background")
 
-# The driver sends the buffered chunks when the buffer reaches one of these two limits.
-_BUFFER_SIZE = 4 * 1024 * 1024
-_MAX_CHUNKS = 1000  # one delete command can contain this number of _id values
-_PAUSES = (0.0, 0.1, 0.5, 2.0)  # seconds before each attempt to remove chunks that the server may still insert
-# Other names of fields of the description, as keyword arguments (_KEYWORDS) and as attributes (_ALIASES).
+_BUFFER_SIZE = 4 * 1024 * 1024  # size in bytes at which the driver sends the buffered chunks
+_MAX_CHUNKS = 1000  # number of chunks at which the driver sends the buffered chunks
+_PAUSES = (0.0, 0.1, 0.5, 2.0)  # seconds before each attempt to remove the stored chunks
+# Alternative names of fields of the description: keyword arguments (_KEYWORDS) and attributes (_ALIASES).
 _KEYWORDS = {"content_type": "contentType", "chunk_size": "chunkSize"}
 _ALIASES = {"name": "filename", **_KEYWORDS}
 _READ_ONLY = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_date"})
 
 
-class GridIn:
+class GridIn(storage.FileProperties):
     """File that the application writes, from :meth:`GridFSBucket.open_upload_stream` or :meth:`GridFS.new_file`.
 
     Readers see the file after the file is closed. The end of a ``with`` block closes the file. If an exception leaves
@@ -76,36 +66,35 @@ class GridIn:
     def __init__(
         self, root_collection: Collection[Value], session: ClientSession | None = None, **kwargs: Value
     ) -> None:
-        self._storage = Storage(root_collection)
-        check_acknowledged(root_collection, "root_collection")
-        check_session(session)
+        self._storage = storage.Storage(root_collection)
+        storage.check_acknowledged(root_collection, "root_collection")
+        storage.check_session(session)
         fields = {name: value for name, value in kwargs.items() if name not in _KEYWORDS}
         fields.update((_KEYWORDS[name], value) for name, value in kwargs.items() if name in _KEYWORDS)
         self._encoding: str | None = fields.get("encoding")
         self._session = session
-        self._deadline = self._storage.deadline()
+        self._deadline = self._storage.executor.deadline()
         self._file: DocumentDict = {"_id": kwargs["_id"] if "_id" in kwargs else new_object_id(), **fields}
         size = fields.get("chunkSize")
-        self._file["chunkSize"] = DEFAULT_CHUNK_SIZE if size is None else checked_size("chunk_size", size)
-        self._buffer = bytearray()  # the contents of the last chunk, until the chunk is full
-        self._chunks: list[DocumentDict] = []  # full chunks that the driver has not sent
+        default = storage.DEFAULT_CHUNK_SIZE
+        self._file["chunkSize"] = default if size is None else checked_size("chunk_size", size)
+        self._buffer = bytearray()  # the contents of the last chunk, which is not yet full
+        self._chunks: list[DocumentDict] = []  # full chunks that the driver has not yet sent
         self._next_number = 0  # the number of the next chunk
         self._length = 0
-        self._owns_chunks = False  # True if the server has stored the first chunk, so no other file has this _id
+        self._owns_chunks = False  # True if all stored chunks with this files_id are chunks of the file
         self._unconfirmed: list[Value] = []  # the _id of each chunk that the server may have stored
         self._sent_description: Document | None = None  # the description that the server may have stored
-        self._unanswered = False  # True if the last insert has no reply. The server may still perform this insert.
+        self._unanswered = False  # True if the server may still perform the last insert, which has no reply
         self._failure: BaseException | None = None  # the first failure of the upload
         self._removal_started = False  # True if a background greenlet is removing the chunks
         self._closed = False
-        self._use = ExclusiveUse("GridIn")
-
-    # Writing
+        self._use = storage.ExclusiveUse("GridIn")
 
     def write(self, data: object) -> None:
         """Write bytes, text, or the rest of a readable file.
 
-        If reading from the file fails, the driver removes the stored chunks.
+        If a read of the file fails, the driver removes the stored chunks.
 
         :param data: bytes, text (if `encoding` is set), or an object with a ``read`` method.
         :raises ValueError: the file is closed.
@@ -128,7 +117,7 @@ class GridIn:
             except BaseException as error:
                 self._record_failure(error)
                 if read is not None:
-                    self._clean_up_after(error)
+                    self._remove_after_failure(error)
                 raise
 
     def _bytes_of(self, data: object) -> Buffer:
@@ -149,12 +138,12 @@ class GridIn:
             self._buffer += view[:room]
             view = view[room:]
             if len(self._buffer) == size:
-                self._cut_chunk()
+                self._add_full_chunk()
                 if len(self._chunks) * size >= _BUFFER_SIZE or len(self._chunks) >= _MAX_CHUNKS:
                     self._flush()
 
     def writelines(self, sequence: Iterable[object]) -> None:
-        """Write each element of `sequence`. The method adds no line ends.
+        """Write each element of `sequence`, without additional line endings.
 
         :param sequence: an iterable of elements that :meth:`write` accepts.
         :raises ValueError: the file is closed.
@@ -163,7 +152,7 @@ class GridIn:
         for data in sequence:
             self.write(data)
 
-    def _cut_chunk(self) -> None:
+    def _add_full_chunk(self) -> None:
         chunk = {
             "_id": new_object_id(),
             "files_id": self._file["_id"],
@@ -182,9 +171,9 @@ class GridIn:
         self._unanswered = True
         try:
             self._storage.chunks.insert_many(self._chunks, session=self._session)
-        except OperationFailure as error:
+        except errors.OperationFailure as error:
             self._unanswered = False
-            if isinstance(error, BulkWriteError):
+            if isinstance(error, errors.BulkWriteError):
                 if any(each.get("code") == codes.DUPLICATE_KEY for each in error.details["writeErrors"]):
                     raise self._file_exists_error() from error
                 if not error.details["writeErrors"]:
@@ -197,8 +186,6 @@ class GridIn:
 
     def _file_exists_error(self) -> FileExists:
         return FileExists(f"file with _id {self._file['_id']!r} already exists")
-
-    # End of the upload
 
     def close(self) -> None:
         """Store the remaining data and the description, so that readers see the file. Further calls do nothing.
@@ -220,7 +207,7 @@ class GridIn:
 
     def _finish(self) -> None:
         if self._buffer:
-            self._cut_chunk()
+            self._add_full_chunk()
         self._flush()
         upload_date = datetime.datetime.now(tz=datetime.timezone.utc)
         description = {**self._file, "length": Int64(self._length), "uploadDate": upload_date}
@@ -228,7 +215,7 @@ class GridIn:
         self._unanswered = True
         try:
             self._storage.files.insert_one(description, session=self._session)
-        except DuplicateKeyError as error:
+        except errors.DuplicateKeyError as error:
             self._sent_description = None
             self._unanswered = False
             raise self._file_exists_error() from error
@@ -244,7 +231,7 @@ class GridIn:
         with self._use:
             if self._closed:
                 return
-            self._record_failure(InvalidOperation("the upload was aborted"))
+            self._record_failure(errors.InvalidOperation("the upload was aborted"))
             self._remove_now()
             self._closed = True
             if self._unanswered:
@@ -255,7 +242,7 @@ class GridIn:
         interrupted = not isinstance(error, Exception)
         if self._failure is None:
             text = f"the upload was interrupted by {type(error).__name__}: abort it, and upload the file again"
-            self._failure = InvalidOperation(text) if interrupted else without_frames(error)
+            self._failure = errors.InvalidOperation(text) if interrupted else without_frames(error)
         self._buffer.clear()
         self._chunks = []
         if interrupted:
@@ -265,29 +252,29 @@ class GridIn:
         if self._failure is not None:
             raise without_frames(self._failure)
 
-    def _abort_after(self, error: BaseException) -> None:
+    def _abort_upload(self, error: BaseException) -> None:
         """Abort the upload because of `error`, which the caller raises."""
         if not self._closed:
             self._record_failure(error)
             self._closed = True
-            self._clean_up_after(error)
+            self._remove_after_failure(error)
 
-    def _clean_up_after(self, error: BaseException) -> None:
-        if isinstance(error, ConnectionFailure):
+    def _remove_after_failure(self, error: BaseException) -> None:
+        if isinstance(error, errors.ConnectionFailure):
             self._start_removal()  # a removal in this greenlet may take as long as the failed operation
         elif isinstance(error, Exception):
             try:
                 self._remove_now()
-            except PyMongoError as failure:
+            except errors.PyMongoError as failure:
                 self._log_leftover(failure)
 
     def _remove_now(self) -> None:
         try:
             self._remove(self._session)
-        except PyMongoError:
+        except errors.PyMongoError:
             raise
         except BaseException:
-            self._start_removal()  # the application may never call this method again
+            self._start_removal()  # after an interruption, the application may not repeat the call
             raise
 
     def _start_removal(self) -> None:
@@ -303,7 +290,7 @@ class GridIn:
             try:
                 self._remove(None)  # pass no session, because another greenlet may use the session
                 failure = None
-            except PyMongoError as error:
+            except errors.PyMongoError as error:
                 failure = without_frames(error)
         if failure is not None:
             self._log_leftover(failure)
@@ -313,36 +300,32 @@ class GridIn:
         safely(_log.warning, text, short(self._file["_id"]), self._storage.chunks.full_name, printable(str(error)))
 
     def _remove(self, session: ClientSession | None) -> None:
-        """Remove the data that the server may have stored. Remove the description before the chunks."""
+        """Remove the stored data: first the description, and then the chunks."""
         file_id = self._file["_id"]
         if self._sent_description is not None:
-            own_file = {**id_query(file_id), "uploadDate": self._sent_description["uploadDate"]}
+            own_file = {**storage.id_query(file_id), "uploadDate": self._sent_description["uploadDate"]}
             self._storage.files.delete_one(own_file, session=session)
         if self._owns_chunks:
             self._storage.remove_chunks(file_id, session)
-            self._owns_chunks = False  # after the removal, another file may have chunks with this _id
+            self._owns_chunks = False  # after the removal, another file may have chunks with this files_id
         if self._unconfirmed:
             self._storage.remove_chunks(file_id, session, self._unconfirmed)
 
     def __enter__(self) -> GridIn:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None:
-            self._abort_after(error)
+            self._abort_upload(error)
             return
         try:
             self.close()
         except BaseException as failure:
-            self._abort_after(failure)
+            self._abort_upload(failure)
             raise
 
-    # The description of the file
-
     def set(self, name: str, value: object) -> None:
-        """Set a field of the description. The file may be open or closed.
+        """Set a field of the file's description. The file may be open or closed.
 
         :param name: the name of the field.
         :param value: the value of the field.
@@ -352,7 +335,7 @@ class GridIn:
         with self._use:
             if self._closed:
                 change = {"$set": {field: value}}
-                self._storage.files.update_one(id_query(self._file["_id"]), change, session=self._session)
+                self._storage.files.update_one(storage.id_query(self._file["_id"]), change, session=self._session)
             self._file[field] = value
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -367,21 +350,12 @@ class GridIn:
         fields = self.__dict__.get("_file", {})
         if name in fields:
             return fields[name]
-        if name in _READ_ONLY:  # Python calls this method after the property has raised AttributeError
+        if name in _READ_ONLY:  # Python calls __getattr__ after the property has raised AttributeError
             raise AttributeError(f"can only get {name!r} on a closed file")
         raise AttributeError(f"GridIn object has no attribute {name!r}")
 
-    @property
-    def filename(self) -> str | None:
-        """The name of the file."""
-        return self._file.get("filename")
-
-    name = filename
-
-    @property
-    def content_type(self) -> str | None:
-        """The MIME type of the contents of the file."""
-        return self._file.get("contentType")
+    def _description(self) -> Document:
+        return self._file
 
     @property
     def chunk_size(self) -> int:
@@ -395,12 +369,12 @@ class GridIn:
 
     @property
     def upload_date(self) -> datetime.datetime:
-        """The time at which the file was closed, in UTC. Before that time, the property raises AttributeError."""
+        """The time of the end of the upload in UTC. Before the file is closed, the property raises AttributeError."""
         return cast("datetime.datetime", self._field_when_closed("uploadDate"))
 
     @property
     def md5(self) -> str | None:
-        """None, because new files have no MD5 digest. Before the file is closed, the property raises AttributeError."""
+        """The MD5 digest, None for new files. Before the file is closed, the property raises AttributeError."""
         self._field_when_closed("length")
         return self._file.get("md5")
 
@@ -413,8 +387,6 @@ class GridIn:
     def closed(self) -> bool:
         """True if the file is closed."""
         return self._closed
-
-    # Methods of Python's file objects
 
     def read(self, size: int = -1) -> NoReturn:
         """Raise UnsupportedOperation, because the file does not support this method.
@@ -437,7 +409,7 @@ class GridIn:
 
 
 def checked_size(option: str, size: object) -> int:
-    """Return `size`, or raise TypeError or ValueError. The error message names the parameter `option`."""
+    """Return a chunk size, or raise an error that names the parameter `option`."""
     if isinstance(size, bool) or not isinstance(size, int):
         raise TypeError(f"{option} must be an integer, not {short(size)}")
     if size < 1:

@@ -7,7 +7,6 @@ import io
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import NoReturn, cast
 
 from gmongo._documents import Document, DocumentDict, Value
@@ -21,12 +20,11 @@ from gmongo.engines.read_ahead import check_session as check_read_ahead
 from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import until
 from gmongo.execution.retry import may_retry_read
+from gmongo.gridfs import storage
 from gmongo.gridfs.errors import CorruptGridFile, NoFile
-from gmongo.gridfs.exclusive_use import ExclusiveUse
-from gmongo.gridfs.storage import Storage, check_session, chunk_data, id_condition, id_field, id_query, integer_field
 
 
-class GridOut(io.IOBase):
+class GridOut(storage.FileProperties, io.IOBase):
     """File that the application reads. :meth:`GridFSBucket.open_download_stream` and :meth:`GridFS.get` open a file.
 
     Each field of the file's description is an attribute. An iteration over the file yields its lines. After an error or
@@ -53,13 +51,13 @@ class GridOut(io.IOBase):
         session: ClientSession | None = None,
     ) -> None:
         super().__init__()
-        check_session(session)
-        self._storage = Storage(root_collection)
+        storage.check_session(session)
+        self._storage = storage.Storage(root_collection)
         self._file_id = file_id
         self._file: Document | None = file_document or None
         self._session = session
-        self._deadline = self._storage.deadline()
-        self._use = ExclusiveUse("GridOut")
+        self._deadline = self._storage.executor.deadline()
+        self._use = storage.ExclusiveUse("GridOut")
         self._position = 0
         self._chunk = b""  # received bytes that the application has not read yet
         self._cursor: Cursor[Value] | None = None  # the cursor over the following chunks
@@ -76,59 +74,34 @@ class GridOut(io.IOBase):
     def _description(self) -> Document:
         if not self._file:
             with until(self._deadline):
-                self._file = self._storage.files.find_one(id_query(self._file_id), session=self._session)
+                self._file = self._storage.files.find_one(storage.id_query(self._file_id), session=self._session)
         if not self._file:
             raise NoFile(f"no file in gridfs collection {self._storage.files.full_name!r} with _id {self._file_id!r}")
         return self._file
 
-    # The description of the file
-
     @property
     def _id(self) -> Value:
         """The ``_id`` of the file."""
-        return id_field(self._description())
-
-    @property
-    def filename(self) -> str | None:
-        """The name of the file."""
-        return self._description().get("filename")
-
-    name = filename
-
-    @property
-    def content_type(self) -> str | None:
-        """The MIME type of the contents of the file."""
-        return self._description().get("contentType")
+        return storage.id_field(self._description())
 
     @property
     def length(self) -> int:
         """The size of the file in bytes."""
-        return integer_field(self._description(), "length", 0, 0)
+        return storage.integer_field(self._description(), "length", 0, 0)
 
     @property
     def chunk_size(self) -> int:
         """The size of each chunk except the last chunk, in bytes."""
-        return integer_field(self._description(), "chunkSize", 1)
+        return storage.integer_field(self._description(), "chunkSize", 1)
 
     @property
     def upload_date(self) -> datetime.datetime:
         """The time of the upload in UTC, or None if another program stored no time."""
         return cast("datetime.datetime", self._description().get("uploadDate"))
 
-    @property
-    def aliases(self) -> list[str] | None:
-        """The other names that the writer stored with the file, or None."""
-        return self._description().get("aliases")
-
-    @property
-    def metadata(self) -> Document | None:
-        """The metadata that the writer stored with the file, or None."""
-        return self._description().get("metadata")
-
-    @property
-    def md5(self) -> str | None:
-        """The MD5 digest that the writer stored with the file, or None."""
-        return self._description().get("md5")
+    aliases: list[str] | None = storage.description_field("aliases", "The other names of the file, or None.")
+    metadata: Document | None = storage.description_field("metadata", "The metadata of the file, or None.")
+    md5: str | None = storage.description_field("md5", "The MD5 digest of the file, or None.")
 
     def __getattr__(self, name: str) -> Value:
         if not name.startswith("__") and "_file" in self.__dict__:
@@ -137,12 +110,10 @@ class GridOut(io.IOBase):
                 return description[name]
         raise AttributeError(f"GridOut object has no attribute {name!r}")
 
-    # Reading
-
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> GridOut:
         """Fetch the next batches of chunks in the background while the application uses the current batch.
 
-        The setting applies to later queries: at the first read, and at the first read after :meth:`seek`. See
+        The first read, and the first read after :meth:`seek`, apply the setting. See also
         :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
 
         :param batches: the maximum number of batches in advance; 1 by default. A batch has up to 16 MB.
@@ -152,16 +123,15 @@ class GridOut(io.IOBase):
         :raises ValueError: `batches` or `max_bytes` is less than 1.
         :raises InvalidOperation: the file uses an explicit session. An explicit session runs one command at a time.
         """
-        allowance = checked_read_ahead_limits(batches, max_bytes)
         check_read_ahead(self._session)
-        self._ahead = allowance
+        self._ahead = checked_read_ahead_limits(batches, max_bytes)
         return self
 
     def read(self, size: int = -1) -> bytes:
         """Read bytes from the current position.
 
         :param size: the maximum number of bytes; a negative number (the default) reads the rest of the file.
-        :returns: the bytes. The result is empty at the end of the file.
+        :returns: the bytes. At the end of the file, the result is empty.
         :raises NoFile: the file does not exist.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
@@ -178,13 +148,13 @@ class GridOut(io.IOBase):
 
     @contextmanager
     def _exclusive_read(self) -> Iterator[None]:
-        """Refuse a second greenlet during the block. If the block raises an exception, restore the position."""
+        """Reject other greenlets during the block. After an exception, restore the position."""
         with self._use:
             start = self._position
             try:
                 yield
             except BaseException:
-                self._go_to(start)
+                self._set_position(start)
                 raise
 
     def readchunk(self) -> bytes:
@@ -200,7 +170,7 @@ class GridOut(io.IOBase):
         """Return the next line, including its line end.
 
         :param size: the maximum number of bytes; None or a negative number (-1 by default) means no limit.
-        :returns: the bytes. The result is empty at the end of the file.
+        :returns: the bytes. At the end of the file, the result is empty.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
         """
@@ -209,7 +179,7 @@ class GridOut(io.IOBase):
             limit = self.length if size is None or size < 0 else size
             while len(line) < limit and self._position < self.length and not line.endswith(b"\n"):
                 if not self._chunk:
-                    self._fetch()
+                    self._load_chunk()
                 end = self._chunk.find(b"\n") + 1
                 line += self._read_part(min(end or len(self._chunk), limit - len(line)))
         return bytes(line)
@@ -217,7 +187,7 @@ class GridOut(io.IOBase):
     def readlines(self, hint: int | None = -1) -> list[bytes]:
         """Return the remaining lines.
 
-        :param hint: a size in bytes. The method stops when the lines exceed this size. None, zero, or a negative
+        :param hint: the total size of the lines, in bytes, at which the method stops. None, zero, or a negative
             number (-1 by default) reads all lines.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
@@ -235,16 +205,10 @@ class GridOut(io.IOBase):
     def __iter__(self) -> GridOut:
         return self
 
-    def __next__(self) -> bytes:
-        line = self.readline()
-        if not line:
-            raise StopIteration
-        return line
-
     def _read_part(self, size: int) -> bytes:
         """Return at least one byte and at most `size` bytes of one chunk."""
         if not self._chunk:
-            self._fetch()
+            self._load_chunk()
         part = self._chunk[:size]
         if self._position + len(part) == self.length:
             self._check_end()
@@ -252,40 +216,39 @@ class GridOut(io.IOBase):
         self._position += len(part)
         return part
 
-    def _fetch(self) -> None:
-        """Fetch the chunk at the current position, and discard its bytes before the position."""
+    def _load_chunk(self) -> None:
         number, offset = divmod(self._position, self.chunk_size)
         with until(self._deadline):
-            chunk = self._next_chunk(number)
+            chunk = self._fetch_chunk(number)
         if chunk is None:
             raise CorruptGridFile(f"no chunk #{number}")
         if chunk.get("n") != number:
             raise CorruptGridFile(f"missing chunk: expected chunk #{number} but found chunk with n={chunk.get('n')}")
-        size, data = min(self.chunk_size, self.length - number * self.chunk_size), chunk_data(chunk)
+        size, data = min(self.chunk_size, self.length - number * self.chunk_size), storage.chunk_data(chunk)
         if len(data) != size:
             raise CorruptGridFile(f"chunk #{number} has the wrong size: expected {size} bytes but found {len(data)}")
         self._chunk = bytes(data[offset:] if offset else data)
 
-    def _next_chunk(self, number: int) -> Value:
+    def _fetch_chunk(self, number: int) -> Value:
         """Return the first chunk whose number is `number` or higher, or None."""
         if self._cursor is not None and self._next_number == number:
             try:
-                return self._advance(self._cursor, number)
+                return self._read_chunk(self._cursor, number)
             except PyMongoError as error:
                 is_cursor_lost = isinstance(error, OperationFailure) and error.code in codes.CURSOR_GONE
                 if error.timeout or not (is_cursor_lost or may_retry_read(error)):
                     raise
         else:
             self._close_cursor()
-        query: DocumentDict = {"files_id": id_condition(self._id)}
+        query: DocumentDict = {"files_id": storage.id_condition(self._id)}
         if number:
             query["n"] = {"$gte": number}
         cursor = self._cursor = self._storage.chunks.find(query, sort=[("n", 1)], session=self._session)
         if self._ahead is not None:
             cursor.read_ahead(*self._ahead)
-        return self._advance(cursor, number)
+        return self._read_chunk(cursor, number)
 
-    def _advance(self, cursor: Cursor[Value], number: int) -> Value:
+    def _read_chunk(self, cursor: Cursor[Value], number: int) -> Value:
         try:
             chunk = next(cursor, None)
         except BaseException:
@@ -295,15 +258,15 @@ class GridOut(io.IOBase):
         return chunk
 
     def _check_end(self) -> None:
-        """After the last byte of the file, check that the file has no further chunk."""
+        """Check that the file has no chunk after its last byte."""
         count = -(-self.length // self.chunk_size)
         if self._next_number > count:  # an earlier read has already checked the end
             return
         with until(self._deadline):
-            extra = self._next_chunk(count)
+            extra = self._fetch_chunk(count)
         self._next_number = count  # if the check below fails, the next read repeats the check
         self._close_cursor()
-        if extra is not None and chunk_data(extra):
+        if extra is not None and storage.chunk_data(extra):
             raise CorruptGridFile(f"extra chunk found: expected {count} chunks but found chunk with n={extra.get('n')}")
         self._next_number = count + 1
 
@@ -333,10 +296,10 @@ class GridOut(io.IOBase):
             position = bases[whence] + pos
             if position < 0:
                 raise OSError(22, f"the position must not be negative, was {position}")
-            self._go_to(position)
+            self._set_position(position)
         return position
 
-    def _go_to(self, position: int) -> None:
+    def _set_position(self, position: int) -> None:
         ahead = position - self._position
         self._chunk = self._chunk[ahead:] if 0 <= ahead < len(self._chunk) else b""
         self._position = position
@@ -365,9 +328,7 @@ class GridOut(io.IOBase):
     def __enter__(self) -> GridOut:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is None:
             self.close()
         else:
@@ -376,8 +337,6 @@ class GridOut(io.IOBase):
 
     def __del__(self) -> None:
         """Do nothing. The base class would close the file, but the cursor closes itself."""
-
-    # Methods of Python's file objects
 
     def write(self, value: object) -> NoReturn:
         """Raise UnsupportedOperation, because the file does not support this method.

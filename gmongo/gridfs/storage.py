@@ -1,29 +1,29 @@
-"""The two collections of a bucket: one contains the descriptions of files, the other contains the chunks."""
+"""The collections of a bucket, the properties of files, and the exclusive use of a file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from re import Pattern
-from typing import TYPE_CHECKING
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.regex import Regex
+from gevent import getcurrent
+from greenlet import greenlet
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._inherited_options import executor_of
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
+from gmongo.cmap.checked_out_report import greenlet_name
 from gmongo.collection import Collection
+from gmongo.database import Database
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.deadline import until
 from gmongo.execution.sessions import checked_session
 from gmongo.gridfs.errors import CorruptGridFile
 from gmongo.read_preferences import Primary
 from gmongo.wire.reply_schema import is_integer
-
-if TYPE_CHECKING:
-    from gmongo.database import Database
 
 DEFAULT_CHUNK_SIZE = 255 * 1024
 """The default chunk size in bytes. A chunk together with its other fields is slightly smaller than 256 KiB."""
@@ -35,27 +35,21 @@ _CHUNKS_INDEX = {"files_id": 1, "n": 1}
 class Storage:
     """The two collections of a bucket. `root` is the root collection of the bucket, such as ``database.fs``."""
 
-    __slots__ = ("_executor", "_prepared", "chunks", "files")
-
     def __init__(self, root: Collection[Value]) -> None:
         if not isinstance(root, Collection):
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
-        self._executor = executor_of(root)
+        self.executor = executor_of(root)
         self._prepared = False
-        # The application chooses the _id of a file, so its codec options also apply to the chunks. The type registry
-        # does not apply, because GridFS defines the types of the other fields.
+        # The codec options of the application apply to the `_id` of a file, and therefore also to chunks. The type
+        # registry does not apply, because GridFS defines the types of the other fields.
         options = root.codec_options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
         self.files: Collection[Value] = root.files.with_options(codec_options=options)
         chunk_options = options.with_options(document_class=dict)
         self.chunks: Collection[Value] = root.chunks.with_options(codec_options=chunk_options)
 
-    def deadline(self) -> float | None:
-        """Return the deadline of an operation that starts now. None means no limit."""
-        return self._executor.deadline()
-
     def time_limit(self) -> AbstractContextManager[None]:
         """Apply the time limit ``timeoutMS`` to all operations of a ``with`` block together."""
-        return until(self._executor.deadline())
+        return until(self.executor.deadline())
 
     def ensure_indexes(self, session: ClientSession | None) -> None:
         """At the first call, create the indexes if the bucket contains no files."""
@@ -70,7 +64,7 @@ class Storage:
     def remove_chunks(
         self, file_id: Value, session: ClientSession | None, chunk_ids: list[Value] | None = None
     ) -> None:
-        """Remove the chunks with the given ``_id``. None removes all chunks of the file."""
+        """Remove the chunks in `chunk_ids`, or for None, all chunks of the file."""
         query: DocumentDict = {"files_id": id_condition(file_id)}
         if chunk_ids is not None:
             query["_id"] = {"$in": chunk_ids}
@@ -108,14 +102,14 @@ def _ensure_index(collection: Collection[Value], keys: Document, unique: bool, s
 
 
 def id_field(file: Document) -> Value:
-    """Return the ``_id`` in a description. Raise CorruptGridFile if another program has stored no ``_id``."""
+    """Return the ``_id`` of a description. Raise CorruptGridFile if the description has no ``_id``."""
     if "_id" not in file:
         raise CorruptGridFile("a file has no _id")
     return file["_id"]
 
 
 def integer_field(file: Document, field: str, lowest: int, default: int | None = None) -> int:
-    """Return a number in a description. Raise CorruptGridFile if the number is invalid, or absent without a default."""
+    """Return an integer field or the default. Raise CorruptGridFile for an invalid value."""
     value = file.get(field, default)
     if not is_integer(value) or value < lowest:
         raise CorruptGridFile(f"{field} of a file must be an integer from {lowest}, not {short(value)}")
@@ -128,3 +122,40 @@ def chunk_data(chunk: Document) -> bytes:
     if not isinstance(data, bytes):
         raise CorruptGridFile(f"data of a chunk must be binary, not {short(data)}")
     return data
+
+
+def description_field(field: str, docstring: str) -> Value:
+    """Return a property whose value is a field of the file's description, or None."""
+    return property(lambda file: file._description().get(field), doc=docstring)
+
+
+class FileProperties:
+    """Properties that :class:`GridIn` and :class:`GridOut` have in common."""
+
+    filename: str | None = description_field("filename", "The name of the file, or None.")
+    name = filename
+    content_type: str | None = description_field("contentType", "The MIME type of the file, or None.")
+
+
+class ExclusiveUse:
+    """Context manager that rejects other greenlets during the block. Blocks may be nested."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._user: greenlet | None = None
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        user = getcurrent()
+        if self._user is not None and self._user is not user:
+            raise InvalidOperation(
+                f"the {self._kind} is in use by greenlet {greenlet_name(self._user)}, "
+                f"and greenlet {greenlet_name(user)} must not use it at the same time"
+            )
+        self._user = user
+        self._depth += 1
+
+    def __exit__(self, *_exception: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._user = None

@@ -1,7 +1,5 @@
 """Write models of ``bulk_write``, and index models of ``create_indexes``."""
 
-from __future__ import annotations
-
 from gmongo.operations.models import (
     DeleteMany,
     DeleteOne,

@@ -10,32 +10,22 @@ from typing import NamedTuple, TypeAlias
 import bson
 from bson.codec_options import CodecOptions
 
-from gmongo._background import LongWork
+from gmongo._background import LongWork, with_checkpoints
 from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._server_facts import sizes, wire_versions
 from gmongo._truncated_repr import short
 from gmongo.cmap.hello import Hello
 from gmongo.errors import DocumentTooLarge, InvalidOperation
 from gmongo.execution.operation import OperationContext, Result, required_field
+from gmongo.operations import models
 from gmongo.operations.find import CursorOperation
-from gmongo.operations.models import (
-    DeleteMany,
-    DeleteOne,
-    InsertOne,
-    ReplaceOne,
-    UpdateMany,
-    UpdateOne,
-    WriteModel,
-    check_is_mapping,
-    checked_change,
-)
 from gmongo.operations.write import ensure_id, needs_reply_error
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
 from gmongo.wire.reply_schema import COUNT, DOCUMENT, ERROR, check, unexpected
 
 _INT32 = struct.Struct("<i")
-_Model: TypeAlias = WriteModel[Value]
+_Model: TypeAlias = models.WriteModel[Value]
 
 
 class Limits(NamedTuple):
@@ -44,16 +34,15 @@ class Limits(NamedTuple):
     writes: int
     message_size: int
     document_size: int
-    batch_size: int
-    """The maximum size of a message with several operations. A message with a single operation may be larger."""
+    batch_size: int  # the maximum size of a message with several operations
 
 
-# The assumed limits before the hello reply of the server. All servers since MongoDB 3.6 have these limits.
+# The limits of all servers since MongoDB 3.6, which the driver assumes before the first hello.
 USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE)
 
 
 class Write:
-    """One encoded operation of a client bulk write. `index` is the index of the model in the argument ``models``."""
+    """Encoded operation of a client bulk write, with the index of its write model."""
 
     __slots__ = ("document", "encoded", "index", "kind", "multi", "namespace", "stored")
 
@@ -64,7 +53,7 @@ class Write:
         self.kind = next(iter(self.document))
         self.multi: bool = self.document.get("multi", False)
         self.encoded: bytes = bson.encode(self.document, False, codec_options)
-        replaces = isinstance(model, ReplaceOne)
+        replaces = isinstance(model, models.ReplaceOne)
         self.stored = self.document["updateMods"] if replaces else self.document.get("document", {})
 
     @property
@@ -73,7 +62,7 @@ class Write:
         return self.document["document"].get("_id")
 
     def set_namespace_index(self, namespace_index: int) -> None:
-        """Set the first field to the index of the namespace in ``nsInfo``, in the document and in the encoded bytes."""
+        """Set the first field of the document and of the encoded bytes to an index in ``nsInfo``."""
         self.document[self.kind] = namespace_index
         start = 4 + 1 + len(self.kind) + 1
         number = _INT32.pack(namespace_index)
@@ -82,10 +71,10 @@ class Write:
 
 
 class Writes:
-    """Remaining operations of a client bulk write. An operation is encoded when a batch needs the operation."""
+    """Remaining operations of a client bulk write. A batch encodes operations on demand."""
 
-    def __init__(self, models: Iterable[_Model], codec_options: CodecOptions[Value]) -> None:
-        self._models: Iterator[tuple[int, _Model]] = iter(enumerate(models))
+    def __init__(self, requests: Iterable[_Model], codec_options: CodecOptions[Value]) -> None:
+        self._models: Iterator[tuple[int, _Model]] = iter(enumerate(requests))
         self._codec_options = codec_options
         self.encoded: deque[Write] = deque()  # encoded operations that are not yet part of a batch
 
@@ -93,9 +82,9 @@ class Writes:
         return self._peek() is not None
 
     def take(self, limits: Limits, command_size: int) -> list[Write]:
-        """Remove and return as many operations as fit into one message, whose command has `command_size` bytes.
+        """Remove and return the operations that fit beside a command of `command_size` bytes.
 
-        The list is empty if no operation remains, or if even a message with only the next operation is too long.
+        The list is empty if no operation remains, or if the next operation does not fit into a message.
         """
         taken: list[Write] = []
         namespaces: set[str] = set()
@@ -133,7 +122,7 @@ class Writes:
 
 
 def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value]) -> None:
-    """Check the size of the document in an unacknowledged operation, because the server would not report an error."""
+    """Check the document size of an unacknowledged operation, for which the server sends no error."""
     size, limit = len(write.encoded), limits.document_size
     is_too_large = size > limit + sizes.COMMAND_OVERHEAD
     if is_too_large or (size > limit and len(bson.encode(write.stored, False, codec_options)) > limit):
@@ -143,43 +132,41 @@ def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value])
         )
 
 
-def checked_models(models: object) -> list[_Model]:
-    """Check that `models` is a non-empty list of write models with namespaces, and return `models`."""
-    if not isinstance(models, list):
-        raise TypeError(f"models must be a list of write models, not {short(models)}")
-    if not models:
+def checked_models(requests: object) -> list[_Model]:
+    """Check that `requests` is a list of write models with namespaces, and return `requests`."""
+    if not isinstance(requests, list):
+        raise TypeError(f"models must be a list of write models, not {short(requests)}")
+    if not requests:
         raise InvalidOperation("No operations to execute")
-    work = LongWork()
-    for index, model in enumerate(models):
-        if not isinstance(model, (InsertOne, UpdateOne, UpdateMany, ReplaceOne, DeleteOne, DeleteMany)):
+    for index, model in enumerate(with_checkpoints(requests)):
+        if not isinstance(model, models.WRITE_MODELS):
             raise TypeError(f"models[{index}] is not a write model such as InsertOne or UpdateOne: {short(model)}")
         if model.namespace is None:
             raise InvalidOperation(
                 f"models[{index}], an {type(model).__name__}, has no namespace, which MongoClient.bulk_write needs"
             )
-        work.checkpoint()
-    return models
+    return requests
 
 
-def check_unacknowledged_models(models: list[_Model]) -> None:
+def check_unacknowledged_models(requests: list[_Model]) -> None:
     """Raise ConfigurationError if a model has an option that an unacknowledged write cannot use."""
-    for model in models:
+    for model in requests:
         for name, option in (("collation", "collation"), ("arrayFilters", "array_filters")):
             if getattr(model, option, None) is not None:
                 raise needs_reply_error(name)
 
 
 def _document_of(model: _Model) -> DocumentDict:
-    """Convert a model to an element of the command field ``ops``, with the namespace index 0."""
-    if isinstance(model, InsertOne):
-        check_is_mapping("document", model.document)
+    """Convert a write model to an element of the command field ``ops``, with the namespace index 0."""
+    if isinstance(model, models.InsertOne):
+        models.check_is_mapping("document", model.document)
         return {"insert": 0, "document": _with_id_first(model.document)}
-    if isinstance(model, (DeleteOne, DeleteMany)):
-        document = {"delete": 0, "filter": model.filter, "multi": isinstance(model, DeleteMany)}
+    if isinstance(model, (models.DeleteOne, models.DeleteMany)):
+        document = {"delete": 0, "filter": model.filter, "multi": isinstance(model, models.DeleteMany)}
         return without_none(document, collation=model.collation, hint=model.hint)
-    change = checked_change(model)
+    change, is_multi = models.checked_change(model), isinstance(model, models.UpdateMany)
     return without_none(
-        {"update": 0, "filter": model.filter, "updateMods": change, "multi": isinstance(model, UpdateMany)},
+        {"update": 0, "filter": model.filter, "updateMods": change, "multi": is_multi},
         upsert=model.upsert,
         collation=model.collation,
         arrayFilters=getattr(model, "array_filters", None),
@@ -189,7 +176,7 @@ def _document_of(model: _Model) -> DocumentDict:
 
 
 def _with_id_first(document: Value) -> Value:
-    """Return the document to insert. A new ``_id`` is the first field."""
+    """Return the document to insert, with a new ``_id`` as the first field unless an ``_id`` exists."""
     has_id = "_id" in document
     ensure_id(document)
     fields = document if isinstance(document, dict) else plain(document)
@@ -206,7 +193,7 @@ _ONE = {
 
 
 class BulkWriteBatch(CursorOperation):
-    """One `bulkWrite` command with the operations that fit into a message. The reply has a cursor over the results."""
+    """`bulkWrite` command with the operations that fit into a message. The reply contains a cursor."""
 
     name = "bulkWrite"
     is_write = True
@@ -221,30 +208,30 @@ class BulkWriteBatch(CursorOperation):
         operation_id: int,
         acknowledged: bool,
     ) -> None:
-        # Ignore the document class of the application, because the driver reads the counts and indexes in the reply.
+        # Decode dicts instead of custom document classes, because the driver reads the reply.
         super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))
         self.acknowledged = self.takes_session = acknowledged
         self.operation_id = operation_id
-        self.limits = limits  # assumed limits, until the hello reply of the server contains the actual limits
+        self.limits = limits  # assumed limits until the hello reply of the server
         self.reply: DocumentDict | None = None
         self._writes = writes
         self._fields: DocumentDict = {"bulkWrite": 1, **fields}
         self._size = len(bson.encode(self._fields, False, self.context.codec_options))
         self.taken = writes.take(limits, self._size)
-        # The server cannot recognise the retry of an operation that may change several documents.
+        # The server cannot recognise the retry of an operation that changes several documents.
         self.retryable = acknowledged and not any(write.multi for write in self.taken)
-        self._namespaces: list[str] = []  # empty until the first attempt has fitted the operations into the message
+        self._namespaces: list[str] = []  # an empty list before the first attempt
 
     def command(self, hello: Hello) -> DocumentDict:
         if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:
             raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
         if not self._namespaces:
             writes, message_size = hello.max_write_batch_size, hello.max_message_size
-            self._fit(Limits(writes, message_size, hello.max_bson_size, hello.max_batch_size))
+            self._select_operations(Limits(writes, message_size, hello.max_bson_size, hello.max_batch_size))
         return dict(self._fields)
 
-    def _fit(self, limits: Limits) -> None:
-        """Take the operations that fit, and set the index of each namespace. A retry sends the same operations."""
+    def _select_operations(self, limits: Limits) -> None:
+        """Select the operations that fit into the message, and set their namespace indexes."""
         if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
             self._writes.encoded.extendleft(reversed(self.taken))
             self.taken = self._writes.take(limits, self._size)
@@ -274,7 +261,7 @@ class BulkWriteBatch(CursorOperation):
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
         if reply.get("ok"):
-            self.reply = reply  # if a retry fails, `reply` is still the reply to the first attempt
+            self.reply = reply  # the last reply without an error
         return reply
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
@@ -286,12 +273,9 @@ class BulkWriteBatch(CursorOperation):
         return opened
 
     def check_result(self, result: Value) -> None:
-        """Check one document of the cursor, which contains the result of one operation."""
+        """Check a document of the cursor, which contains the result of one operation."""
         check(result, _ONE, "a result")
         index = required_field(result, "idx", _ONE["idx"])
         required_field(result, "ok", _ONE["ok"])
         if index >= len(self.taken):
             raise unexpected("idx of a result", f"from 0 to {len(self.taken) - 1}", index)
-
-    def unacknowledged_result(self) -> None:
-        return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import bson
 
-from gmongo._documents import Document, DocumentDict
+from gmongo._documents import DocumentDict
 from gmongo.cmap.hello import Hello
 from gmongo.errors import PyMongoError
 from gmongo.execution.operation import Operation, OperationContext
@@ -22,7 +22,7 @@ _CONTEXT = OperationContext("admin", selector=ANY_SERVER)
 
 
 class EndSessions(Operation):
-    """`endSessions` command, which ends at most 10,000 unused sessions before the session timeout of the server."""
+    """`endSessions` command, which ends at most 10,000 unused sessions."""
 
     name = "endSessions"
     takes_session = False
@@ -34,35 +34,29 @@ class EndSessions(Operation):
 
     @classmethod
     def batches(cls, ids: list[DocumentDict]) -> Iterator[EndSessions]:
-        """Yield operations for any number of session identifiers: one operation for each 10,000 identifiers."""
+        """Yield one operation for each 10,000 session IDs."""
         for start in range(0, len(ids), _MAX_IDS):
             yield cls(ids[start : start + _MAX_IDS])
 
     def command(self, hello: Hello) -> DocumentDict:
-        return {"endSessions": self.ids}
+        return {self.name: self.ids}
 
 
-class KillSessions(Operation):
-    """`killSessions` command, which ends all commands, cursors and transactions of sessions on one server."""
+class KillSessions(EndSessions):
+    """`killSessions` command, which ends the commands, cursors and transactions of sessions."""
 
     name = "killSessions"
-    takes_session = False
     takes_max_time = False
-    retries_overload = False
     waits_for_server = False
     in_background = True
 
     def __init__(self, ids: list[DocumentDict], address: Address) -> None:
-        super().__init__(_CONTEXT)
-        self.ids = ids
+        super().__init__(ids)
         self.address = address
-
-    def command(self, hello: Hello) -> DocumentDict:
-        return {"killSessions": self.ids}
 
 
 class _EndTransaction(Operation):
-    """Base class of `commitTransaction` and `abortTransaction`, which are retried even with ``retryWrites=False``."""
+    """Base class of commands that end transactions. The option ``retryWrites`` has no effect."""
 
     is_write = True
     takes_write_concern = True
@@ -75,10 +69,7 @@ class _EndTransaction(Operation):
     @property
     def context(self) -> OperationContext:  # type: ignore[override]
         """The operation context, whose write concern may differ between the attempts."""
-        return OperationContext("admin", write_concern=self._write_concern())
-
-    def _write_concern(self) -> Document:
-        return self._transaction.settings.write_concern
+        return OperationContext("admin", write_concern=self._transaction.end_write_concern)
 
     def command(self, hello: Hello) -> DocumentDict:
         command: DocumentDict = {self.name: 1}
@@ -95,9 +86,6 @@ class CommitTransaction(_EndTransaction):
 
     name = "commitTransaction"
 
-    def _write_concern(self) -> Document:
-        return self._transaction.commit_write_concern
-
     def command(self, hello: Hello) -> DocumentDict:
         command = super().command(hello)
         limit = self._transaction.settings.max_commit_time_ms
@@ -106,7 +94,7 @@ class CommitTransaction(_EndTransaction):
         return command
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        transaction.commit_failed(error, overloaded)
+        transaction.record_failed_commit(error, overloaded)
 
 
 class AbortTransaction(_EndTransaction):
@@ -119,16 +107,15 @@ class AbortTransaction(_EndTransaction):
         self.in_background = in_background
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        # After an overload error, the transaction is still open, and a retry needs the pinned connection.
+        # After an overload error, the retry needs the pinned connection.
         if not overloaded:
             transaction.unpin()
 
 
 class AbortAgain(Operation):
-    """Second `abortTransaction` command, for a transaction that an interrupted command may start after the first abort.
+    """Second `abortTransaction` command, because an interrupted command may restart the transaction.
 
-    The command contains the session ID and the number of the aborted transaction, because the session may already have
-    another transaction.
+    The command contains the session ID and the transaction number, because the session may have a newer transaction.
     """
 
     name = "abortTransaction"
@@ -153,6 +140,3 @@ class AbortAgain(Operation):
 
     def command(self, hello: Hello) -> DocumentDict:
         return {self.name: 1, **self._fields}
-
-    def result(self, reply: DocumentDict, address: Address) -> None:
-        return None

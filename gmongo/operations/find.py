@@ -1,4 +1,4 @@
-"""The `find` command, and the base class of operations whose reply contains a cursor."""
+"""The commands of cursors: `find`, `getMore` and `killCursors`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import InvalidOperation, ProtocolError
 from gmongo.execution.operation import Operation, OperationContext, Result, required_field
 from gmongo.wire.address import Address
-from gmongo.wire.message import Buffer
+from gmongo.wire.message import EXHAUST_ALLOWED, Buffer, encode_op_msg
 from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, is_well_formed
 from gmongo.wire.reply_schema import CURSOR, DOCUMENT, DOCUMENTS, check
 
-# Name of a modifier in a legacy query -> name of the field in the find command.
+# Names of modifiers in a legacy query, with the names of the fields in the find command.
 _SAME = ("comment", "explain", "hint", "max", "maxScan", "maxTimeMS", "min", "returnKey", "showRecordId", "snapshot")
 _MODIFIERS = {f"${name}": name for name in _SAME} | {"$orderby": "sort", "$showDiskLoc": "showRecordId"}
-# Fields of a legacy query that the find command does not have. The collection sets the read preference.
+# Fields of a legacy query without a field in the find command. The collection sets the read preference.
 _NO_MODIFIERS = ("$query", "$readPreference")
 
 
 def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
-    """Return the filter of a legacy query such as ``{"$query": ...}``, and `fields` with the modifiers of the query."""
+    """Return the filter of a legacy query with ``$query``, and `fields` with its modifiers."""
     if "$query" not in filter:
         return filter, fields
     modifiers = {_MODIFIERS.get(name, name): value for name, value in filter.items() if name not in _NO_MODIFIERS}
@@ -36,10 +36,6 @@ def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document,
 
 
 _ONLY_DOCUMENTS = frozenset({dict}).issuperset
-
-
-def _batch(value: object) -> str | None:
-    return None if isinstance(value, Batch) else DOCUMENTS(value)
 
 
 class CursorReply(NamedTuple):
@@ -54,7 +50,7 @@ class CursorReply(NamedTuple):
 
 
 class CursorOperation(Operation):
-    """Base class of operations whose reply contains a cursor. If `raw`, the result contains undecoded batches."""
+    """Base class of operations whose reply contains a cursor. With `raw`, batches stay undecoded."""
 
     retryable = True
     batch_field = "firstBatch"
@@ -66,7 +62,7 @@ class CursorOperation(Operation):
         self, context: OperationContext, decoding: CodecOptions[Value] | None = None, raw: bool = False
     ) -> None:
         self.context = context
-        self.decoding = decoding or context.codec_options  # other options for documents of the server, such as indexes
+        self.decoding = decoding or context.codec_options  # options for documents of the cursor
         self.raw = raw
 
     def decode(self, body: Buffer) -> DocumentDict:
@@ -80,7 +76,7 @@ class CursorOperation(Operation):
         except InvalidBSON:
             if not is_well_formed(body):
                 raise
-            # The cursor raises the error, and is closed, when the iteration reaches the invalid document.
+            # The iteration raises the error at the invalid document, and closes the cursor.
             return cut_batch(body, decoding, self.context.codec_options)
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
@@ -105,7 +101,9 @@ class CursorOperation(Operation):
         check(cursor, CURSOR, "a cursor")
         for name in ("id", "ns"):
             required_field(cursor, name, CURSOR[name], "a cursor")
-        batch = required_field(cursor, self.batch_field, _batch, "a cursor")
+        batch = cursor.get(self.batch_field)
+        if not isinstance(batch, Batch):
+            batch = required_field(cursor, self.batch_field, DOCUMENTS, "a cursor")
         return CursorReply(int(cursor["id"]), cursor["ns"], batch, address, reply)
 
     def keeps_cursor_open(self, result: Result) -> bool:
@@ -116,10 +114,10 @@ class CursorOperation(Operation):
             opened: CursorReply = CursorOperation.result(self, reply, address)
         except ProtocolError:  # the reply is malformed, or reports an error
             return None
-        return opened if opened.cursor_id else None
+        return opened if opened.cursor_id and self.opens_cursor else None
 
     def late_cursor(self, body: Buffer, address: Address) -> CursorReply | None:
-        return self.orphaned_cursor(self.decode(body), address)
+        return self.orphaned_cursor(self.decode(body), address) if self.opens_cursor else None
 
     def pinned(self, result: Result, pin: PinnedConnection) -> Result:
         return result._replace(pin=pin)
@@ -133,7 +131,7 @@ class CursorOperation(Operation):
 
 
 class Find(CursorOperation):
-    """`find` command. `fields` are the optional fields of the command, with the server's field names."""
+    """`find` command. `fields` contains the optional fields of the command."""
 
     name = "find"
     takes_read_concern = True
@@ -168,7 +166,7 @@ class ExhaustFind(Find):
     def command(self, hello: Hello) -> DocumentDict:
         """Return the command, or raise InvalidOperation if the mongos is too old.
 
-        Behind a load balancer, another mongos may be newer. With an old mongos, the cursor sends normal `getMore`s.
+        Skip the check behind a load balancer. On an old mongos, the cursor sends normal `getMore`s.
         """
         too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
         if too_old and hello.service_id is None:
@@ -194,3 +192,100 @@ class FindOne(Find):
         batch = self._checked(reply, address).batch
         documents = batch.decode_run() if isinstance(batch, Batch) else batch
         return documents[0] if documents else None
+
+
+class GetMore(CursorOperation):
+    """`getMore` command. `max_time_ms` limits the wait for documents of a tailable cursor."""
+
+    name = "getMore"
+    retryable = False
+    opens_cursor = False  # the object that sent the command owns the cursor
+    takes_max_time = False
+    waits_for_documents = True
+    batch_field = "nextBatch"
+
+    def __init__(
+        self,
+        context: OperationContext,
+        cursor_id: int,
+        address: Address,
+        pin: PinnedConnection | None,
+        *,
+        batch_size: int = 0,
+        max_time_ms: int | None = None,
+        comment: Value = None,
+        raw: bool = False,
+    ) -> None:
+        super().__init__(context, raw=raw)
+        self.address = address
+        self.pin = pin
+        self.cursor_id = cursor_id
+        self.batch_size = batch_size
+        self.max_time_ms = max_time_ms
+        self.comment = comment
+        self.wire_version = 0  # maximum wire version of the server, from the method `command`
+
+    def command(self, hello: Hello) -> DocumentDict:
+        self.wire_version = hello.max_wire_version
+        command: DocumentDict = {"getMore": bson.Int64(self.cursor_id), "collection": self.context.collection}
+        if self.batch_size:
+            command["batchSize"] = self.batch_size
+        if self.max_time_ms is not None:
+            command["maxTimeMS"] = self.max_time_ms
+        if self.comment is not None and hello.max_wire_version >= wire_versions.GET_MORE_COMMENT:
+            command["comment"] = self.comment
+        return command
+
+
+class GetMoreAhead(GetMore):
+    """`getMore` command of a driver greenlet that reads ahead."""
+
+    in_background = True
+
+    address: Address
+    size: int  # the size of the reply in bytes
+
+    def decode(self, body: Buffer) -> DocumentDict:
+        self.size = len(body)
+        return super().decode(body)
+
+    def next_get_more(self, reply: CursorReply) -> GetMoreAhead:
+        """Return the `getMore` command after a `reply` to this command."""
+        context = context_of(reply.namespace, self.decoding)
+        return GetMoreAhead(context, reply.cursor_id, reply.address, self.pin, comment=self.comment, raw=self.raw)
+
+
+class ExhaustGetMore(GetMore):
+    """`getMore` command of an exhaust cursor.
+
+    After the first `getMore`, the server streams all batches. For a further `getMore`, the connection sends no
+    message, and receives the next message as the reply.
+    """
+
+    def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
+        return encode_op_msg(request_id, flags | EXHAUST_ALLOWED, body)
+
+
+class KillCursors(Operation):
+    """`killCursors` command for cursors of one server, with their pinned connection `pin`."""
+
+    name = "killCursors"
+    retries_overload = False
+    waits_for_server = False
+
+    def __init__(
+        self, context: OperationContext, cursor_ids: list[int], address: Address, pin: PinnedConnection | None
+    ) -> None:
+        super().__init__(context)
+        self.cursor_ids = cursor_ids
+        self.address = address
+        self.pin = pin
+
+    def command(self, hello: Hello) -> DocumentDict:
+        return {"killCursors": self.context.collection, "cursors": [bson.Int64(each) for each in self.cursor_ids]}
+
+
+def context_of(namespace: str, codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS) -> OperationContext:
+    """Return the context for `getMore` and `killCursors` commands of a cursor with this namespace."""
+    database, _, collection = namespace.partition(".")
+    return OperationContext(database, collection, codec_options)

@@ -1,4 +1,4 @@
-"""Names of indexes, and the conversion of index descriptions to the form of the public API."""
+"""Names of indexes, and the conversion of index descriptions for the application."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gmongo.wire.reply_schema import DOCUMENT, DOCUMENTS, TEXT, unexpected
 
 
 def name_of(index_or_name: str | KeyOrList) -> str:
-    """Return the name of an index. If `index_or_name` consists of keys, return the default name for the keys."""
+    """Return the name of an index. For the keys of an index, return the default name for the keys."""
     return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name, "index_or_name")
 
 
 def names_created(reply: Document, count: int) -> list[str]:
-    """Return the `count` index names in the reply to ``createSearchIndexes``."""
+    """Return the index names in the reply to ``createSearchIndexes``, which created `count` indexes."""
     created = required_field(reply, "indexesCreated", DOCUMENTS)
     if len(created) != count:
         raise unexpected("indexesCreated of a reply", f"a list of {count} documents", created)
@@ -24,7 +24,7 @@ def names_created(reply: Document, count: int) -> list[str]:
 
 
 def index_information(listed: Iterable[Document]) -> dict[str, DocumentDict]:
-    """Return the options of each index by its name. The option ``key`` is a list of ``(field, direction)`` pairs."""
+    """Return the options of each index, with the key as a list of ``(field, direction)`` pairs."""
     indexes: dict[str, DocumentDict] = {}
     for index in listed:
         options = dict(index)

@@ -1,4 +1,4 @@
-"""Conversion of index keys, sort orders, hints and projections of the public API to the form of commands."""
+"""Conversion of index keys, sort orders, hints and projections to the form of commands."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def index_list(
 ) -> list[tuple[str, Direction]]:
     """Return index keys or a sort order as a list of ``(field, direction)`` pairs. The default direction is ascending.
 
-    Only a single field name may have a `direction`. `option` is the name of the option for error messages.
+    Only a single field name may have a `direction`. Error messages contain the parameter name `option`.
     """
     if direction is not None or isinstance(keys, str):
         return [_checked_pair(keys, ASCENDING if direction is None else direction, option)]
     if isinstance(keys, Mapping):
         pairs = [_checked_pair(name, value, option) for name, value in keys.items()]
     elif isinstance(keys, (list, tuple, ItemsView)):
-        pairs = [_pair(item, option) for item in keys]
+        pairs = [_parse_pair(item, option) for item in keys]
     else:
         raise TypeError(f"{option} must be a string, a list of (name, direction) pairs or a mapping, not {short(keys)}")
     if not pairs:
@@ -42,12 +42,12 @@ def index_list(
 
 
 def index_document(keys: KeyOrList, option: str = "keys") -> dict[str, Direction]:
-    """Return index keys or a sort order as a document, the form for ``createIndexes``, ``sort`` and ``hint``."""
+    """Return index keys or a sort order as a document for ``createIndexes``, ``sort`` and ``hint``."""
     return dict(index_list(keys, option=option))
 
 
 def sort_document(sort: KeyOrList) -> dict[str, Direction]:
-    """Return a sort order as a document. A single field name is not allowed."""
+    """Return a sort order as a document. Raise TypeError for a single field name."""
     if isinstance(sort, str):
         raise TypeError(f"sort must be a mapping or a list of (field, direction) pairs, not {short(sort)}")
     return index_document(sort, "sort")
@@ -59,7 +59,7 @@ def index_name(keys: KeyOrList, option: str = "keys") -> str:
 
 
 def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "projection") -> Document:
-    """Return a projection as a document: the field names with the value 1, or an unchanged mapping."""
+    """Return a mapping unchanged, or a list of field names as a projection."""
     if isinstance(fields, Mapping):
         return fields
     if isinstance(fields, (str, bytes)) or not isinstance(fields, (Sequence, Set)):
@@ -70,7 +70,7 @@ def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "
     return dict.fromkeys(fields, 1)
 
 
-def _pair(item: object, option: str) -> tuple[str, Direction]:
+def _parse_pair(item: object, option: str) -> tuple[str, Direction]:
     if isinstance(item, str):
         return item, ASCENDING
     if not isinstance(item, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Write models, index models, and the checks of their arguments. Other modules build the commands."""
+"""Write models, index models, and the checks of their arguments."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Document, DocumentDict, Value, plain
+from gmongo._parameter_docs import describes_parameters
 from gmongo._truncated_repr import short
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.operations.keys import KeyOrList, index_document, index_list, index_name, sort_document
@@ -18,6 +19,16 @@ Update: TypeAlias = Document | Sequence[Document]
 Hint: TypeAlias = KeyOrList | None
 CollationIn: TypeAlias = Collation | Document | None
 
+_PARAMETERS = """
+:param filter: a query; ``{}`` matches every document.
+:param update: operators such as ``{"$set": {"a": 1}}``, or a list of stages. The bulk write checks the operators.
+:param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
+:param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+:param array_filters: conditions for array elements, which the update names as ``$[name]``; None by default.
+:param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
+:param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
+:param sort: the order that determines the first match: a list or a mapping (MongoDB 8.0). None by default.
+"""
 _BULK_OPTIONS = ("collation", "array_filters", "hint", "sort")
 
 
@@ -34,7 +45,7 @@ class ReturnDocument:
 
 
 class _Model:
-    """Base class of models, with equality and ``repr``. `_fields` has the names of the constructor's parameters.
+    """Base class of models. `_fields` contains the parameter names of the constructor.
 
     In-memory databases such as mongomock call `_add_to_bulk`, and read PyMongo's private attributes, such as `_filter`.
     """
@@ -63,13 +74,13 @@ class _Model:
         return f"{type(self).__name__}({shown})"
 
 
+@describes_parameters(_PARAMETERS)
 class InsertOne(_Model, Generic[DocumentType]):
     """Insert operation for one document.
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param document: the document. The bulk write checks the type, and adds a missing ``_id``.
-    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
+    :param document: the document. The bulk write checks its type, and adds a missing ``_id``.
     :raises TypeError: `namespace` is not a string.
     :raises ValueError: `namespace` has no dot.
     """
@@ -104,15 +115,13 @@ class _Delete(_Model):
         bulk.add_delete(self.filter, self._limit, **self._options())
 
 
+@describes_parameters(_PARAMETERS)
 class DeleteOne(_Delete):
     """Delete operation for the first document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param filter: a query; ``{}`` matches every document.
-    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
     :param hint: an index name, or the keys as for ``create_index`` (MongoDB 4.4); None (the default) sets no hint.
-    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -121,15 +130,13 @@ class DeleteOne(_Delete):
     _limit = 1
 
 
+@describes_parameters(_PARAMETERS)
 class DeleteMany(_Delete):
     """Delete operation for every document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param filter: a query; ``{}`` matches every document.
-    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
     :param hint: an index name, or the keys as for ``create_index`` (MongoDB 4.4); None (the default) sets no hint.
-    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -138,18 +145,13 @@ class DeleteMany(_Delete):
     _limit = 0
 
 
+@describes_parameters(_PARAMETERS)
 class ReplaceOne(_Model, Generic[DocumentType]):
     """Replace operation for the first document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param filter: a query; ``{}`` matches every document.
     :param replacement: the new document. The bulk write checks that no update operator is the first field.
-    :param upsert: True inserts the replacement if no document matches; None uses the server's default, which is False.
-    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
-    :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
-    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
-    :param sort: the order that determines the first match: a list or a mapping (MongoDB 8.0). None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -209,18 +211,12 @@ class _Update(_Model):
         bulk.add_update(self.filter, self.update, self._multi, bool(self.upsert), **self._options())
 
 
+@describes_parameters(_PARAMETERS)
 class UpdateMany(_Update):
     """Update operation for every document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param filter: a query; ``{}`` matches every document.
-    :param update: operators such as ``{"$set": {"a": 1}}``, or a list of stages. The bulk write checks the operators.
-    :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
-    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
-    :param array_filters: conditions for array elements, which the update names as ``$[name]``; None by default.
-    :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
-    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -230,19 +226,12 @@ class UpdateMany(_Update):
     _multi = True
 
 
+@describes_parameters(_PARAMETERS)
 class UpdateOne(_Update):
     """Update operation for the first document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param filter: a query; ``{}`` matches every document.
-    :param update: operators such as ``{"$set": {"a": 1}}``, or a list of stages. The bulk write checks the operators.
-    :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
-    :param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
-    :param array_filters: conditions for array elements, which the update names as ``$[name]``; None by default.
-    :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
-    :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
-    :param sort: the order that determines the first match: a list or a mapping (MongoDB 8.0). None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -270,9 +259,21 @@ WriteModel: TypeAlias = (
     InsertOne[DocumentType] | ReplaceOne[DocumentType] | UpdateOne | UpdateMany | DeleteOne | DeleteMany
 )
 """Any write model of ``bulk_write``."""
+WRITE_MODELS = (InsertOne, ReplaceOne, UpdateOne, UpdateMany, DeleteOne, DeleteMany)
 
 
-class IndexModel(_Model):
+class _IndexModel(_Model):
+    _fields = ("document",)
+    __slots__ = ("_document",)
+    _document: DocumentDict
+
+    @property
+    def document(self) -> DocumentDict:
+        """The index specification, in the form of the command that creates the index."""
+        return self._document
+
+
+class IndexModel(_IndexModel):
     """Definition of an index, for :meth:`Collection.create_indexes <gmongo.collection.Collection.create_indexes>`.
 
         >>> IndexModel([("place", "2dsphere"), ("created", -1)], sparse=True).document
@@ -287,29 +288,23 @@ class IndexModel(_Model):
     :raises ValueError: `keys` is empty.
     """
 
-    _fields = ("document",)
-    __slots__ = ("_document",)
+    __slots__ = ()
 
     def __init__(self, keys: KeyOrList, **kwargs: Value) -> None:
         pairs = index_list(keys)
         collation = validate_collation_or_none(kwargs.pop("collation", None))
         if kwargs.get("name") is None:
             kwargs["name"] = index_name(pairs)
-        self._document: DocumentDict = {**kwargs, "key": index_document(pairs)}
+        self._document = {**kwargs, "key": index_document(pairs)}
         if collation is not None:
             self._document["collation"] = collation
 
-    @property
-    def document(self) -> DocumentDict:
-        """The index specification, in the form of ``createIndexes``."""
-        return self._document
-
     def __repr__(self) -> str:
         options = {name: value for name, value in self._document.items() if name != "key"}
-        return f"IndexModel({self._document['key']!r}{_arguments(options)})"
+        return f"IndexModel({self._document['key']!r}{_format_arguments(options)})"
 
 
-class SearchIndexModel(_Model):
+class SearchIndexModel(_IndexModel):
     """Definition of an Atlas Search index.
 
     :meth:`Collection.create_search_indexes <gmongo.collection.Collection.create_search_indexes>` creates the index.
@@ -319,35 +314,29 @@ class SearchIndexModel(_Model):
     :param definition: the definition of the index, such as ``{"mappings": {"dynamic": True}}``.
     :param name: the name of the index; None lets the server choose ``"default"``.
     :param type: ``"search"`` or ``"vectorSearch"``; None lets the server choose ``"search"``.
-    :param kwargs: further fields of the specification.
+    :param kwargs: further fields of the index specification.
     :raises TypeError: `definition` is not a mapping.
     """
 
-    _fields = ("document",)
-    __slots__ = ("_document",)
+    __slots__ = ()
 
     def __init__(self, definition: Document, name: str | None = None, type: str | None = None, **kwargs: Value) -> None:
-        self._document: DocumentDict = {} if name is None else {"name": name}
+        self._document = {} if name is None else {"name": name}
         self._document["definition"] = checked_mapping("definition", definition)
         if type is not None:
             self._document["type"] = type
         self._document.update(kwargs)
 
-    @property
-    def document(self) -> DocumentDict:
-        """The index specification, in the form of ``createSearchIndexes``."""
-        return self._document
-
     def __repr__(self) -> str:
-        return f"SearchIndexModel({_arguments(self._document).removeprefix(', ')})"
+        return f"SearchIndexModel({_format_arguments(self._document).removeprefix(', ')})"
 
 
-def _arguments(options: Document) -> str:
+def _format_arguments(options: Document) -> str:
     return "".join(f", {name}={value!r}" for name, value in options.items())
 
 
 def checked_mapping(option: str, value: Document) -> Document:
-    """Return `value` if it is a dict, or a copy as a dict. Raise TypeError if `value` is not a mapping."""
+    """Return a dict unchanged, or a copy of a mapping as a dict. Raise TypeError for another value."""
     if isinstance(value, dict):
         return value
     check_is_mapping(option, value)
@@ -357,7 +346,7 @@ def checked_mapping(option: str, value: Document) -> Document:
 
 def check_is_mapping(option: str, value: object) -> None:
     """Raise TypeError, with the name of the option, if `value` is not a mapping."""
-    # `dict` comes first, because this check is faster than the check for `Mapping`
+    # The check for `dict` comes first, because the check for `Mapping` is slower.
     if not isinstance(value, (dict, Mapping)):
         raise TypeError(f"{option} must be a mapping such as a dict, not {short(value)}")
 
@@ -374,16 +363,16 @@ def checked_update(update: Update) -> Update:
 
 
 def checked_replacement(replacement: Document) -> Document:
-    """Check that `replacement` is a mapping that does not begin with an update operator, and return `replacement`."""
+    """Check that `replacement` does not begin with an update operator, and return `replacement`."""
     replacement = checked_mapping("replacement", replacement)
-    # Do not check a raw document, because a read of its first field name would decode the whole document.
+    # Do not check a raw document, because the check would decode the whole document.
     if not isinstance(replacement, RawBSONDocument) and replacement and _begins_with_operator(replacement):
         raise ValueError(f"replacement must not begin with an update operator, was {short(replacement)}")
     return replacement
 
 
 def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> Value:
-    """Check and return the update or replacement of a model."""
+    """Return the update or replacement of a write model, or raise an error for an invalid value."""
     return checked_replacement(model.replacement) if isinstance(model, ReplaceOne) else checked_update(model.update)
 
 
@@ -395,7 +384,7 @@ def checked_array_filters(filters: Sequence[Document] | None) -> Sequence[Docume
 
 
 def checked_hint(hint: Hint) -> str | DocumentDict | None:
-    """Return a hint in the form that commands use: the name of an index, or a document with the keys of an index."""
+    """Return a hint for a command: the name of an index, or a document with the keys of an index."""
     return hint if hint is None or isinstance(hint, str) else index_document(hint, "hint")
 
 

@@ -1,4 +1,4 @@
-"""Operations for complete commands: commands of the application, and administrative commands of the driver."""
+"""Operations for commands of the application, and for administrative commands of the driver."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from gmongo.wire.reply_schema import OWN_FIELDS
 
 # Command fields with secrets, whose values the driver removes from the reply to a sensitive command.
 _SECRET_FIELDS = ("pwd", "payload", "key")
-# Command name -> operation name in the API specifications. The first field of these commands has the collection name.
+# Operation names in the API specifications for commands whose first field contains the collection name.
 _TITLES = {"create": "createCollection", "drop": "dropCollection"}
 
 
 class RunCommand(Operation):
-    """Operation that sends a command of the caller, whose first field has the command name."""
+    """Operation that sends a complete command, whose first field is the command name."""
 
     is_generic = True
     title = "runCommand"
@@ -45,7 +45,7 @@ class RunCommand(Operation):
         options = self.context.codec_options
         reply: DocumentDict = bson.decode(body, options)
         if options is not DEFAULT_CODEC_OPTIONS and options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
-            # The driver needs its own fields without custom types, and therefore decodes these fields again.
+            # Decode the fields that the driver reads again, without custom types.
             plain_reply = bson.decode(body)
             if isinstance(reply, MutableMapping):
                 reply.update((name, plain_reply[name]) for name in OWN_FIELDS & plain_reply.keys())
@@ -55,7 +55,7 @@ class RunCommand(Operation):
 
 
 class _OwnCommand(RunCommand):
-    """Administrative command of the driver. The title is the name in the API specifications."""
+    """Administrative command of the driver, with the operation name of the API specifications."""
 
     is_generic = False
 
@@ -67,9 +67,12 @@ class _OwnCommand(RunCommand):
     def collection(self) -> str:
         return str(self._command[self.name]) if self.name in _TITLES else super().collection
 
+    def decode(self, body: Buffer) -> DocumentDict:
+        return bson.decode(body, PLAIN_REPLY)
+
 
 class WriteCommand(_OwnCommand):
-    """Command that changes the schema. The command has a write concern. Network errors cause no retry."""
+    """Command that changes the schema, with a write concern and without retries."""
 
     is_write = True
     takes_write_concern = True
@@ -78,9 +81,6 @@ class WriteCommand(_OwnCommand):
     def __init__(self, context: OperationContext, command: Document) -> None:
         super().__init__(context, command)
         self.takes_session = context.write_concern is None or context.write_concern.get("w") != 0
-
-    def decode(self, body: Buffer) -> DocumentDict:
-        return bson.decode(body, PLAIN_REPLY)
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
         raise_write_concern_error(reply)
@@ -92,25 +92,23 @@ class ReadCommand(_OwnCommand):
 
     retryable = True
 
-    def decode(self, body: Buffer) -> DocumentDict:
-        return bson.decode(body, PLAIN_REPLY)
-
 
 class Explain(_OwnCommand):
     """Retryable `explain` command."""
 
     retryable = True
+    decode = RunCommand.decode
 
 
 class ExplainedQuery(Explain):
-    """`explain` command for a legacy query with ``$explain``. The result is a cursor over the query plan."""
+    """`explain` command for a legacy query, whose result is a cursor over the query plan."""
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
         return CursorReply(0, "", [reply], address, {"cursor": {}})
 
 
 class CursorCommand(CursorOperation):
-    """Operation that sends a command of the caller. The reply to the command contains a cursor."""
+    """Operation that sends a complete command. The reply to the command contains a cursor."""
 
     def __init__(self, context: OperationContext, command: Document, decoding: CodecOptions[Value]) -> None:
         super().__init__(context, decoding)

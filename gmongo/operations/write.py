@@ -1,4 +1,4 @@
-"""The `insert`, `update` and `delete` commands, whose statements are a document sequence of the OP_MSG message."""
+"""The `insert`, `update` and `delete` commands, whose statements are a document sequence."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _IDENTIFIERS = {kind: name.encode() + b"\x00" for kind, name in _SEQUENCES.items()}
 # Fields that an unacknowledged write must not have, because the server would not report their errors.
 _NEED_A_REPLY = ("collation", "arrayFilters")
-# Fields that older servers reject, without a reply to an unacknowledged write: (command, field, minimum wire version,
-# release with this wire version).
+# Fields that older servers reject, even without a reply. Each row contains the command, the field, the minimum wire
+# version and the server release.
 _NEED_A_RELEASE = (
     ("update", "sort", wire_versions.SORT_OF_UPDATES, "8.0"),
     ("delete", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),
@@ -40,17 +40,17 @@ _BYTES_BETWEEN_TURNS = 16 * 1024
 
 
 class Statements:
-    """Remaining statements of an insert, update or delete (`kind`). Each batch encodes the next statements."""
+    """Remaining statements of a write, whose `kind` is `insert`, `update` or `delete`."""
 
     def __init__(self, kind: str, documents: Iterable[Document], codec_options: CodecOptions[Value]) -> None:
         self.kind = kind
         self._documents: Iterator[Document] = iter(documents)
         self._codec_options = codec_options
         self.has_reply = True  # True if the server will reply to the next message
-        self._ahead: tuple[Document, bytes] | None = None  # an encoded statement that did not fit into the last message
+        self._ahead: tuple[Document, bytes] | None = None  # an encoded statement for the next message
 
     def take(self, hello: Hello) -> tuple[list[Document], list[bytes]]:
-        """Remove the statements that fit into one message, and return these statements and their encoded forms."""
+        """Remove and return the statements that fit into one message, and their encoded forms."""
         taken: list[Document] = []
         encoded: list[bytes] = []
         room = hello.max_batch_size - sizes.COMMAND_OVERHEAD
@@ -77,14 +77,14 @@ class Statements:
         codec_options = self._codec_options
         for document in self._documents:
             body = bson.encode(document if isinstance(document, dict) else plain(document), False, codec_options)
-            # If the server sends no reply, it cannot report that a document is too large.
+            # Without a reply, the server cannot report that a document is too large.
             if not self.has_reply and len(body) > hello.max_bson_size:
                 raise _too_large_error(body, hello)
             yield document, body
 
 
 def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> None:
-    """Check the field names of an unacknowledged command or statement, because the server would not report errors."""
+    """Check the field names of an unacknowledged command, because the server reports no errors."""
     for name in _NEED_A_REPLY:
         if name in fields:
             raise needs_reply_error(name)
@@ -112,7 +112,7 @@ def _too_large_error(encoded: bytes, hello: Hello) -> DocumentTooLarge:
 
 
 class _Write(Operation):
-    """Base class of `insert`, `update` and `delete` commands. `taken` are the statements of the command."""
+    """Base class of `insert`, `update` and `delete` commands with the statements `taken`."""
 
     is_write = True
     takes_write_concern = True
@@ -139,15 +139,6 @@ class _Write(Operation):
     def command(self, hello: Hello) -> DocumentDict:
         return {self.name: self.context.collection, **self._fields}
 
-    def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
-        if self._encoded is None:
-            self._encoded = self.encode(hello)
-        return encode_op_msg(request_id, flags, body, ((_SEQUENCES[self.name], self._encoded),))
-
-    def encode(self, hello: Hello) -> list[bytes]:
-        """Return the encoded statements of the command. A batch first stores its statements in `taken`."""
-        raise NotImplementedError
-
     def decode(self, body: Buffer) -> DocumentDict:
         options = self.context.codec_options
         return bson.decode(body, PLAIN_REPLY if options is DEFAULT_CODEC_OPTIONS else reply_options(options))
@@ -162,11 +153,9 @@ class _Write(Operation):
 class WriteBatch(_Write):
     """One `insert`, `update` or `delete` command with as many statements as fit into one message.
 
-    For an unacknowledged bulk write, `unacknowledged_fields` has the field names of all commands and statements, keyed
-    by command name. For an acknowledged bulk write, `unacknowledged_fields` is empty.
+    For an unacknowledged bulk write, `unacknowledged_fields` contains the field names of all commands and statements,
+    keyed by command name. For an acknowledged bulk write, `unacknowledged_fields` is empty.
     """
-
-    __slots__ = ("_statements", "_unacknowledged_fields", "operation_id", "reply", "takes_write_concern")
 
     def __init__(
         self,
@@ -177,23 +166,27 @@ class WriteBatch(_Write):
         acknowledged: bool,
         retryable: bool,
         takes_session: bool,
-        takes_write_concern: bool,
         operation_id: int,
         unacknowledged_fields: Mapping[str, Container[str]],
     ) -> None:
         super().__init__(context, statements.kind, (), fields, acknowledged, retryable)
         self._unacknowledged_fields = unacknowledged_fields
-        self.takes_session = takes_session
-        self.takes_write_concern = takes_write_concern
+        # If a write has w=0 but needs a reply, its command has no session and no write concern.
+        self.takes_session, self.takes_write_concern = takes_session, takes_session == acknowledged
         self.operation_id = operation_id
         self._statements = statements
-        self.reply: DocumentDict | None = None  # last reply without an error, even if a later retry fails
+        self.reply: DocumentDict | None = None  # the last reply without an error
 
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
         if reply.get("ok"):
             self.reply = reply
         return reply
+
+    def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
+        if self._encoded is None:
+            self._encoded = self.encode(hello)
+        return encode_op_msg(request_id, flags, body, ((_SEQUENCES[self.name], self._encoded),))
 
     def encode(self, hello: Hello) -> list[bytes]:
         for kind, used in self._unacknowledged_fields.items():
@@ -206,7 +199,7 @@ class WriteBatch(_Write):
         return reply
 
     def free(self) -> None:
-        """Free the sent buffers in steps, because a single step for thousands of buffers takes milliseconds."""
+        """Free the sent buffers in steps, because thousands of buffers need milliseconds."""
         encoded, self._encoded = self._encoded, None
         work = LongWork()
         while encoded:
@@ -215,7 +208,7 @@ class WriteBatch(_Write):
 
 
 class SingleWrite(_Write):
-    """`insert`, `update` or `delete` command with one statement in `taken`. A write error raises an exception."""
+    """`insert`, `update` or `delete` command with one statement. A write error raises an exception."""
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         encoded = self._encoded = self._encoded or self.encode(hello)
@@ -257,7 +250,7 @@ def check_written(reply: Document, count: int) -> None:
 
 
 def ensure_id(document: Value) -> Value:
-    """Add a missing ``_id`` to `document`, and return the ``_id``. Do not read or change a raw document."""
+    """Add a missing ``_id`` to `document`, and return the ``_id``. Ignore a raw document."""
     if not isinstance(document, dict) and isinstance(document, bson.raw_bson.RawBSONDocument):
         return None
     if "_id" not in document:
@@ -290,5 +283,5 @@ def update_statement(
 
 
 def delete_statement(filter: Document, *, limit: int, collation: Document | None, hint: Value) -> DocumentDict:
-    """Return a statement for ``deletes`` of a `delete` command. `limit` is 1 for one document, 0 for all documents."""
+    """Return a statement of a `delete` command. The limit is 1 for one document, 0 for all documents."""
     return without_none({"q": filter, "limit": limit}, collation=collation, hint=hint)

@@ -131,7 +131,7 @@ def driver_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
         raised: list[PyMongoError] = []
         for name in errors:
             raised.append(ERROR_KINDS[name].make({"errorLabels": list(ERROR_KINDS[name].labels)}))
-            retry.failed(raised[-1], _attempt(setting))
+            retry.record_failure(raised[-1], _attempt(setting))
     shown = next(number for number, each in enumerate(raised) if each is retry.error)
     return Outcome(retry.delay, shown, policy.overload.bucket.tokens, _HERE in retry.failed_on, retry.maybe_executed)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import gevent
 
-from gmongo.execution.backpressure import TokenBucket
+from gmongo.execution.retry import TokenBucket
 from gmongo.testing import Deployment
 from tests.support import fail_points
 from tests.support.clients import Client

@@ -9,7 +9,7 @@ import pytest
 
 from gmongo import MongoClient, _clock
 from gmongo.errors import OperationFailure
-from gmongo.execution.backpressure import backoff
+from gmongo.execution.retry import backoff
 from gmongo.testing import Deployment
 from tests.execution.harness import fail
 from tests.support.clients import Client, Connect

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from gmongo.execution import retry
-from gmongo.execution.backpressure import TokenBucket
-from gmongo.execution.retry import Retry, RetryPolicy
+from gmongo.execution.retry import Retry, RetryPolicy, TokenBucket
 from tests.execution.every_decision import compare_decisions
 
 

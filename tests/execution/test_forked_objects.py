@@ -19,7 +19,7 @@ from tests.support.server import ScriptedServer, hold_reply
 
 
 def simulate_fork(client: Client) -> None:
-    for each in (client._topology, client._executor):
+    for each in (client._topology, client._executor.sessions):
         each.mark_forked()
 
 

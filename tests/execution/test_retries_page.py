@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gmongo import MongoClient
-from gmongo.execution.backpressure import BASE_BACKOFF, MAX_RETRIES, TokenBucket, backoff
+from gmongo.execution.retry import BASE_BACKOFF, MAX_RETRIES, TokenBucket, backoff
 from gmongo.testing import Deployment
 
 PAGE = (Path(__file__).parents[2] / "docs" / "retries.md").read_text("utf-8")

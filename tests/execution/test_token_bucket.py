@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, DuplicateKeyError, OperationFailure
-from gmongo.execution.backpressure import TokenBucket
+from gmongo.execution.retry import TokenBucket
 from gmongo.testing import Deployment
 from tests.execution.harness import fail, set_tokens, tokens_of
 from tests.support.clients import Client, Connect

@@ -110,7 +110,7 @@ def test_soak_detects_unreleased_pinned_connection(monkeypatch: pytest.MonkeyPat
         return False
 
     _kept: list[ServerCursor] = []
-    monkeypatch.setattr(ServerCursor, "_on_failure", keep_cursor)
+    monkeypatch.setattr(ServerCursor, "_handle_failure", keep_cursor)
     assert Soak("load-balanced", SEED, interrupts_per_step=500).run(500).violations
 
 

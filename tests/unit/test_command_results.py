@@ -111,22 +111,24 @@ def test_reauthentication_error_marks_session_dirty_or_interrupted(error: BaseEx
     with pytest.raises(type(error)):
         scenario.runner.run(scenario.attempt, scenario.connection)
     is_network = isinstance(error, AutoReconnect)
-    assert (session.dirty, session.interrupted.called) == (is_network, not is_network)
+    assert (session.dirty, session.record_interruption.called) == (is_network, not is_network)
     assert scenario.topology.handle_error.called is isinstance(error, AutoReconnect)
 
 
 @pytest.mark.parametrize("has_reply", [True, False])
 def test_command_event_has_duration_despite_unreadable_reply(monkeypatch: pytest.MonkeyPatch, has_reply: bool) -> None:
-    scenario = CommandScenario()
+    scenario = scenario_with_reply(acknowledged=has_reply)
     sent: Any = SimpleNamespace(started=1000.0)
+    scenario.runner._is_enabled = lambda: True
+    monkeypatch.setattr(scenario.runner, "_describe_command", Mock(return_value=sent))
     monkeypatch.setattr(_clock, "monotonic", lambda: 1007.0)
     if has_reply:
         scenario.events.monitored_reply.side_effect = failure = KeyError("x")
         with pytest.raises(KeyError):
-            scenario.runner._publish_end(sent, scenario.attempt.operation, {"ok": 1})
+            scenario.runner.run(scenario.attempt, scenario.connection)
         scenario.events.failed.assert_called_once_with(sent, 7.0, failure)
     else:
-        scenario.runner._publish_end(sent, scenario.attempt.operation, None)
+        scenario.runner.run(scenario.attempt, scenario.connection)
         scenario.events.succeeded.assert_called_once_with(sent, 7.0, {"ok": 1})
 
 

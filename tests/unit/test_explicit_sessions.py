@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 from bson import Timestamp
 
-from gmongo.execution.session_state import SessionState
+from gmongo.execution.sessions import SessionState
 
 
 def make_session(*, causal_consistency: bool = True) -> SessionState:
@@ -21,11 +21,11 @@ def test_cluster_time_and_operation_time_of_session_never_decrease() -> None:
     assert (session.cluster_time, session.operation_time, session.after_cluster_time) == (None, None, None)
     for seen, kept in ((5, 5), (4, 5), (6, 6)):
         time = {"clusterTime": Timestamp(seen, 0)}
-        session.observe({"$clusterTime": time, "operationTime": Timestamp(seen, 1)})
+        session.store_times({"$clusterTime": time, "operationTime": Timestamp(seen, 1)})
         assert session.cluster_time == {"clusterTime": Timestamp(kept, 0)}
         assert session.operation_time == Timestamp(kept, 1) == session.after_cluster_time
-    session.observe({"ok": 1})
+    session.store_times({"ok": 1})
     assert session.operation_time == Timestamp(6, 1)
     other = make_session(causal_consistency=False)
-    other.observe({"operationTime": Timestamp(6, 1)})
+    other.store_times({"operationTime": Timestamp(6, 1)})
     assert other.operation_time == Timestamp(6, 1) and other.after_cluster_time is None

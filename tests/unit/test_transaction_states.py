@@ -37,14 +37,14 @@ def test_commit_error_with_unknown_result_has_label_and_unpins_transaction(
     error = with_labels(copy(error), *labels)
     assert is_result_unknown(error) is result_is_unknown
     transaction = started_transaction()
-    transaction.sent()
+    transaction.record_command()
     transaction.begin_commit()
     pin = transaction.pin = Mock()
     transaction.pinned_address = ("h", 1)
-    transaction.commit_failed(error, is_overloaded)
+    transaction.record_failed_commit(error, is_overloaded)
     assert error.has_error_label(UNKNOWN) is result_is_unknown
     assert (transaction.pinned_address, transaction.pin) == ((None, None) if result_is_unknown else (("h", 1), pin))
-    assert ("w" in transaction.commit_write_concern) is not is_overloaded
+    assert ("w" in transaction.end_write_concern) is not is_overloaded
     if result_is_unknown:
         pin.release.assert_called_once_with(None)
         assert pin.connection.purpose is Purpose.CURSOR
@@ -52,7 +52,7 @@ def test_commit_error_with_unknown_result_has_label_and_unpins_transaction(
 
 @with_cases
 def test_network_error_of_operation_is_labelled_transient(error: PyMongoError, is_transient: bool) -> None:
-    Transaction.failed(error)
+    Transaction.label_error(error)
     assert error.has_error_label(TRANSIENT) is is_transient
 
 
@@ -65,13 +65,13 @@ def started_transaction(read_concern: Any = None, write_concern: Any = None) -> 
 def test_interrupted_commit_or_abort_restarts_unless_command_was_sent() -> None:
     for end in ("begin_commit", "begin_abort"):
         transaction = started_transaction()
-        transaction.sent()
+        transaction.record_command()
         assert getattr(transaction, end)() is True
         transaction.end_interrupted()
         assert transaction.state is State.IN_PROGRESS
         assert getattr(transaction, end)() is True
         ended = transaction.state
-        transaction.sent()
+        transaction.record_command()
         transaction.end_interrupted()
         assert transaction.state is ended
         transaction.start(transaction.settings)
@@ -82,7 +82,7 @@ def test_interrupted_commit_or_abort_restarts_unless_command_was_sent() -> None:
 @pytest.mark.parametrize("is_broken", [False, True])
 def test_abort_sends_nothing_if_pinned_connection_is_broken(is_broken: bool) -> None:
     transaction = started_transaction()
-    transaction.sent()
+    transaction.record_command()
     transaction.pin = Mock()
     transaction.pin.connection.error = AutoReconnect("x") if is_broken else None
     assert transaction.begin_abort() is not is_broken

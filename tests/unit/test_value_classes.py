@@ -37,10 +37,16 @@ MUTABLE = {
     "gmongo.encryption_options:StringOpts",
     "gmongo.execution.operation:OperationContext",
     "gmongo.stable_api.rules:Finding",
+    "gmongo.engines.client_bulk:ClientBulk",
     "gmongo.engines.collection_bulk:_Run",
+    "gmongo.engines.cursor_killer:CursorResources",
+    "gmongo.engines.read_ahead:ReadAhead",
+    "gmongo.engines.server_cursor:ServerCursor",
+    "gmongo.engines.transaction:_RetryLoop",
     "gmongo.events.delivery:_GreenletEvents",
-    "gmongo.execution.backpressure:BackpressurePolicy",
+    "gmongo.execution.retry:BackpressurePolicy",
     "gmongo.execution.operation_trace:OperationTrace",
+    "gmongo.execution.sessions:SessionState",
     "gmongo.execution.transaction:Transaction",
 }
 
