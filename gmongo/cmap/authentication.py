@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 class Authentication:
     """Authentication of one connection."""
 
-    __slots__ = ("_authenticator", "_connection", "_login", "_options")
-
     def __init__(self, connection: ServerConnection, options: ConnectionSettings, authenticator: Authenticator) -> None:
         self._connection = connection
         self._options = options

@@ -25,8 +25,6 @@ class ConnectTimeout:
     A connection attempt consists of the TCP connection to one address, the handshake and the authentication.
     """
 
-    __slots__ = ("_connection", "_limit", "seconds")
-
     def __init__(self, connection: ServerConnection, seconds: float | None, ref: bool) -> None:
         self.seconds = seconds
         self._connection = connection

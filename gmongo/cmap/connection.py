@@ -28,18 +28,6 @@ class Purpose(Enum):
 class Connection(ServerConnection):
     """Connection that belongs to a pool, with the data about its use."""
 
-    __slots__ = (
-        "checked_out_at",
-        "checked_out_by",
-        "established_in",
-        "generation",
-        "idle_since",
-        "last_command",
-        "late_reply",
-        "purpose",
-        "reply_is_due",
-    )
-
     def __init__(self, address: Address, socket_timeout: float | None = None) -> None:
         super().__init__(address, socket_timeout)
         self.generation = 0

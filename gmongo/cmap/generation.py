@@ -8,8 +8,6 @@ from bson.objectid import ObjectId
 class Generations:
     """Generation of a pool. Behind a load balancer, each service has its own generation and connection count."""
 
-    __slots__ = ("_services", "current")
-
     def __init__(self) -> None:
         self.current = 0
         self._services: dict[ObjectId, list[int]] = {}  # service ID -> [generation, number of connections]

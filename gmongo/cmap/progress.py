@@ -25,8 +25,6 @@ _CLOSED = (errno.ECONNRESET, errno.EPIPE)
 class Progress:
     """Current stage in the establishment of a connection, for error texts."""
 
-    __slots__ = ("_address", "_host", "_order", "_since", "peer", "race", "stage")
-
     def __init__(self, host: str, options: ConnectionSettings) -> None:
         self._host = host
         self._order = options.order

@@ -43,30 +43,6 @@ class ServerConnection:
     close the connection, because the next received bytes belong to the old reply.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_compressor",
-        "_interruption",
-        "_last_reply_id",
-        "_limit",
-        "_stream",
-        "_transport",
-        "address",
-        "authentication",
-        "error",
-        "hello",
-        "id",
-        "inherited",
-        "is_monitor",
-        "mid_message",
-        "progress",
-        "race",
-        "ref",
-        "service_id",
-        "socket_timeout",
-        "unanswered",
-    )
-
     def __init__(
         self, address: Address, socket_timeout: float | None = None, ref: bool = True, is_monitor: bool = False
     ) -> None:

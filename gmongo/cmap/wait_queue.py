@@ -89,8 +89,6 @@ class Waiter(Generic[Item]):
 class WaitQueue(Generic[Item]):
     """Waiters in order of arrival."""
 
-    __slots__ = ("_keep_alive", "waiters")
-
     def __init__(self) -> None:
         self._keep_alive: IWatcher | None = None  # timer that keeps the event loop alive
         self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # removals are fast at any position

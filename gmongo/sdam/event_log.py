@@ -28,8 +28,6 @@ class SdamEvent(NamedTuple):
 class EventLog:
     """Log of the last hundred SDAM events of one topology."""
 
-    __slots__ = ("events",)
-
     def __init__(self) -> None:
         self.events: deque[SdamEvent] = deque(maxlen=_KEPT)
 

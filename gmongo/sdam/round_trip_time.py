@@ -11,8 +11,6 @@ _SAMPLES_KEPT = 10
 class RoundTripTime:
     """Round trip times of one server in seconds."""
 
-    __slots__ = ("_average", "_recent")
-
     def __init__(self) -> None:
         self._average: float | None = None
         self._recent: deque[float] = deque(maxlen=_SAMPLES_KEPT)

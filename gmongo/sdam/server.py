@@ -10,8 +10,6 @@ from gmongo.wire.address import Address
 class Server:
     """Server of a topology. Behind a load balancer, the server has no monitor."""
 
-    __slots__ = ("address", "monitor", "pool", "supports_retryable_writes")
-
     def __init__(self, address: Address, pool: Pool, monitor: Monitor | None) -> None:
         self.address = address
         self.pool = pool

@@ -75,35 +75,6 @@ class ServerDescription:
     :param last_update_time: time of the hello or the error, as measured by :mod:`gmongo._clock`; None means now.
     """
 
-    __slots__ = (
-        "_address",
-        "_all_hosts",
-        "_cluster_time",
-        "_election_id",
-        "_error",
-        "_hello",
-        "_is_readable",
-        "_is_server_type_known",
-        "_is_writable",
-        "_last_update_time",
-        "_logical_session_timeout_minutes",
-        "_max_bson_size",
-        "_max_message_size",
-        "_max_wire_version",
-        "_max_write_batch_size",
-        "_me",
-        "_min_round_trip_time",
-        "_min_wire_version",
-        "_primary",
-        "_replica_set_name",
-        "_retryable_writes_supported",
-        "_round_trip_time",
-        "_server_type",
-        "_set_version",
-        "_tags",
-        "_topology_version",
-    )
-
     def __init__(
         self,
         address: Address,

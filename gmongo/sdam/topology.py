@@ -45,8 +45,6 @@ _GRACE = 10.0  # seconds for which operations in progress may continue after a c
 class _PoolOwner:
     """Forwards the callbacks of pools to the topology. A weak reference allows Python to free a deleted client."""
 
-    __slots__ = ("_topology",)
-
     def __init__(self, topology: Topology) -> None:
         self._topology = weakref.ref(topology)
 

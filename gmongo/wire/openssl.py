@@ -113,8 +113,6 @@ class OpenSslContext:
 class Peer:
     """Results of a TLS handshake with a server."""
 
-    __slots__ = ("check_name", "name", "refusal", "sent_certificate", "staple", "valid_until")
-
     def __init__(self, name: str, check_name: bool) -> None:
         self.name = name
         self.check_name = check_name
@@ -126,8 +124,6 @@ class Peer:
 
 class OpenSslObject:
     """TLS object with the methods and exceptions of ``ssl.SSLObject`` that a transport uses."""
-
-    __slots__ = ("_connection", "_incoming", "_may_have_more", "_outgoing", "peer")
 
     def __init__(
         self, connection: SSL.Connection, peer: Peer, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO

@@ -34,8 +34,6 @@ class AttemptsTimedOut(TransportError):
 class AddressOrder:
     """Order in which a :class:`Race` tries the addresses of a host. Addresses that failed come last."""
 
-    __slots__ = ("_failed",)
-
     def __init__(self) -> None:
         self._failed: dict[SocketAddress, None] = {}  # in the order of the failures
 

@@ -58,8 +58,6 @@ class Tls:
 class TlsTransport(Transport):
     """Connected stream socket with TLS."""
 
-    __slots__ = ("_chunk", "_context", "_engine", "_host", "_incoming", "_outgoing", "_tls")
-
     _waits_first = False
 
     def __init__(self, sock: _socket.socket, ref: bool, tls: Tls, host: str) -> None:

@@ -49,23 +49,6 @@ class Transport:
     `ref` is True if waiting on the socket keeps the event loop alive.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_end",
-        "_hub",
-        "_interruption",
-        "_large",
-        "_readable",
-        "_received_size",
-        "_socket",
-        "_start",
-        "_view",
-        "_waiting",
-        "_writable",
-        "max_message_size",
-        "out_of_step",
-    )
-
     # True if `_fill` waits for the socket before it receives. False in a subclass that may already have the bytes.
     _waits_first = True
 

@@ -25,8 +25,6 @@ class CertificateId(NamedTuple):
 class Request:
     """OCSP request about the status of a certificate. The request uses SHA-1, which all responders support."""
 
-    __slots__ = ("_certificate", "_extensions", "encoded", "id", "issuer")
-
     def __init__(self, certificate: x509.Certificate, issuer: x509.Certificate) -> None:
         self._certificate = certificate
         self._extensions = _extensions_of(certificate)

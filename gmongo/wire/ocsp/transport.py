@@ -29,8 +29,6 @@ class CheckedTls(Tls):
 class CheckedTransport(TlsTransport):
     """Connected stream socket with TLS from :mod:`gmongo.wire.openssl`."""
 
-    __slots__ = ()
-
     def shake_hands(self) -> None:
         super().shake_hands()
         try:
