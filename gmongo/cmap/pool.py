@@ -19,9 +19,8 @@ from gmongo._background import spawn_for
 from gmongo._documents import DocumentDict
 from gmongo._truncated_repr import decimal, milliseconds
 from gmongo.cmap.checked_out_report import checked_out_report
-from gmongo.cmap.connect_error_labels import label_connect_error
+from gmongo.cmap.connecting import label_connect_error
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.generation import Generations
 from gmongo.cmap.handshake import establish
 from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.cmap.pool_state import PoolState, StateMachine
@@ -64,6 +63,7 @@ class Pool:
         self.address = address
         self.options = options
         self.machine = StateMachine(address, options, connection_options, events)
+        self.generations = self.machine.generations
         self._connection_options = connection_options
         self._owner = owner
         self._events = events
@@ -85,12 +85,8 @@ class Pool:
     # The state
 
     @property
-    def generations(self) -> Generations:
-        return self.machine.generations
-
-    @property
     def generation(self) -> int:
-        return self.machine.generations.current
+        return self.generations.current
 
     @property
     def operation_count(self) -> int:

@@ -25,8 +25,7 @@ from gmongo.events.sdam import TopologyEvents
 from gmongo.sdam.hello_reply import HelloReply
 from gmongo.sdam.network_errors import is_network_error
 from gmongo.sdam.owned_monitor import OwnedMonitor
-from gmongo.sdam.round_trip_time import RoundTripTime
-from gmongo.sdam.rtt_monitor import RttMonitor
+from gmongo.sdam.rtt_monitor import RoundTripTime, RttMonitor
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY, TopologySettings
 from gmongo.wire.address import Address, address_text

@@ -8,9 +8,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from gmongo.cmap import authentication
-from gmongo.cmap.authentication import Authentication
+from gmongo.cmap import handshake
 from gmongo.cmap.connection import Connection
+from gmongo.cmap.handshake import Authentication
 
 
 class AuthenticationSetup:
@@ -33,7 +33,7 @@ def recorded_limits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         recorded.append(seconds)
         return Mock(__enter__=Mock(), __exit__=Mock(return_value=None))
 
-    monkeypatch.setattr(authentication, "interrupt_after", interrupt_after)
+    monkeypatch.setattr(handshake, "interrupt_after", interrupt_after)
     return recorded
 
 

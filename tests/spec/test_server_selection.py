@@ -12,7 +12,7 @@ from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
 from gmongo.monitoring import EventListeners
 from gmongo.read_preferences import make_read_preference, read_pref_mode_from_name
-from gmongo.sdam.round_trip_time import RoundTripTime
+from gmongo.sdam.rtt_monitor import RoundTripTime
 from gmongo.sdam.selection import WRITABLE, in_latency_window, suitable_servers
 from gmongo.sdam.server_description import ServerDescription, parse_address
 from gmongo.sdam.server_selector import less_busy_of_two

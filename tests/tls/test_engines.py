@@ -24,7 +24,7 @@ from OpenSSL import crypto
 from gmongo import _clock
 from gmongo._tls import tls_of
 from gmongo.wire import openssl
-from gmongo.wire.ocsp.transport import CheckedTransport
+from gmongo.wire.ocsp.verifier import CheckedTransport
 from gmongo.wire.openssl import OpenSslContext, Session, Trust
 from gmongo.wire.tls import TlsTransport, reason
 from gmongo.wire.transport import TransportError

@@ -23,7 +23,7 @@ from gmongo._tls import tls_of
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.wire.ocsp.fetch import Fetch
-from gmongo.wire.ocsp.request import Request
+from gmongo.wire.ocsp.messages import Request
 from gmongo.wire.ocsp.verifier import Verifier
 from gmongo.wire.openssl import _name_mismatch
 from gmongo.wire.transport import TransportError
@@ -165,7 +165,7 @@ def test_malformed_stapled_response_raises_transport_error(authority, staple, me
 
 def test_stapled_response_with_weak_signature_raises_transport_error(authority, monkeypatch):
     # Current libraries refuse to sign with weak hashes, so let the driver count a strong hash as weak.
-    monkeypatch.setattr("gmongo.wire.ocsp.response._TOO_WEAK", (hashes.SHA256,))
+    monkeypatch.setattr("gmongo.wire.ocsp.messages._TOO_WEAK", (hashes.SHA256,))
     certified = authority.server()
     with pytest.raises(TransportError, match="signed with sha256, which is too weak"):
         check_without_server(authority, certified, authority.response(certified))

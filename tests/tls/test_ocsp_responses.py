@@ -17,9 +17,8 @@ from cryptography.hazmat.primitives import hashes
 
 from gmongo import _clock
 from gmongo.wire.ocsp import fetch
-from gmongo.wire.ocsp import response as responses
-from gmongo.wire.ocsp.request import Request
-from gmongo.wire.ocsp.response import NoResponse, Response, parse_response
+from gmongo.wire.ocsp import messages as responses
+from gmongo.wire.ocsp.messages import NoResponse, Request, Response, parse_response
 from gmongo.wire.ocsp.verifier import Verifier
 from gmongo.wire.transport import TransportError
 from tests.support.cases import with_cases
