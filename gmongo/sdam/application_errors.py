@@ -40,9 +40,6 @@ class ErrorAction(Enum):
     UNKNOWN_CLEAR_AND_CANCEL = "mark the server Unknown, clear its pool and cancel the check in progress"
 
 
-_CLEARS = (ErrorAction.UNKNOWN_AND_CLEAR, ErrorAction.UNKNOWN_CLEAR_AND_CANCEL)
-
-
 def error_action(error: BaseException, during_handshake: bool, max_wire_version: int) -> ErrorAction:
     """Return the action by which the topology must handle an error. `max_wire_version` is 0 before the hello."""
     if isinstance(error, PoolClearedError):
@@ -98,24 +95,16 @@ def handle_error(topology: ErrorTarget, connection: Connection, error: BaseExcep
         return
     wire_version = connection.hello.max_wire_version if connection.handshake_done else 0
     action = error_action(error, during_handshake, wire_version)
-    if not topology.settings.load_balanced:
-        if action is not ErrorAction.NOTHING:
-            _mark_unknown(topology, current, server, error, action, during_handshake)
-    elif connection.service_id is not None and action in _CLEARS:  # no service ID is known before the hello
-        server.pool.clear(without_frames(error), connection.service_id)
-
-
-def _mark_unknown(
-    topology: ErrorTarget,
-    current: ServerDescription,
-    server: Server,
-    error: BaseException,
-    action: ErrorAction,
-    during_handshake: bool,
-) -> None:
+    if action is ErrorAction.NOTHING:
+        return
     # store no traceback, because the description keeps the error while the server is Unknown
     cause = without_frames(error)
-    topology.apply(current.to_unknown(cause), None if action is ErrorAction.UNKNOWN else cause)
+    clears = action is not ErrorAction.UNKNOWN
+    if topology.settings.load_balanced:
+        if clears and connection.service_id is not None:  # no service ID is known before the hello
+            server.pool.clear(cause, connection.service_id)
+        return
+    topology.apply(current.to_unknown(cause), cause if clears else None)
     if action is ErrorAction.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
         server.monitor.cancel_check()
     if during_handshake or action is not ErrorAction.UNKNOWN_CLEAR_AND_CANCEL:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from operator import attrgetter
 from typing import Any
@@ -21,8 +21,11 @@ _READABLE = _WRITABLE | {SERVER_TYPE.RSSecondary}
 # Servers of these types support retryable writes if they support sessions.
 _RETRYABLE = frozenset({SERVER_TYPE.Mongos, SERVER_TYPE.RSPrimary})
 _EPOCH = datetime(1970, 1, 1)
-_NO_HOSTS: frozenset[Address] = frozenset()
-_NO_TAGS: Document = {}
+_compared_attributes = attrgetter(
+    *("address", "server_type", "min_wire_version", "max_wire_version", "me", "all_hosts", "tags"),
+    *("replica_set_name", "set_version", "election_id", "primary", "logical_session_timeout_minutes"),
+    "topology_version",
+)
 
 
 def server_type_of(hello: Document) -> int:
@@ -50,14 +53,14 @@ def _member_type_of(hello: Document) -> int:
     return SERVER_TYPE.RSOther
 
 
-def _addresses(hello: Document) -> Iterator[Address]:
-    for field in ("hosts", "passives", "arbiters"):
-        yield from map(parse_address, hello.get(field, ()))
-
-
 def read_only(name: str, doc: str) -> Any:
     """Return a read-only property that returns the attribute `name` without a call of a Python function."""
     return property(attrgetter(name), doc=doc)
+
+
+def _hello_field(name: str, doc: str, default: object = None) -> Any:
+    """Return a read-only property that returns the field `name` of the hello reply, or `default` without this field."""
+    return property(lambda description: description._hello.get(name, default), doc=doc)
 
 
 class ServerDescription:
@@ -98,45 +101,38 @@ class ServerDescription:
         self._is_writable = kind in _WRITABLE
         self._is_readable = kind in _READABLE
         self._last_update_time = _clock.monotonic() if last_update_time is None else last_update_time
-        get = hello.get
-        self._topology_version = topology_version or get("topologyVersion")
-        self._all_hosts = frozenset(_addresses(hello)) if hello else _NO_HOSTS
-        self._tags: Document = get("tags", _NO_TAGS)
-        self._replica_set_name = get("setName")
-        primary, me = get("primary"), get("me")
+        self._topology_version = topology_version or hello.get("topologyVersion")
+        lists = (hello.get(field, ()) for field in ("hosts", "passives", "arbiters"))
+        self._all_hosts = frozenset(parse_address(host) for hosts in lists for host in hosts)
+        primary, me = hello.get("primary"), hello.get("me")
         self._primary = parse_address(primary) if primary else None
         self._me = parse_address(me) if me else None
-        self._set_version = get("setVersion")
-        self._election_id = get("electionId")
-        self._max_bson_size = get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
-        self._max_message_size = get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
-        self._max_write_batch_size = get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
-        self._min_wire_version = get("minWireVersion", 0)
-        self._max_wire_version = get("maxWireVersion", 0)
-        self._logical_session_timeout_minutes = get("logicalSessionTimeoutMinutes")
-        self._cluster_time = get("$clusterTime")
-        has_sessions = self._logical_session_timeout_minutes is not None
+        has_sessions = hello.get("logicalSessionTimeoutMinutes") is not None
         self._retryable_writes_supported = kind == SERVER_TYPE.LoadBalancer or (has_sessions and kind in _RETRYABLE)
 
     address: Address = read_only("_address", "Host and port.")
     server_type: int = read_only("_server_type", "One of :data:`~gmongo.server_type.SERVER_TYPE`.")
     all_hosts: frozenset[Address] = read_only("_all_hosts", "Members in the hello reply: hosts, passives and arbiters.")
-    tags: Document = read_only("_tags", "Tags of the member.")
-    replica_set_name: str | None = read_only("_replica_set_name", "Name of the replica set of the server.")
+    tags: Document = _hello_field("tags", "Tags of the member.", {})
+    replica_set_name: str | None = _hello_field("setName", "Name of the replica set of the server.")
     primary: Address | None = read_only("_primary", "Address of the primary according to this server.")
     me: Address | None = read_only("_me", "Address of the server in its replica set configuration.")
-    set_version: int | None = read_only("_set_version", "Version of the replica set configuration.")
-    election_id: ObjectId | None = read_only("_election_id", "ID of the election that made this server primary.")
-    max_bson_size: int = read_only("_max_bson_size", "Maximum size of a document in bytes.")
-    max_message_size: int = read_only("_max_message_size", "Maximum size of a message in bytes.")
-    max_write_batch_size: int = read_only("_max_write_batch_size", "Maximum number of writes in one command.")
-    min_wire_version: int = read_only("_min_wire_version", "Lowest wire version that the server supports.")
-    max_wire_version: int = read_only("_max_wire_version", "Highest wire version that the server supports.")
-    logical_session_timeout_minutes: int | None = read_only(
-        "_logical_session_timeout_minutes",
+    set_version: int | None = _hello_field("setVersion", "Version of the replica set configuration.")
+    election_id: ObjectId | None = _hello_field("electionId", "ID of the election that made this server primary.")
+    max_bson_size: int = _hello_field("maxBsonObjectSize", "Maximum size of a document in bytes.", sizes.MAX_BSON_SIZE)
+    max_message_size: int = _hello_field(
+        "maxMessageSizeBytes", "Maximum size of a message in bytes.", sizes.MAX_MESSAGE_SIZE
+    )
+    max_write_batch_size: int = _hello_field(
+        "maxWriteBatchSize", "Maximum number of writes in one command.", sizes.MAX_WRITE_BATCH_SIZE
+    )
+    min_wire_version: int = _hello_field("minWireVersion", "Lowest wire version that the server supports.", 0)
+    max_wire_version: int = _hello_field("maxWireVersion", "Highest wire version that the server supports.", 0)
+    logical_session_timeout_minutes: int | None = _hello_field(
+        "logicalSessionTimeoutMinutes",
         "Minutes after which the server deletes an unused session; None without sessions.",
     )
-    cluster_time: Document | None = read_only("_cluster_time", "Cluster time of the hello reply.")
+    cluster_time: Document | None = _hello_field("$clusterTime", "Cluster time of the hello reply.")
     last_update_time: float = read_only(
         "_last_update_time", "Time of the last check, on the clock of :mod:`gmongo._clock`."
     )
@@ -192,22 +188,9 @@ class ServerDescription:
 
     def _identity(self) -> tuple[object, ...]:
         """Return the values that ``==`` compares. Two equal descriptions may have different times."""
-        return (
-            self._address,
-            self._server_type,
-            self._min_wire_version,
-            self._max_wire_version,
-            self._me,
-            self._all_hosts,
-            self._tags,
-            self._replica_set_name,
-            self._set_version,
-            self._election_id,
-            self._primary,
-            self._logical_session_timeout_minutes,
-            self._topology_version,
-            self._error and (type(self._error), getattr(self._error, "_stable_text", None) or str(self._error)),
-        )
+        error = self._error
+        text = error and (getattr(error, "_stable_text", None) or str(error))
+        return *_compared_attributes(self), type(error), text
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ServerDescription):

@@ -21,17 +21,10 @@ POLLED = (TOPOLOGY_TYPE.Unknown, TOPOLOGY_TYPE.Sharded)
 class SrvOwner(Protocol):
     """The methods of a topology that the SRV monitor calls."""
 
-    def seeds_found(self, settings: TopologySettings) -> None:
-        """Start the topology with the seeds from DNS."""
-
-    def seeds_not_found(self, error: Exception) -> None:
-        """Handle a failed query for the seeds."""
-
-    def is_polled(self) -> bool:
-        """Return True if the SRV monitor must continue to query DNS for the hosts of the topology."""
-
-    def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
-        """Replace the hosts of the topology by the hosts from an SRV query."""
+    def seeds_found(self, settings: TopologySettings) -> None: ...
+    def seeds_not_found(self, error: Exception) -> None: ...
+    def is_polled(self) -> bool: ...
+    def srv_hosts_found(self, hosts: Sequence[Address]) -> None: ...
 
 
 class SrvMonitor(OwnedMonitor[SrvOwner]):

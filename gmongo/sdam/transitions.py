@@ -107,36 +107,26 @@ class _Update:
                 self._remove_server()
         elif server_type == SERVER_TYPE.Mongos:
             self.kind = TOPOLOGY_TYPE.Sharded
-        elif server_type == SERVER_TYPE.RSPrimary:
-            self._update_from_primary()
-        elif server_type in _MEMBERS:
+        elif server_type == SERVER_TYPE.RSPrimary or server_type in _MEMBERS:
             self.kind = TOPOLOGY_TYPE.ReplicaSetNoPrimary
-            self._update_from_member_without_primary()
+            self.replica_set()
 
     def sharded(self) -> None:
         if self.server.server_type not in (SERVER_TYPE.Unknown, SERVER_TYPE.Mongos):
             self._remove_server()
 
-    def replica_set_no_primary(self) -> None:
+    def replica_set(self) -> None:
         server_type = self.server.server_type
         if server_type in (SERVER_TYPE.Standalone, SERVER_TYPE.Mongos):
             self._remove_server()
         elif server_type == SERVER_TYPE.RSPrimary:
             self._update_from_primary()
+        elif server_type in _MEMBERS and self.kind == TOPOLOGY_TYPE.ReplicaSetWithPrimary:
+            self._update_from_member_with_primary()
         elif server_type in _MEMBERS:
             self._update_from_member_without_primary()
-
-    def replica_set_with_primary(self) -> None:
-        server_type = self.server.server_type
-        if server_type in (SERVER_TYPE.Standalone, SERVER_TYPE.Mongos):
-            self._remove_server()
-            self._check_for_primary()
-        elif server_type == SERVER_TYPE.RSPrimary:
-            self._update_from_primary()
-        elif server_type in _MEMBERS:
-            self._update_from_member_with_primary()
-        else:
-            self._check_for_primary()
+        has_primary = any(server.server_type == SERVER_TYPE.RSPrimary for server in self.servers.values())
+        self.kind = TOPOLOGY_TYPE.ReplicaSetWithPrimary if has_primary else TOPOLOGY_TYPE.ReplicaSetNoPrimary
 
     # Actions on a replica set
 
@@ -146,18 +136,15 @@ class _Update:
             self.set_name = self.server.replica_set_name
         elif self.set_name != self.server.replica_set_name:
             self._remove_server()
-            self._check_for_primary()
             return
         if self._is_stale_primary():
             error = ConfigurationError("primary marked stale due to electionId/setVersion mismatch")
             self.servers[self.server.address] = ServerDescription(self.server.address, error=error)
-            self._check_for_primary()
             return
         self._demote_other_primaries()
         self._add_members()
         for address in set(self.servers) - self.server.all_hosts:
             del self.servers[address]
-        self._check_for_primary()
 
     def _is_stale_primary(self) -> bool:
         """Return True if the election of the primary is older than a known election. Otherwise, store the election."""
@@ -198,7 +185,6 @@ class _Update:
         moved = self.server.me is not None and self.server.me != self.server.address
         if moved or self.set_name != self.server.replica_set_name:
             self._remove_server()
-        self._check_for_primary()
 
     def _add_members(self) -> None:
         # sort the addresses, so that events and messages have a fixed order
@@ -209,14 +195,10 @@ class _Update:
     def _remove_server(self) -> None:
         del self.servers[self.server.address]
 
-    def _check_for_primary(self) -> None:
-        has_primary = any(server.server_type == SERVER_TYPE.RSPrimary for server in self.servers.values())
-        self.kind = TOPOLOGY_TYPE.ReplicaSetWithPrimary if has_primary else TOPOLOGY_TYPE.ReplicaSetNoPrimary
-
 
 _HANDLERS = {
     TOPOLOGY_TYPE.Unknown: _Update.unknown,
     TOPOLOGY_TYPE.Sharded: _Update.sharded,
-    TOPOLOGY_TYPE.ReplicaSetNoPrimary: _Update.replica_set_no_primary,
-    TOPOLOGY_TYPE.ReplicaSetWithPrimary: _Update.replica_set_with_primary,
+    TOPOLOGY_TYPE.ReplicaSetNoPrimary: _Update.replica_set,
+    TOPOLOGY_TYPE.ReplicaSetWithPrimary: _Update.replica_set,
 }

@@ -266,15 +266,11 @@ class Transport:
         view = self._view
         if view is None:
             view = self._view = _free_buffer()
-        start, end = self._start, self._end
-        if start == end:
-            self._start = self._end = end = 0
-        elif start:
-            unread = bytes(view[start:end])
+        if self._start:
+            unread = bytes(view[self._start : self._end])
             self._start, self._end = 0, len(unread)
-            end = len(unread)
-            view[:end] = unread
-        self._end = end + self._receive_into(view[end:] if end else view)
+            view[: self._end] = unread
+        self._end += self._receive_into(view[self._end :])
 
     def _begin_large(self, length: int) -> memoryview:
         """Return separate memory with the received bytes of a message that is too long for the buffer."""
@@ -333,19 +329,15 @@ class Transport:
 
     def read_raw(self, size: int) -> bytes:
         """Receive exactly `size` bytes directly from the socket, without TLS."""
-        data = bytearray(size)
-        have = 0
-        with memoryview(data) as view:
-            while have < size:
-                have += Transport._receive_into(self, view[have:])
-        return bytes(data)
+        view, have = memoryview(bytearray(size)), 0
+        while have < size:
+            have += Transport._receive_into(self, view[have:])
+        return bytes(view)
 
     def receive_some(self, limit: int) -> bytes:
         """Receive the next bytes of the stream, at most `limit` bytes."""
-        data = bytearray(limit)
-        with memoryview(data) as view:
-            count = self._receive_into(view)
-        return bytes(data[:count])
+        view = memoryview(bytearray(limit))
+        return bytes(view[: self._receive_into(view)])
 
     # Waiting and interruption
 
