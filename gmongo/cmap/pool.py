@@ -42,11 +42,10 @@ _END = -1.0  # return value of `background_run` that ends the background runs
 class PoolOwner(Protocol):
     """Callbacks by which a pool reports connections to the topology. Callbacks never switch greenlets."""
 
-    def connection_established(self, connection: Connection) -> None:
-        """Handle a connection whose handshake and authentication succeeded."""
+    def connection_established(self, connection: Connection) -> None: ...
 
-    def establishment_failed(self, connection: Connection, error: Exception) -> None:
-        """Handle a failure that the server may have caused, before the pool closes the connection (CMAP-A13)."""
+    # Only for failures that the server may have caused, before the pool closes the connection (CMAP-A13).
+    def establishment_failed(self, connection: Connection, error: Exception) -> None: ...
 
 
 class Pool:
@@ -82,8 +81,6 @@ class Pool:
         shown = ", ".join(f"{name}={value}" for name, value in self.stats().items() if name != "address")
         return f"<Pool {address_text(self.address)} {shown}>"
 
-    # The state
-
     @property
     def generation(self) -> int:
         return self.generations.current
@@ -110,8 +107,6 @@ class Pool:
             "waiting": len(machine.queue.waiters),
             "oldest_wait": machine.queue.oldest_wait(),
         }
-
-    # Checking out
 
     def check_out(self, deadline: float | None = None) -> Connection:
         """Check out a connection. After the use, the caller must call :meth:`check_in`.
@@ -178,7 +173,6 @@ class Pool:
         return connection
 
     def _wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
-        """Return the error for a wait of `limit` seconds. The text contains the pool options."""
         options, machine = self.options, self.machine
         users = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
@@ -197,8 +191,6 @@ class Pool:
         else:
             message, details = "Timed out while checking out a Connection from connection pool", sizes + details
         return WaitQueueTimeoutError(message, self.address, longest, details)
-
-    # Establishing
 
     def _establish(self, connection: Connection, deadline: float | None = None, ref: bool = True) -> None:
         """Connect to the server, perform the handshake and authenticate, until the `deadline` of the operation.
@@ -248,8 +240,6 @@ class Pool:
                 self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]
             self.machine.fail_establishing(connection)
 
-    # Checking in and closing
-
     def check_in(self, connection: Connection, error: BaseException | None = None) -> None:
         """Check in a connection after its use, or close a connection that is unusable after `error`.
 
@@ -267,7 +257,6 @@ class Pool:
             self.finish(error)
 
     def _start_reading_late_reply(self, connection: Connection) -> None:
-        """Start a greenlet that reads the late reply of a connection, without a switch."""
         options, pool = self.options, ref(self)
         seconds = options.drain_time if options.drains else _TIME_FOR_DUE_REPLY
         reader = Greenlet(_read_late_reply, connection, seconds, options.drain_bytes)
@@ -288,8 +277,6 @@ class Pool:
         finally:
             for connection in dropped:
                 connection.close()
-
-    # Ready, clear, close
 
     def ready(self) -> None:
         self.machine.ready()
@@ -321,8 +308,6 @@ class Pool:
         for connection in list(self.machine.in_use):
             connection.interrupt(error)
 
-    # Background runs
-
     def background_run(self) -> float:
         """Close perished connections, and start to establish a connection if necessary, without a wait.
 
@@ -342,7 +327,6 @@ class Pool:
         return min(pauses)
 
     def remove_perished(self) -> None:
-        """Close the available connections that have perished (CMAP-173)."""
         self.machine.remove_perished()
         self.finish()
 
@@ -358,8 +342,6 @@ class Pool:
             self.machine.make_available(connection)
         finally:
             self.finish()
-
-    # Forking
 
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
         """Pause the pool of a forked child before any greenlet runs, without I/O and switches.
@@ -377,12 +359,11 @@ class Pool:
 
 
 def _populate(reference: ref[Pool]) -> None:
-    pool = reference()
-    if pool is not None:
-        try:
+    try:
+        if (pool := reference()) is not None:
             pool.populate()
-        except Exception:
-            pass  # the topology has already handled the error
+    except Exception:
+        pass  # the topology has already handled the error
 
 
 def _read_late_reply(connection: Connection, seconds: float, max_bytes: int) -> None:

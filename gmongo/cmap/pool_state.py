@@ -68,15 +68,12 @@ class StateMachine:
         self._populate_backoff_ends = 0.0  # end of this wait, as measured by _clock.monotonic()
         events.record(events.pool_created, options.specified)
 
-    # Counts
-
     @property
     def total(self) -> int:
         """Number of all connections (CMAP-63)."""
         return len(self.pending) + len(self.available) + len(self.in_use) + len(self.draining)
 
     def in_use_by(self) -> dict[str, int]:
-        """Return the number of connections in use for each purpose."""
         counts = Counter(connection.purpose for connection in list(self.in_use))
         return {purpose.value: counts[purpose] for purpose in Purpose}
 
@@ -84,8 +81,6 @@ class StateMachine:
         """Return True if the limits of the pool allow another pending connection now."""
         limit = self._options.max_pool_size
         return len(self.pending) < self._options.max_connecting and (limit == 0 or self.total < limit)
-
-    # Checking out
 
     def check_out_available(self) -> Connection | None:
         """Check out the most recently used connection, unless it needs a check or a greenlet waits. Hot path."""
@@ -159,8 +154,6 @@ class StateMachine:
             self.in_use.remove(connection)
             self._release(connection)
 
-    # Establishing
-
     def begin_establishing(self, connection: Connection) -> None:
         """Set the ID and the generation of a pending connection that the pool is about to establish."""
         self._last_id += 1
@@ -196,7 +189,6 @@ class StateMachine:
         self._release(connection)
 
     def fail_establishing(self, connection: Connection) -> None:
-        """Drop a pending connection after a failed establishment."""
         self.pending.discard(connection)
         if connection is self._populating:
             backoff = 2 * self._populate_backoff or _FIRST_BACKOFF
@@ -205,8 +197,6 @@ class StateMachine:
         self._end_populating(connection)
         self._drop(connection, self._broken_reason(connection) or ClosedReason.ERROR)
         self._serve_waiters()
-
-    # Checking in and closing
 
     def check_in(self, connection: Connection) -> bool:
         """Check in a connection in use. Hot path.
@@ -256,8 +246,6 @@ class StateMachine:
         self._dropped.append(connection)
         self._wake_background()
 
-    # Late replies
-
     def _may_drain(self, connection: Connection) -> bool:
         """Return True if the pool should wait for a late reply on the connection."""
         expected = connection.late_reply is not None and (self._options.drains or connection.reply_is_due)
@@ -290,8 +278,6 @@ class StateMachine:
             if reason is not None:
                 self._drop(connection, reason)
         self._serve_waiters()
-
-    # Ready, clear, close
 
     def ready(self) -> None:
         """Mark a paused pool ready. The background greenlet connects after the delivery of the event (CMAP-81)."""
@@ -359,8 +345,6 @@ class StateMachine:
         examined = self._connection_options.load_balanced or self._options.max_idle_time is not None
         self.fit_generation = self.generations.current if state is PoolState.READY and not examined else None
 
-    # Populating
-
     def needs_connection(self) -> bool:
         """Return True if the background greenlet, which establishes one connection at a time, should begin now."""
         return (
@@ -373,7 +357,6 @@ class StateMachine:
         )
 
     def remaining_backoff(self) -> float:
-        """Return the remaining backoff of the background greenlet in seconds."""
         return max(0.0, self._populate_backoff_ends - _clock.monotonic())
 
     def begin_populating(self) -> Connection | None:
@@ -389,10 +372,7 @@ class StateMachine:
             # The background run then starts the next attempt, or waits until the backoff after a failure ends.
             self.background_wakeup.set()
 
-    # Forking
-
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
-        """Pause the pool of a forked child before any greenlet runs. All connections belong to the parent process."""
         # While the pool is paused, inherited greenlets cannot open connections.
         error = make_error()
         for connection in (*self.pending, *self.available, *self.in_use, *self.draining):
@@ -403,7 +383,6 @@ class StateMachine:
         self.queue.evict(make_error)
 
     def reset_after_fork(self) -> None:
-        """At the first use in a forked child, drop the connections of the parent process (CMAP-45, CMAP-A26)."""
         self._dropped += [*self.pending, *self.available, *self.in_use, *self.draining]
         self.pending, self.available, self.in_use, self.draining = set(), deque(), set(), set()
         self.generations.advance()
@@ -411,10 +390,7 @@ class StateMachine:
         self._populate_backoff = self._populate_backoff_ends = 0.0
         self.background_wakeup = Wakeup()
 
-    # Reasons
-
     def _check_out_error(self) -> Exception:
-        """Return the error of a check-out from a closed or paused pool."""
         if self.state is PoolState.CLOSED:
             return PoolClosedError(self.address)
         where = address_text(self.address)

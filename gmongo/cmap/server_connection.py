@@ -86,7 +86,6 @@ class ServerConnection:
         return hasattr(self, "hello")
 
     def attach(self, transport: Transport) -> None:
-        """Set the transport of the connection."""
         self.race = None
         self._transport = transport
         # A clear or close of the pool during the name lookup found no socket to interrupt.
@@ -129,8 +128,6 @@ class ServerConnection:
         self.ref = keep_loop_alive
         if self._transport is not None:
             self._transport.set_ref(keep_loop_alive)
-
-    # Requests and replies
 
     def exchange(
         self, request_id: int, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
@@ -246,8 +243,6 @@ class ServerConnection:
             raise self._store_error(error)
         self.mid_message = False
 
-    # Late replies
-
     def _note_unanswered(self, error: BaseException, request_id: int) -> None:
         """Store the ID of an interrupted request, if only the reply to this request is outstanding."""
         transport = self._transport
@@ -263,7 +258,6 @@ class ServerConnection:
             raise AutoReconnect(f"{address_text(self.address)}: connection is not open")
         return self._transport
 
-    # Errors
     def _store_error(self, error: Exception) -> Exception:
         if isinstance(error, (TransportError, ProtocolError)):
             cause = error
@@ -319,7 +313,6 @@ class ServerConnection:
             link.interrupt(error)
 
     def mark_forked(self, error: BaseException) -> None:
-        """Prevent a forked child from using the inherited socket."""
         self.inherited = True
         self.error = self._interruption = error
         link = self._transport or self.race

@@ -39,10 +39,18 @@ class Waiter(Generic[Item]):
 
     def sleep(self, limit: float | None, make_timeout_error: Callable[[], Exception]) -> Item:
         """Return an item, after a wait of at most `limit` seconds. Raise the error of a timeout or an eviction."""
-        if limit is None:
-            self._sleep()
-        else:
-            self._sleep_for(limit, make_timeout_error)
+        timeout = Timeout(None if limit is None else timer_delay(limit))
+        try:
+            with timeout:
+                self._sleep()
+        except Timeout as expired:
+            if expired is not timeout:
+                raise
+            # use a result that arrived together with the timeout
+            if self.item is None and self.error is None:
+                raise make_timeout_error() from None
+        finally:
+            del timeout  # prevent a reference cycle between this frame and the timeout
         error, self.error = self.error, None
         if error is not None:
             try:
@@ -51,20 +59,6 @@ class Waiter(Generic[Item]):
                 del error  # prevent a reference cycle between this frame and the error
         assert self.item is not None
         return self.item
-
-    def _sleep_for(self, limit: float, make_timeout_error: Callable[[], Exception]) -> None:
-        timeout = Timeout(timer_delay(limit))
-        try:
-            with timeout:
-                self._sleep()
-        except Timeout as error:
-            if error is not timeout:
-                raise
-            # if a result arrived together with the timeout, `sleep` uses the result
-            if self.item is None and self.error is None:
-                raise make_timeout_error() from None
-        finally:
-            del timeout  # prevent a reference cycle between this frame and the timeout
 
     def _sleep(self) -> None:
         switch = self._hub.switch

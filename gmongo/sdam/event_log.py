@@ -37,7 +37,6 @@ class EventLog:
     def record_changes(
         self, old: Mapping[Address, ServerDescription], new: Mapping[Address, ServerDescription]
     ) -> None:
-        """Record the differences between server descriptions. Does not switch greenlets."""
         for address in new.keys() - old.keys():
             self._add("joined", address)
         for address in old.keys() - new.keys():

@@ -97,7 +97,6 @@ class Monitor(OwnedMonitor[MonitorOwner]):
             connection.close()
 
     def stop(self) -> None:
-        """Stop the greenlet, without a switch."""
         self._background.ended = True
         self.cancel_check()
         if self._rtt_monitor is not None:
@@ -114,14 +113,11 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         return CheckCancelled(f"check of {address_text(self.address)} cancelled")
 
     def mark_forked(self, error: BaseException) -> None:
-        """Prevent a forked child from using the inherited socket."""
         self._background.ended = True
         if self._connection is not None:
             self._connection.mark_forked(error)
         if self._rtt_monitor is not None:
             self._rtt_monitor.mark_forked(error)
-
-    # The greenlet
 
     def _run(self) -> None:
         work = LongWork()
@@ -145,8 +141,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         self._outcome = description
         # Forget the requests that arrived during this check (SM-25). Listeners of the result may request another check.
         self._wakeup.clear()
-        owner = self._owner()
-        if owner is not None and not self._background.ended:
+        if (owner := self._owner()) is not None and not self._background.ended:
             owner.server_checked(description)
         return self._skips_pause(previous, description)
 
@@ -171,8 +166,6 @@ class Monitor(OwnedMonitor[MonitorOwner]):
             self._wakeup.sleep(self._settings.heartbeat_frequency)
         while not self._background.ended and _clock.monotonic() < earliest:
             self._wakeup.sleep(earliest - _clock.monotonic())
-
-    # One check
 
     def _check(self, previous: ServerDescription) -> ServerDescription | None:
         """Perform one check, and return its result. Return None if the check was cancelled."""

@@ -57,7 +57,6 @@ class RttMonitor:
         self._settings = settings
         self._samples = samples
         self._wakeup = Wakeup()
-        self._stopped = False
         self._hello_command: str  # hello command of the current connection
         self._background = RestartingGreenlet(self._run)
 
@@ -65,20 +64,18 @@ class RttMonitor:
         self._background.start()
 
     def stop(self) -> None:
-        """Stop the greenlet, without a switch."""
-        self._stopped = True
+        self._background.ended = True
         if self._connection is not None:
             self._connection.interrupt(AutoReconnect("measurement cancelled"))
         self._wakeup.set()
 
     def mark_forked(self, error: BaseException) -> None:
-        """Prevent a forked child from using the inherited socket."""
-        self._stopped = True
+        self._background.ended = True
         if self._connection is not None:
             self._connection.mark_forked(error)
 
     def _run(self) -> None:
-        while not self._stopped:
+        while not self._background.ended:
             try:
                 hello = self._measure()
             except (PyMongoError, BSONError):  # the monitor of the server will detect the failure
@@ -86,7 +83,7 @@ class RttMonitor:
             else:
                 self._samples.add_sample(hello.duration)
                 self._hello_command = "hello" if hello.hello_ok else self._hello_command
-            if not self._stopped:
+            if not self._background.ended:
                 self._wakeup.sleep(self._settings.heartbeat_frequency)
         self._disconnect()
 

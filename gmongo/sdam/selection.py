@@ -89,9 +89,7 @@ def _suitable_members(
     if mode == _NEAREST:
         return _matching(topology, selector, [*primary, *secondaries])
     matching = _matching(topology, selector, secondaries)
-    if not matching and mode == _SECONDARY_PREFERRED:
-        return primary
-    return matching
+    return primary if not matching and mode == _SECONDARY_PREFERRED else matching
 
 
 def _matching(topology: Candidates, selector: Selector, servers: list[ServerDescription]) -> list[ServerDescription]:
@@ -115,16 +113,13 @@ def with_allowed_staleness(
     """Return the servers whose estimated staleness is at most `max_staleness` seconds. -1 means no limit."""
     if max_staleness == -1:
         return servers
-    known, newest = topology.known_servers, 0.0
-    primary_lag: float | None = None
+    known, newest, primary_lag = topology.known_servers, 0.0, None
     primary = next((server for server in known if server.server_type == SERVER_TYPE.RSPrimary), None)
     if primary is not None and primary.last_write_date is not None:
         primary_lag = primary.last_update_time - primary.last_write_date
     else:
         secondaries = (server for server in known if server.server_type == SERVER_TYPE.RSSecondary)
-        newest = max(
-            (server.last_write_date for server in secondaries if server.last_write_date is not None), default=0.0
-        )
+        newest = max((server.last_write_date or 0.0 for server in secondaries), default=0.0)
 
     def staleness(server: ServerDescription, last_write: float) -> float:
         if primary_lag is None:

@@ -28,6 +28,3 @@ class Server:
     def close(self) -> None:
         self.end_checks()
         self.pool.close()
-
-    def __repr__(self) -> str:
-        return f"<Server {self.pool!r}>"

@@ -133,9 +133,7 @@ class ServerDescription:
         "Minutes after which the server deletes an unused session; None without sessions.",
     )
     cluster_time: Document | None = _hello_field("$clusterTime", "Cluster time of the hello reply.")
-    last_update_time: float = read_only(
-        "_last_update_time", "Time of the last check, on the clock of :mod:`gmongo._clock`."
-    )
+    last_update_time: float = read_only("_last_update_time", "Time of the last check (:mod:`gmongo._clock`).")
     round_trip_time: float | None = read_only("_round_trip_time", "Average round trip time in seconds.")
     min_round_trip_time: float = read_only(
         "_min_round_trip_time", "Minimum of the last ten round trip times in seconds; 0 with fewer than two times."

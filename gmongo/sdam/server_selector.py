@@ -118,7 +118,6 @@ class ServerSelector:
         return list(self._queue.waiters)
 
     def clear_cache(self) -> None:
-        """Clear the cache after a change of the topology description, without a switch."""
         self._choices.clear()
 
     def wake(self, description: TopologyDescription) -> None:

@@ -55,18 +55,15 @@ class SrvMonitor(OwnedMonitor[SrvOwner]):
         try:
             settings = resolve(self._settings)
         except Exception as error:
-            owner = self._owner()
-            if owner is not None:
+            if (owner := self._owner()) is not None:
                 owner.seeds_not_found(error)
             return
-        owner = self._owner()
-        if owner is not None:
+        if (owner := self._owner()) is not None:
             owner.seeds_found(settings)
         self._settings = settings
 
     def _should_run(self) -> bool:
-        owner = self._owner()
-        return owner is not None and owner.is_polled()
+        return (owner := self._owner()) is not None and owner.is_polled()
 
     def _rescan(self) -> float:
         """Query DNS once, and return the seconds until the next query."""
@@ -76,7 +73,6 @@ class SrvMonitor(OwnedMonitor[SrvOwner]):
             safely(_log.warning, "SRV polling failed, and the hosts stay unchanged: %s", printable(str(error)))
             return self._settings.heartbeat_frequency
         # During the query, the client may have been deleted or closed, or may have discovered a replica set.
-        owner = self._owner()
-        if owner is not None and owner.is_polled():
+        if (owner := self._owner()) is not None and owner.is_polled():
             owner.srv_hosts_found(hosts)
         return max(self._settings.srv_rescan_interval, ttl)

@@ -49,13 +49,11 @@ class _PoolOwner:
         self._topology = weakref.ref(topology)
 
     def connection_established(self, connection: Connection) -> None:
-        topology = self._topology()
-        if topology is not None:
+        if (topology := self._topology()) is not None:
             topology.connection_established(connection)
 
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
-        topology = self._topology()
-        if topology is not None:
+        if (topology := self._topology()) is not None:
             topology.handle_error(connection, error, during_handshake=True)
 
 
@@ -78,11 +76,6 @@ class Topology:
         self._opened = False
         self.closed = False
         register_after_fork(self)
-
-    def __repr__(self) -> str:
-        return f"<Topology {self.description!r}>"
-
-    # Opening and closing
 
     def open(self) -> None:
         """Start the monitors at the first use of the client, or after the DNS query for the seeds."""
@@ -192,7 +185,6 @@ class Topology:
             if server.monitor is not None:
                 server.monitor.mark_forked(error)
 
-    # Server selection
     def select_server(self, selector: Selector, name: str, deadline: float | None = None) -> Server:
         """Select a server for an internal task. Logs show `name` as the name of the operation."""
         return self.selector.select(self, selector, NamedOperation(name), deadline, frozenset())
@@ -221,8 +213,6 @@ class Topology:
             self._start_srv_monitor()
         for server in self.servers.values():
             server.request_check()
-
-    # Changes
 
     def server_checked(self, description: ServerDescription) -> None:
         """Apply the result of a check: change the description, and mark the pool ready or clear the pool."""

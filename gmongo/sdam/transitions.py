@@ -96,9 +96,7 @@ class _Update:
             )
             self.server = self.server.to_unknown(error)
 
-    # One method for each topology type
-
-    def unknown(self) -> None:
+    def _update_unknown(self) -> None:
         server_type = self.server.server_type
         if server_type == SERVER_TYPE.Standalone:
             if len(self.topology.settings.seeds) == 1:
@@ -109,13 +107,13 @@ class _Update:
             self.kind = TOPOLOGY_TYPE.Sharded
         elif server_type == SERVER_TYPE.RSPrimary or server_type in _MEMBERS:
             self.kind = TOPOLOGY_TYPE.ReplicaSetNoPrimary
-            self.replica_set()
+            self._update_replica_set()
 
-    def sharded(self) -> None:
+    def _update_sharded(self) -> None:
         if self.server.server_type not in (SERVER_TYPE.Unknown, SERVER_TYPE.Mongos):
             self._remove_server()
 
-    def replica_set(self) -> None:
+    def _update_replica_set(self) -> None:
         server_type = self.server.server_type
         if server_type in (SERVER_TYPE.Standalone, SERVER_TYPE.Mongos):
             self._remove_server()
@@ -127,8 +125,6 @@ class _Update:
             self._update_from_member_without_primary()
         has_primary = any(server.server_type == SERVER_TYPE.RSPrimary for server in self.servers.values())
         self.kind = TOPOLOGY_TYPE.ReplicaSetWithPrimary if has_primary else TOPOLOGY_TYPE.ReplicaSetNoPrimary
-
-    # Actions on a replica set
 
     def _update_from_primary(self) -> None:
         """Apply updateRSFromPrimary of the specification."""
@@ -197,8 +193,8 @@ class _Update:
 
 
 _HANDLERS = {
-    TOPOLOGY_TYPE.Unknown: _Update.unknown,
-    TOPOLOGY_TYPE.Sharded: _Update.sharded,
-    TOPOLOGY_TYPE.ReplicaSetNoPrimary: _Update.replica_set,
-    TOPOLOGY_TYPE.ReplicaSetWithPrimary: _Update.replica_set,
+    TOPOLOGY_TYPE.Unknown: _Update._update_unknown,
+    TOPOLOGY_TYPE.Sharded: _Update._update_sharded,
+    TOPOLOGY_TYPE.ReplicaSetNoPrimary: _Update._update_replica_set,
+    TOPOLOGY_TYPE.ReplicaSetWithPrimary: _Update._update_replica_set,
 }

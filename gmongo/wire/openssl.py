@@ -113,16 +113,16 @@ class OpenSslContext:
         return OpenSslObject(connection, peer, incoming, outgoing)
 
 
+@dataclass(eq=False)
 class Peer:
     """Results of a TLS handshake with a server."""
 
-    def __init__(self, name: str, check_name: bool) -> None:
-        self.name = name
-        self.check_name = check_name
-        self.sent_certificate = False  # stays False in a resumed session
-        self.staple = b""  # the stapled OCSP response
-        self.refusal = ""  # the reason to reject the certificate
-        self.valid_until: float | None = None  # end of the validity of the session
+    name: str
+    check_name: bool
+    sent_certificate: bool = False  # stays False in a resumed session
+    staple: bytes = b""  # the stapled OCSP response
+    refusal: str = ""  # the reason to reject the certificate
+    valid_until: float | None = None  # end of the validity of the session
 
 
 class OpenSslObject:

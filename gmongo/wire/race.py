@@ -37,9 +37,6 @@ class AddressOrder:
     def __init__(self) -> None:
         self._failed: dict[SocketAddress, None] = {}  # in the order of the failures
 
-    def __repr__(self) -> str:
-        return f"<AddressOrder {len(self._failed)} failed>"
-
     def sorted(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
         """Sort addresses in the order in which the next race tries them. Address families alternate (RFC 8305)."""
         order = {address: position for position, address in enumerate(self._failed, 1)}
@@ -202,8 +199,6 @@ class Race:
     def _wake(self) -> None:
         if self._greenlet is not None:
             self._greenlet.switch(self)
-
-    # Methods that a race and a transport have in common
 
     def interrupt(self, error: BaseException) -> None:
         """End the race: :meth:`run` closes the sockets and raises `error`. Does not switch greenlets."""

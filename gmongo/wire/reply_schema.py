@@ -67,10 +67,6 @@ def is_text(value: object) -> bool:
     return value.__class__ is str
 
 
-def _text(value: object) -> str | None:
-    return None if is_text(value) else "a string"
-
-
 def _address(value: Value) -> str | None:
     try:
         parse_address(value)
@@ -118,7 +114,7 @@ DOCUMENTS = list_of("documents", is_document)
 DOCUMENT = of_type("a document", Mapping)
 COUNT = integer(0, INT64_MAX)
 _NUMBER = of_type("a number", Number)
-TEXT = _text
+TEXT: Check = lambda value: None if is_text(value) else "a string"  # noqa: E731
 TEXT_OR_LIST = of_type("a string or a list", str, list)
 CLUSTER_TIME = _cluster_time
 _SIZE = integer(1, _LARGEST_SIZE)

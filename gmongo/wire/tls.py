@@ -51,9 +51,6 @@ class Tls:
         if session is not None and session.has_ticket and context is self.context:
             self.sessions[host] = session
 
-    def forget_session(self, host: str) -> None:
-        self.sessions.pop(host, None)
-
 
 class TlsTransport(Transport):
     """Connected stream socket with TLS."""
@@ -75,7 +72,7 @@ class TlsTransport(Transport):
             self._engine = self._make_engine()
             self._perform(self._engine.do_handshake)
         except TransportError as error:
-            self._tls.forget_session(self._host)
+            self._tls.sessions.pop(self._host, None)
             hint = "" if isinstance(error.__cause__, ssl.SSLError) else " (perhaps the server does not use TLS)"
             raise TransportError(f"TLS handshake failed: {error}{hint}") from error
 

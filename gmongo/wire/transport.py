@@ -84,7 +84,6 @@ class Transport:
             self._readable.ref = self._writable.ref = keep_loop_alive
 
     def connect(self, sockaddr: SocketAddress) -> None:
-        """Connect the socket."""
         if not self.start_connecting(sockaddr):
             self._wait(self._writable)
             self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
@@ -122,8 +121,6 @@ class Transport:
     def _raise_failure(self, error: int) -> None:
         if error:
             raise TransportError(error, os.strerror(error))
-
-    # Round trip
 
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         """Send a request and receive its reply. This hot path combines :meth:`send` and :meth:`receive`.
@@ -183,10 +180,7 @@ class Transport:
         self._end = count
         return None
 
-    # Sending
-
     def send(self, buffers: Sequence[bytes]) -> None:
-        """Send all of `buffers`."""
         if len(buffers) == 1:
             data = buffers[0]
             sent = self._try_to_send(data)
@@ -222,8 +216,6 @@ class Transport:
             return 0
         except OSError as error:
             raise TransportError(*error.args) from error
-
-    # Receiving
 
     def receive(self, request_id: int, other_request_id: int | None = None) -> tuple[int, int, int, memoryview]:
         """Receive the next message, and return its request ID, responseTo, opcode, and payload without the header.
@@ -321,8 +313,6 @@ class Transport:
             pass
         return True
 
-    # Raw bytes, which protocols such as SOCKS5 exchange before the first message
-
     def send_raw(self, data: bytes) -> None:
         """Send bytes directly to the socket, without TLS."""
         Transport._send_rest(self, memoryview(data))
@@ -338,8 +328,6 @@ class Transport:
         """Receive the next bytes of the stream, at most `limit` bytes."""
         view = memoryview(bytearray(limit))
         return bytes(view[: self._receive_into(view)])
-
-    # Waiting and interruption
 
     def _wait(self, watcher: IWatcher) -> None:
         if self._interruption is not None:

@@ -29,6 +29,7 @@ from tests.unit.test_layers import MODULES
 # Data classes with mutable fields. The driver or a callback of the application sets the fields.
 MUTABLE = {
     "gmongo.wire.ocsp.verifier:CheckedTls",  # the object replaces its TLS context after a change of a certificate file
+    "gmongo.wire.openssl:Peer",
     "gmongo.wire.tls:Tls",
     "gmongo.auth_oidc:OIDCIdPInfo",
     "gmongo.auth_oidc:OIDCCallbackContext",

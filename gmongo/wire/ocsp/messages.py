@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -49,20 +49,14 @@ class Request:
     @property
     def must_be_stapled(self) -> bool:
         """True if the certificate requires a stapled OCSP response (Must-Staple, RFC 7633)."""
-        try:
-            features = self._extensions.get_extension_for_class(x509.TLSFeature).value
-        except x509.ExtensionNotFound:
-            return False
-        return x509.TLSFeatureType.status_request in features
+        features = _extension(self._extensions, x509.TLSFeature)
+        return features is not None and x509.TLSFeatureType.status_request in features
 
     @property
     def responders(self) -> list[str]:
         """HTTP URLs of the OCSP responders that the certificate names."""
         # HTTPS is not necessary, because responses are signed. Its certificate would require another OCSP query.
-        try:
-            access = self._extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
-        except x509.ExtensionNotFound:
-            return []
+        access = _extension(self._extensions, x509.AuthorityInformationAccess) or ()
         places = [each.access_location for each in access if each.access_method == AuthorityInformationAccessOID.OCSP]
         return [str(each.value) for each in places if str(each.value).lower().startswith("http://")]
 
@@ -77,11 +71,19 @@ def _extensions_of(certificate: x509.Certificate) -> x509.Extensions:
         return x509.Extensions([])
 
 
+def _extension(extensions: x509.Extensions, kind: type[ExtensionType]) -> ExtensionType | None:
+    try:
+        return extensions.get_extension_for_class(kind).value
+    except x509.ExtensionNotFound:
+        return None
+
+
 def _id_of(request: ocsp.OCSPRequest) -> CertificateId:
     return CertificateId(request.issuer_name_hash, request.issuer_key_hash, request.serial_number)
 
 
 MAX_RESPONSE_SIZE = 64 * 1024  # bytes. A typical response with a certificate has about 2,000 bytes
+ExtensionType = TypeVar("ExtensionType", bound=x509.ExtensionType)
 _TOO_WEAK = (hashes.MD5, hashes.SHA1)
 
 
@@ -176,16 +178,9 @@ def _is_responder(response: ocsp.OCSPResponse, candidate: x509.Certificate) -> b
 
 def _may_sign(certificate: x509.Certificate) -> bool:
     """Return True if the certificate permits its owner to sign OCSP responses (RFC 6960, section 4.2.2.2)."""
-    extensions = certificate.extensions
-    try:
-        purposes = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    except x509.ExtensionNotFound:
-        return False
-    try:
-        signs = extensions.get_extension_for_class(x509.KeyUsage).value.digital_signature
-    except x509.ExtensionNotFound:
-        signs = True
-    return signs and ExtendedKeyUsageOID.OCSP_SIGNING in purposes
+    purposes = _extension(certificate.extensions, x509.ExtendedKeyUsage) or ()
+    usage = _extension(certificate.extensions, x509.KeyUsage)
+    return ExtendedKeyUsageOID.OCSP_SIGNING in purposes and (usage is None or usage.digital_signature)
 
 
 def _check_signature(response: ocsp.OCSPResponse, signer: x509.Certificate) -> None:

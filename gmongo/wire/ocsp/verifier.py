@@ -113,7 +113,7 @@ class CheckedTransport(TlsTransport):
         try:
             self._check()
         except TransportError as error:
-            self._tls.forget_session(self._host)
+            self._tls.sessions.pop(self._host, None)
             raise TransportError(f"TLS handshake failed: {error}") from error
 
     def _check(self) -> None:
